@@ -50,7 +50,7 @@ def test_the_hall():
     assert HALL.side.tolist() == [0, 1, 0, 1, 0, 1, 2]
     seated = layout_of("hall", True)
     assert (HALL.free.sum(), seated.free.sum(), seated.seat.sum()) == (961, 697, 264)
-    assert HALL.nearest[cell(16, 16)] == 2  # as near as exit 3, but before it
+    assert HALL.straight.nearest[cell(16, 16)] == 2  # as near as exit 3, but before it
     rows, columns = HALL.row_column(np.arange(33 * 33))
     at_row, at_column = (part[:, None] for part in HALL.row_column(HALL.exits))
     far = np.maximum(abs(rows - at_row), abs(columns - at_column))
@@ -146,7 +146,7 @@ def test_what_an_exit_costs():
     """Example E of the spec, and the same in a batch."""
     there, group = np.zeros(HALL.cells, np.bool_), np.array([1, 2, 3, 4])
     there[PEOPLE] = True
-    calm, panic = (costs(HALL, there, PEOPLE, group, mood) for mood in (False, True))
+    calm, panic = (costs(HALL.straight, there, PEOPLE, group, mood) for mood in (False, True))
     first = [6.345312, 5.844526, 6.334921, 5.834127, 6.345312, 5.844526, 5.343740]
     np.testing.assert_allclose(calm[:, 0], first, atol=5e-7)
     np.testing.assert_allclose(
@@ -158,26 +158,26 @@ def test_what_an_exit_costs():
     two = np.stack([there, np.zeros_like(there)], axis=-1)
     two[cell(1, 1), 1] = True
     cells = np.stack([PEOPLE, np.full(4, cell(1, 1))], axis=-1)
-    both = costs(HALL, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4))
+    both = costs(HALL.straight, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4))
     np.testing.assert_array_equal(both[..., 0], calm)
     assert crowd(HALL, two, cells)[:, 1].tolist() == [1] * 4
 
 
 def test_what_walkers_like():
     here = cell(30, 15)
-    liked = [HALL.row_column(c) for c in greedy(HALL)[2, here]]
+    liked = [HALL.row_column(c) for c in greedy(HALL.straight)[2, here]]
     assert liked[:3] == [(31, 16), (31, 15), (30, 16)]
-    exits = HALL.d2[2][greedy(HALL)[2]]
+    exits = HALL.d2[2][greedy(HALL.straight)[2]]
     enterable = HALL.enterable.sum(axis=0)
     for at in np.flatnonzero(HALL.free)[::37]:
         count = enterable[at]
         assert (np.diff(exits[at, :count]) >= 0).all()  # the nearest first
-        assert (greedy(HALL)[2, at, count:] == at).all()  # then only the own cell
+        assert (greedy(HALL.straight)[2, at, count:] == at).all()  # then only the own cell
     corner = cell(1, 1)
-    assert ranked(HALL)[0, corner].tolist() == [
+    assert ranked(HALL.straight)[0, corner].tolist() == [
         cell(2, 2), cell(2, 1), cell(1, 2), *[corner] * 8
     ]  # fmt: skip
-    assert ranked(HALL, True)[0, corner, :4].tolist().count(corner) == 1
+    assert ranked(HALL.straight, True)[0, corner, :4].tolist().count(corner) == 1
 
 
 # -- queues ----------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_times_in_a_queue():
 def test_nobody_gains_by_another_exit(by):
     """`queues.fifo` is an equilibrium, also where most may not change, and in batches."""
     rng = np.random.default_rng(2)
-    own = theory.queues(HALL, by)
+    own = theory.queues(HALL.straight, by)
     cells = np.stack([rng.choice(np.flatnonzero(HALL.free), 60, False) for _ in range(3)], axis=-1)
     fixed = rng.random(cells.shape) < 0.5
     choice = np.arange(len(own.steps)).reshape(-1, 1, 1)
@@ -264,7 +264,7 @@ def test_the_plan_for_all():
     """Nobody's choice of exits brings all out earlier, by queues, than the plan for all."""
     rng = np.random.default_rng(4)
     room = layout_of(SMALL)
-    own = theory.queues(room, "side")
+    own = theory.queues(room.along, "side")
     cells = np.flatnonzero(room.free)[rng.permutation(15)[:6]]
     far = own.steps[:, cells]
     best = np.inf
@@ -482,7 +482,7 @@ def test_rounds_of_a_step_are_shown():
     """A game in which nobody decides after round 1 is a single step; each of its rounds is seen."""
     game = rulebook(GAME, **lattice())
     before = game.reset(0)
-    after, outcome = game.step(before, theory.chosen(game, HALL.nearest[before.cell]))
+    after, outcome = game.step(before, theory.chosen(game, HALL.straight.nearest[before.cell]))
     assert after.over
     states = [*game.passed(before, after, outcome.record)]
     assert [int(s.round) for s in states] == [*range(1, 37)]

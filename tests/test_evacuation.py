@@ -58,7 +58,7 @@ def moved(game, state, exit_=None, wishes=None):
 
 
 def nearest(game, state):
-    return game.room.side[game.room.nearest[state.cell]]
+    return game.room.side[game.measure.nearest[state.cell]]
 
 
 def lattice(people):
@@ -226,7 +226,7 @@ def test_what_is_seen(count):
     game = rules(SEEN, view_count=count)
     state = game.reset(1)
     found = game.room.of_sides(game.counts(state)).T
-    far = game.room.mean_distance[:, state.cell].T
+    far = game.measure.mean[:, state.cell].T
     due = [[n for _, n in row] for row in MEANS] if count == "people" else AUTHORS
     assert found.tolist() == due
     assert np.abs(far - [[d for d, _ in row] for row in MEANS]).max() < 1e-6
@@ -247,11 +247,11 @@ COST = {
 def test_costs_of_the_rule_model(panic):
     game = rules(SEEN)
     state, group = game.reset(1), np.array([1, 2, 3, 4])
-    found = costs(game.room, game.occupied(state), state.cell, group, panic)
+    found = costs(game.measure, game.occupied(state), state.cell, group, panic)
     assert np.abs(found[:, 0] - COST[panic]).max() < (0.005 if panic else 1e-6)
     assert found[:, 0].argmin() == (3 if panic else 6)
     assert found[:, 2].argmin() == 4
-    assert game.room.nearest[state.cell[0]] == 2
+    assert game.measure.nearest[state.cell[0]] == 2
     if not panic:
         assert abs(found[4, 2] - 6.25) < 0.005
 
@@ -260,7 +260,7 @@ def test_walls_and_seats_can_count_as_people_in_costs():
     game, one = rules(SEEN, seats=True, rule_count="occupied"), np.array([0])
     room, state = game.room, game.reset(1)
     pair = [
-        costs(room, game.occupied(state), state.cell[:1], np.array([1]), False, blocked=blocked)[2]
+        costs(game.measure, game.occupied(state), state.cell[:1], np.array([1]), False, blocked=blocked)[2]
         for blocked in (False, True)
     ]
     ends = room.lines[2, state.cell[0]]
