@@ -1,6 +1,7 @@
 """The evacuation's room, its queues and bounds, its rule players, measures and pictures."""
 
 import math
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -158,7 +159,9 @@ def test_what_an_exit_costs():
     two = np.stack([there, np.zeros_like(there)], axis=-1)
     two[cell(1, 1), 1] = True
     cells = np.stack([PEOPLE, np.full(4, cell(1, 1))], axis=-1)
-    both = costs(HALL.straight, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4))
+    both = costs(
+        HALL.straight, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4)
+    )
     np.testing.assert_array_equal(both[..., 0], calm)
     assert crowd(HALL, two, cells)[:, 1].tolist() == [1] * 4
 
@@ -324,6 +327,98 @@ def test_wangs_magnitudes():
             assert 28 <= found.evacuation_time <= 48
             assert found.casualty_rate == 0
             assert found.changes < 0.03
+
+
+# -- ways around walls ---------------------------------------------------------------------------
+
+TRAP = """
+####0####
+#.......#
+#.#####.#
+#.#...#.#
+#.#...#.#
+#.......#
+#########
+"""
+INSIDE = [(3, 3), (3, 5), (4, 3), (4, 5)]
+
+
+@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("walker", ["player", "path", "greedy", "wang"])
+@pytest.mark.parametrize("kind", ["rational", "nearest", "wang"])
+def test_people_walk_around_a_wall(kind, walker, moves):
+    about = {"layout": TRAP, "players": 4, "start": INSIDE, "walker": walker, "moves": moves}
+    assert (out_in(kind, 0, **about) > 0).all()
+    paper = about | {"distances": "straight", "announce_rules": False}
+    assert (out_in(kind, 0, **paper) > 0).all() == (walker == "path")
+
+
+def out_in(kind, seed, **about):
+    game = rulebook(GAME, max_rounds=60, **about)
+    played = play_rules(game, [kind] * game.players, [seed])
+    return np.sum([record["escaped"] for record in played.records], axis=0).ravel()
+
+
+def drawn_room(rng, size, share):
+    """Draw a room with walls inside, of which all free cells are joined to three exits."""
+    while True:
+        signs = np.where(rng.random((size, size)) < share, "#", ".")
+        signs[[0, -1]] = signs[:, [0, -1]] = "#"
+        border = [(r, c) for r, c in product(range(size), repeat=2)
+                  if (r in (0, size - 1)) != (c in (0, size - 1))]  # fmt: skip
+        for sign, place in enumerate(rng.permutation(len(border))[:3]):
+            signs[border[place]] = str(sign)
+        drawing = "\n".join("".join(row) for row in signs)
+        with suppress(BadParameter):
+            if Layout(drawing).along.detours:
+                return drawing
+
+
+ROOMS = [(size, share, seed) for seed in range(10) for size, share in ((12, 0.15), (14, 0.1))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "share", "seed"), ROOMS)
+def test_rational_people_leave_rooms_with_walls(size, share, seed):
+    """All get out, in at most 1.3 times the rounds of the largest flow."""
+    drawing = drawn_room(np.random.default_rng([size, seed]), size, share)
+    about = {"layout": drawing, "players": 20}
+    out = out_in("rational", seed, **about)
+    assert (out > 0).all()
+    game = rulebook(GAME, **about)
+    fewest = queues.fewest_by_flow(game.room, game.reset(seed).cell)
+    assert fewest <= out.max() <= 1.3 * fewest
+
+
+def test_distances_along_ways():
+    """They fall with each step of a shortest way; where no wall stands between they are straight."""
+    rng = np.random.default_rng(7)
+    for size, share in ((9, 0.2), (12, 0.3)):
+        room = Layout(drawn_room(rng, size, share))
+        for exit_, cell in product(range(3), np.flatnonzero(room.free)):
+            near = room.neighbours[room.enterable[:, cell], cell]
+            closer = near[room.steps[exit_, near] < room.steps[exit_, cell]]
+            assert (room.along.far[exit_, closer] < room.along.far[exit_, cell]).all()
+            assert len(closer)
+            assert room.along.far[exit_, cell] >= room.straight.far[exit_, cell]
+    assert not HALL.along.detours
+    for name in ("far", "rank", "nearest", "nearest_of", "mean"):
+        assert (getattr(HALL.along, name) == getattr(HALL.straight, name)).all()
+
+
+def test_what_is_told_of_walls():
+    game = rulebook(GAME, layout=TRAP, players=1, start=[(3, 4)])
+    state, _ = game.step(game.reset(0), np.array([0]))
+    assert game.told(game.reset(0), 0)["seen"] == [
+        {"name": "top", "distance": "10.00", "people": "0.00", "around": 7}
+    ]
+    target = game.told(state, 0)["target"]
+    assert target["around"] == 7
+    assert target["way"] in ("down-left", "down-right")
+    assert game.room.steps[0, state.cell[0]] == 10
+    paper = rulebook(GAME, layout=TRAP, players=1, start=[(3, 4)], distances="straight")
+    assert paper.told(paper.reset(0), 0)["near"] == "3.00"
+    assert paper.told(state, 0)["target"]["way"] == "up"
 
 
 # -- judged ----------------------------------------------------------------------------------------

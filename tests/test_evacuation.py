@@ -196,6 +196,19 @@ def test_options(start, ways):
                          (28, 12), (28, 14)]  # fmt: skip
 
 
+@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
+def test_the_cell_before_the_last_real_step(moves):
+    """Who stays, or finds the cell taken, came from where it came from before."""
+    game, came = rules([(5, 5), (7, 5)], p_deliberate=0, moves=moves), []
+    state = game.reset(1)
+    for wishes in (["stay", "stay"], ["down", "stay"], ["stay", "stay"], ["down", "stay"]):
+        if wishes[0] == "down" and moves == "sequential" and len(came) == 3:
+            wishes = ["stay", "stay"]  # a taken cell is not offered
+        state, _ = moved(game, state, 0 if int(state.phase) == TARGET else None, wishes)
+        came.append(game.told(state, 0)["came"])
+    assert came == [None, *[{"row": 5, "column": 5}] * 3]
+
+
 def test_letters_hang_on_round_person_and_place():
     game = rules([(10, 10), (20, 20)], moves="simultaneous")
     letters = set()
@@ -260,7 +273,14 @@ def test_walls_and_seats_can_count_as_people_in_costs():
     game, one = rules(SEEN, seats=True, rule_count="occupied"), np.array([0])
     room, state = game.room, game.reset(1)
     pair = [
-        costs(game.measure, game.occupied(state), state.cell[:1], np.array([1]), False, blocked=blocked)[2]
+        costs(
+            game.measure,
+            game.occupied(state),
+            state.cell[:1],
+            np.array([1]),
+            False,
+            blocked=blocked,
+        )[2]
         for blocked in (False, True)
     ]
     ends = room.lines[2, state.cell[0]]
@@ -638,9 +658,13 @@ def test_parameters_are_checked(more, why):
 
 
 def test_presets():
-    for name in ("silent", "talk", "uncooperative"):
+    for name in ("silent", "talk", "uncooperative", "authors"):
         game = llm_games.rules("emergency_evacuation", preset=f"shall_we_talk_ee_{name}")
         assert (game.core is game) == (name == "silent")
+        assert (game.core.distances, game.core.announce_rules) == ("straight", False)
+        assert (game.core.injury, game.core.noise) == (
+            ("off", "shared") if name == "authors" else ("wang", "own")
+        )
         assert game.core.uncooperative == (name == "uncooperative")
     game = llm_games.rules("emergency_evacuation", preset="shall_we_talk_ee_talk")
     assert (game.talk.turns, game.talk.radius, game.talk.words) == (1, 5, 49)

@@ -71,6 +71,9 @@ class Layout:
         on = (row == self.rows - 1, column == 0, column == self.columns - 1, row == 0)
         self.sides = tuple(side for side, here in zip(SIDES, on, strict=True) if here.any())
         self.side: Array = np.argmax([here for here in on if here.any()], axis=0)  # of each exit
+        inner = np.ones((self.rows, self.columns), np.bool_)
+        inner[[0, -1]] = inner[:, [0, -1]] = False
+        self.walled = bool((~(self.free | self.seat) & inner.ravel()).any())  # walls stand inside
         self._joined()
 
     def row_column(self, cells: Any) -> tuple[Array, Array]:

@@ -205,7 +205,8 @@ class EmergencyEvacuation(Rulebook):
         "player",
         "who chooses the steps",
         player="the player",
-        greedy="nearest free cell to the target",
+        path="free cell from which the way to the target is shortest",
+        greedy="nearest free cell to the target, by `distances`",
         wang="the same, by Wang's rule model",
     )
     p_best: Fraction = param(
@@ -379,7 +380,16 @@ class EmergencyEvacuation(Rulebook):
             "columns": room.columns,
             "sides": room.sides,
             "exits": self.exits,
+            "seats": bool(room.seat.any()),
+            "walls": room.walled,
+            "bodies": self._bodies,
         }
+
+    @property
+    def _bodies(self) -> bool:
+        """Whether those who are told of a strong body have one."""
+        named = self.personas == "body_mind" and self.persona_labels == "correct"
+        return named and isinstance(self.attributes, str)
 
     # -- chance ------------------------------------------------------------------------------------
 
@@ -751,7 +761,7 @@ class EmergencyEvacuation(Rulebook):
     def _likes(self, state: EvacuationState) -> PerPlayer:
         """Return the cell that each would step to as all stand now."""
         liked = self._ranked[state.target, state.cell]
-        if self.walker == "greedy":
+        if self.walker != "wang":
             return liked[..., 0]
         taken = np.moveaxis(liked, -1, 0)
         flat = taken.reshape(-1, *state.cell.shape[1:])
@@ -763,8 +773,8 @@ class EmergencyEvacuation(Rulebook):
     @cached_property
     def _ranked(self) -> Array:
         """Cells as the built-in walker likes them, best first, ``(exits, cells, places)``."""
-        if self.walker == "greedy":
-            return greedy(self.measure)
+        if self.walker != "wang":
+            return greedy(self.room.along if self.walker == "path" else self.measure)
         return ranked(self.measure, self.rule_stay)
 
     @cached_property
@@ -965,12 +975,13 @@ class EmergencyEvacuation(Rulebook):
         near = self.measure.far.min(axis=0)[state.cell].tolist()
         seen = room.of_sides(self.counts(state)).T.tolist()
         far = self.measure.mean[:, state.cell].T.tolist()
+        longer = self._detours(self.measure.nearest_of[:, state.cell], state.cell).T.tolist()
         sides = [
             [
-                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}"}
-                for name, d, n in zip(room.sides, *both, strict=True)
+                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}", "around": more}
+                for name, d, n, more in zip(room.sides, *row, strict=True)
             ]
-            for both in zip(far, seen, strict=True)
+            for row in zip(far, seen, longer, strict=True)
         ]
         chosen = [
             [{"name": name, "times": n} for name, n in zip(self.exits, own, strict=True) if n]
@@ -982,7 +993,17 @@ class EmergencyEvacuation(Rulebook):
     def _aim_of(self, cell: int, exit_: int) -> dict[str, Any]:
         here, aim = self._at(cell), self._at(int(self.room.exits[exit_]))
         way = [int(np.sign(aim[axis] - here[axis])) for axis in aim]
-        return aim | {"way": next(name for name, step in WAYS.items() if [*step] == way)}
+        longer = int(self._detours(np.array(exit_), np.array(cell)))
+        if longer:
+            after = greedy(self.measure)[exit_, cell, 0]
+            name = [*WAYS][int((self.room.neighbours[:, cell] == after).argmax())]
+        else:
+            name = next(name for name, step in WAYS.items() if [*step] == way)
+        return aim | {"way": name, "around": longer}
+
+    def _detours(self, exit_: Array, cell: Array) -> Array:
+        """Return the steps by which ways are longer than straight, as far as they are told."""
+        return self.room.detour[exit_, cell] * (self.distances == "path")
 
     def lettered(self, state: EvacuationState, seat: int) -> dict[str, int]:
         """Return the steps that a seat of one table may take, by their letters."""
