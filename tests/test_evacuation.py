@@ -47,7 +47,7 @@ def cells(game, state):
 
 def moved(game, state, exit_=None, wishes=None):
     """Play one round: all choose an exit, then name directions, or walk like greedy people."""
-    assert int(state.phase) == TARGET
+    assert (int(state.phase) == TARGET) == (exit_ is not None)
     if exit_ is not None:
         state, outcome = game.step(state, np.full(game.players, exit_))
     names = wishes and [NAMES.index(wish) for wish in wishes]
@@ -199,14 +199,14 @@ def test_options(start, ways):
 @pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
 def test_the_cell_before_the_last_real_step(moves):
     """Who stays, or finds the cell taken, came from where it came from before."""
-    game, came = rules([(5, 5), (7, 5)], p_deliberate=0, moves=moves), []
-    state = game.reset(1)
-    for wishes in (["stay", "stay"], ["down", "stay"], ["stay", "stay"], ["down", "stay"]):
-        if wishes[0] == "down" and moves == "sequential" and len(came) == 3:
-            wishes = ["stay", "stay"]  # a taken cell is not offered
-        state, _ = moved(game, state, 0 if int(state.phase) == TARGET else None, wishes)
+    game = rules([(5, 5), (7, 5)], p_deliberate=0, moves=moves)
+    state, came = game.reset(1), []
+    state, _ = game.step(state, np.zeros(2, np.int64))
+    for wish in ("stay", "down", "stay", "down" if moves == "simultaneous" else "stay"):
         came.append(game.told(state, 0)["came"])
-    assert came == [None, *[{"row": 5, "column": 5}] * 3]
+        state, _ = moved(game, state, None, [wish, "stay"])
+    assert [*came, game.told(state, 0)["came"]] == [None, None, *[{"row": 5, "column": 5}] * 3]
+    assert cells(game, state) == [(6, 5), (7, 5)]
 
 
 def test_letters_hang_on_round_person_and_place():

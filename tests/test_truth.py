@@ -46,7 +46,7 @@ size = QUICK
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
 ROOM = {"layout": "small", "players": 8, "p_deliberate": 1}
 WALLS = {  # a U of walls inside, and seats
-    "layout": "####0####\n#.......1\n#.#####.#\n#.#...#.#\n#.#...#.#\n#.......#\n#.oo.oo.#\n#########"
+    "layout": "####0####\n#.......1\n#.#####.#\n#.#...#.#\n#.......#\n#.oo.oo.#\n#########"
 }
 MORE = [
     ("battle_royale", {"announce_cap": True, "players": 3}),

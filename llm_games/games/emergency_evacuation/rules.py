@@ -97,8 +97,8 @@ class EvacuationState(State):
     """People in a room between two moves; ``round`` counts the rounds that are over.
 
     `cell` is row times columns plus column, `OUT` of those who are out, and `came` the cell before
-    the last step to another cell (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED` or
-    `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
+    the last step to another one (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED`
+    or `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
     rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
     `line` are the movers in order, `NOBODY` after the last, and `place` is how many have moved.
     `chosen` counts how often each was chosen, ``(choices, players, *batch)``.
