@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import fault_server
 import pytest
@@ -30,10 +32,11 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient, retry_after
+from llm_games.wrappers.clients.openai import OpenAIClient, connections, retry_after
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.tools import Parameter, Tool
 
 KEY = "sk-test-0123456789abcdef"
 ASK = Request(
@@ -606,6 +609,107 @@ def test_a_filter_of_prompts_is_a_refusal(server):
     assert (got.text, got.finish, got.refusal) == ("", "refusal", "The response was filtered")
 
 
+OVERFLOWS = [
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", ""),
+    (422, "`inputs` must have less than 1024 tokens. Given: 2000", ""),
+    (400, "Invalid request: Your request exceeded model token limit: 8192", ""),
+    (400, "Prompt exceeds max length", "1261"),
+    (400, "Range of input length should be [1, 30720]", "invalid_parameter_error"),
+    (400, "litellm.ContextWindowExceededError: no words", ""),
+]
+FILTERS = [
+    (400, error("Invalid prompt: your prompt was flagged", code="invalid_prompt")),
+    (400, error("Input data may contain inappropriate content.", code="data_inspection_failed")),
+    (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301")),
+    (
+        403,
+        error("Your chosen model requires moderation and your input was flagged")
+        | {"metadata": {"reasons": ["violence"], "flagged_input": "..."}},
+    ),
+    (400, error("Content Exists Risk", code="invalid_request_error")),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "code"), OVERFLOWS)
+def test_wordings_of_a_full_context(server, status, words, code):
+    server.script = [(status, error(words, code=code))]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert type(got) is ContextOverflow
+
+
+@pytest.mark.parametrize(("status", "body"), FILTERS)
+def test_filters_of_providers_refuse_that_reply(server, status, body):
+    server.script = [(status, body)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert (got.text, got.finish) == ("", "refusal")
+    assert got.refusal
+
+
+def test_an_account_that_may_not_use_a_model_is_no_filter(server):
+    server.script = [(403, error("You do not have access to this model"))]
+    assert fails(OpenAIClient("m", server.url)).status == 403
+
+
+UNAVAILABLE = error("This response_format type is unavailable now", type="invalid_request_error")
+
+
+def test_where_only_json_objects_are_taken_they_are_asked_for(server):
+    """DeepSeek refuses a schema with these words, and takes an object."""
+
+    def answer(body):
+        kind = body.get("response_format", {}).get("type")
+        return (400, UNAVAILABLE) if kind == "json_schema" else (200, completion())
+
+    server.script = [answer]
+    client = OpenAIClient("m", server.url)
+    for _ in range(2):
+        (got,) = run(client)
+        assert (got.text, got.left_out) == ('{"bid": 5}', ["response_format"])
+    kinds = [body["response_format"]["type"] for body in server.seen]
+    assert kinds == ["json_schema", "json_object", "json_object"]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_any_refusal_that_names_an_option_is_tried_once_without_it(server, status):
+    def answer(body):
+        words = "top_p, whatever it is, is on holiday"
+        return (status, error(words)) if "top_p" in body else (200, completion())
+
+    server.script = [answer]
+    client = OpenAIClient("m", server.url)
+    ask = Request(ASK.messages, ASK.question, sampling=Sampling(top_p=0.5))
+    (got,) = run(client, ask)
+    assert got.left_out == ["top_p"]
+
+
+def test_what_was_left_out_in_vain_is_sent_again(server):
+    server.script = [(400, error("top_p and all else is on holiday"))]
+    client = OpenAIClient("m", server.url)
+    ask = Request(ASK.messages, ASK.question, sampling=Sampling(top_p=0.5))
+    for _ in range(2):
+        (got,) = run(client, ask)
+        assert isinstance(got, ClientError)
+    assert ["top_p" in body for body in server.seen] == [True, False, True, False]
+
+
+SHAPES = tomllib.loads((Path(__file__).parent / "data/provider_shapes.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: shape["provider"])
+def test_recorded_shapes_are_typed(server, shape):
+    assert shape["source"].startswith("https://")
+    server.script = [(shape["status"], json.loads(shape["body"]))]
+    (got,) = run(OpenAIClient("m", server.url))
+    kinds = {
+        "overflow": isinstance(got, ContextOverflow),
+        "refusal": isinstance(got, Completion) and got.finish == "refusal",
+        "transient": isinstance(got, ClientError) and got.transient,
+        "fatal": type(got) is ClientError and not got.transient,
+        "answer": isinstance(got, Completion) and got.finish != "refusal",
+    }
+    assert kinds[shape["expect"]], got
+
+
 def test_one_schema_may_be_refused_and_another_taken(server):
     def answer(body):
         if '"bid"' in json.dumps(body.get("response_format")):
@@ -692,11 +796,12 @@ def test_a_server_that_sends_elsewhere_is_followed(server):
 
 
 @pytest.mark.parametrize("status", [302, 307])
-def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status):
+@pytest.mark.parametrize("elsewhere", [("127.0.0.1", "localhost"), ("", "")], ids=["host", "port"])
+def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status, elsewhere):
     monkeypatch.setenv("TEAM_KEY", "team-0123456789")
     other = Server()
     other.script = [(200, completion())]
-    there = other.url.replace("127.0.0.1", "localhost")
+    there = other.url.replace(*elsewhere)
     server.script = [(status, "", {"location": f"{there}/chat/completions"})]
     headers = {"x-api-key": "env:TEAM_KEY"}
     failure = fails(OpenAIClient("m", server.url, api_key=KEY, headers=headers))
@@ -704,6 +809,40 @@ def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status):
     assert not other.seen
     assert there.removesuffix("/v1") in str(failure)
     assert not failure.transient
+
+
+@pytest.mark.parametrize(
+    ("home", "there"),
+    [
+        ("https://a.example/v1", "http://a.example/v1"),
+        ("http://a.example/v1", "https://a.example/v1"),
+        ("https://a.example/v1", "https://a.example:8443/v1"),
+        ("http://a.example:80/v1", "http://a.example:81/v1"),
+        ("https://a.example/v1", "https://b.example/v1"),
+        ("https://a.example:443/v1", "https://a.example/v2"),
+    ],
+)
+def test_calls_are_sent_on_within_one_scheme_host_and_port_only(home, there):
+    import httpx2
+
+    async def send():
+        http = connections(home, 5, str)
+        [hook] = http.event_hooks["request"]
+        await hook(httpx2.Request("POST", there))
+        await http.aclose()
+
+    if there.endswith("v2"):
+        asyncio.run(send())
+        return
+    with pytest.raises(ClientError, match="sends calls on to"):
+        asyncio.run(send())
+
+
+def test_a_key_in_place_of_a_variables_name_is_not_shown():
+    for how in ({"api_key_env": KEY}, {"headers": {"x": f"env:{KEY}"}}):
+        with pytest.raises(ClientError, match="the name of an environment variable") as caught:
+            OpenAIClient("m", "http://127.0.0.1:9/v1", **how)
+        assert KEY not in str(caught.value)
 
 
 def test_no_proxy_is_asked_for_a_server_on_this_machine(server, monkeypatch):
@@ -802,11 +941,17 @@ def test_a_key_that_is_a_common_word_breaks_no_reply(server):
     assert answer.text == said
 
 
+CALLED = json.dumps({"a": [f"my key is {KEY}", {"b": KEY}], KEY: 1})
+"""Arguments of a call in which a key stands everywhere."""
+ANY = Parameter("array", "anything", True)
+
+
 def test_a_key_never_shows(server, caplog, capfd):
     """Errors, reprs, attempts, completions and logs, with a server that repeats the key."""
     caplog.set_level(logging.DEBUG)
     client = OpenAIClient("m", server.url, api_key=KEY)
-    policy = LLMPolicy(client)
+    tool = Tool("echo", "says it", lambda view, arguments: str(arguments), {"a": ANY})
+    policy = LLMPolicy(client, tools=[tool])
     seen = [repr(client), repr(policy), repr(vars(client)), str(client._key)]
     echo = f"Authorization: Bearer {KEY}"
     for answer in [
@@ -816,6 +961,10 @@ def test_a_key_never_shows(server, caplog, capfd):
         (200, echo),
         (200, completion(echo)),
         (200, completion(None, refusal=echo)),
+        (200, completion("", reasoning_content=echo)),
+        (200, completion("", tool_calls=[{"function": {"name": "echo", "arguments": CALLED}}])),
+        (200, completion("", tool_calls=[{"function": {"name": KEY, "arguments": CALLED}}])),
+        (307, "", {"location": f"https://{KEY}.example.org/v1"}),
         (200, {"error": echo}),
         (200, echo.encode()),
         (200, echo.encode(), {"drop": "yes"}),

@@ -9,7 +9,7 @@ import typer
 
 from llm_games.benchmarks.cli import board, cache, crossplay, games, ghost, look, run, view
 from llm_games.benchmarks.cli.common import Commands, say
-from llm_games.benchmarks.runs.plain import speak_plainly
+from llm_games.benchmarks.runs.plain import harmless_streams, speak_plainly
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -62,6 +62,11 @@ app.add_typer(ghost.app, name="ghost", help="Make opponents of the players of a 
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
     speak_plainly(sys.stdin, sys.stdout, sys.stderr)
+    with harmless_streams():
+        _command_line()
+
+
+def _command_line() -> None:
     try:
         app()
     except LLMGamesError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,10 +67,18 @@ BaseUrl = Annotated[
 
 
 def console(stderr: bool = False) -> Any:
-    """Return a terminal to print on."""
+    """Return a terminal to print on, which no text steers."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(stderr=stderr)
+    from llm_games.benchmarks.runs.plain import harmless
+
+    class Terminal(Console):
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            segments = (s if s.control else s._replace(text=harmless(s.text)) for s in buffer)
+            return super()._render_buffer(segments)
+
+    return Terminal(stderr=stderr)
 
 
 def say(text: str) -> None:

@@ -114,16 +114,17 @@ def replay(db: Database, as_json: AsJson = False) -> None:
 
     Exit code 1: something differs, and is named.
     """
+    from llm_games.benchmarks.runs.editions import maker
     from llm_games.benchmarks.runs.replay import replay
     from llm_games.benchmarks.runs.store import Records
     from llm_games.version import __version__
 
     with Records.open_readonly(db) as records:
         done, made_by = replay(records), records.package
-    if made_by != __version__:
+    if made_by.partition("+")[0] != __version__:
         say(
-            f"{db} was made by llm-games {made_by}, this is {__version__}: wordings and rules may "
-            f"have changed; to compare with those of then: pip install llm-games=={made_by}"
+            f"{db} was made by {maker(made_by)}, this is {__version__}: wordings and rules may "
+            "have changed"
         )
     if as_json:
         print(json.dumps({"db": str(db), "package": made_by} | dataclasses.asdict(done)))

@@ -9,7 +9,7 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -60,6 +60,10 @@ class _Line(NamedTuple):
     async def close(self) -> None:
         """Close them."""
         await self.account.close()
+
+
+JSON_OBJECT = {"type": "json_object"}
+"""The form of an answer that is any JSON object."""
 
 
 class OpenAIClient:
@@ -147,7 +151,14 @@ class OpenAIClient:
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
-        return answer
+        return replace(
+            answer,
+            text=self._masked(answer.text, reply=True),
+            thoughts=self._masked(answer.thoughts, reply=True),
+            refusal=self._masked(answer.refusal, reply=True),
+            tool_calls=self._masked(answer.tool_calls, reply=True),
+            model=self._shown(answer.model),
+        )
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
@@ -161,7 +172,7 @@ class OpenAIClient:
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
-        began = time.perf_counter()
+        began, blamed = time.perf_counter(), set[str]()
         while True:
             body, left_out = self._body(request)
             got = await self._send(body)
@@ -178,8 +189,15 @@ class OpenAIClient:
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
             name = answers.refused(status, said, self._optional(body))
             if name is None:
-                return self._failure(status, said, headers)
-            self._leave_out(_form(request) if name == "response_format" else name)
+                failure = self._failure(status, said, headers)
+                if not failure.transient:  # it was not for what was left out
+                    self._refused -= blamed
+                return failure
+            if name == "response_format":
+                plain = body[name]["type"] == "json_object"
+                name = _form(request) if plain or not answers.of_kind(said) else _schema(request)
+            blamed |= {name} - self._refused
+            self._leave_out(name)
 
     def _optional(self, body: Mapping[str, Any]) -> set[str]:
         """Return what of a body can be left out."""
@@ -208,7 +226,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
-            "response_format": form and _named(form),
+            "response_format": form and self._wanted_form(request, form),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
             "stream_options": {"include_usage": True} if self.stream else None,
@@ -222,7 +240,14 @@ class OpenAIClient:
         wanted = {k: v for k, v in options.items() if v not in (None, []) and k not in never}
         body = {"model": self.model, "messages": rendered(request.messages, native)}
         body |= {name: value for name, value in wanted.items() if name not in refused}
-        return body, sorted(wanted.keys() & refused) or None
+        left_out = wanted.keys() & refused
+        if body.get("response_format") == JSON_OBJECT:
+            left_out |= {"response_format"}  # its schema
+        return body, sorted(left_out) or None
+
+    def _wanted_form(self, request: Request, form: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the form of an answer: its schema, or JSON alone where only that is taken."""
+        return JSON_OBJECT if _schema(request) in self._refused else _named(form)
 
     def _calls_natively(self) -> bool:
         return self.tool_calls != "json" and "tools" not in self._refused | self.leave_out
@@ -289,7 +314,7 @@ class OpenAIClient:
         import httpx2
         import openai
 
-        http = connections(self.base_url, self.timeout)
+        http = connections(self.base_url, self.timeout, self._masked)
         account = openai.AsyncOpenAI(
             api_key=self._key.reveal() if self._key else "none",
             base_url=self.base_url,
@@ -322,10 +347,7 @@ class OpenAIClient:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
             got,
-            text=self._masked(got.text, reply=True),
-            thoughts=self._masked(got.thoughts, reply=True),
-            refusal=self._masked(got.refusal, reply=True),
-            model=self._shown(got.model or self.model),
+            model=got.model or self.model,
             latency=latency,
             left_out=left_out,
         )
@@ -349,7 +371,6 @@ class OpenAIClient:
 
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
         """Return the outcome of a call that a filter of prompts declined."""
-        words = self._masked(words, reply=True)
         return Completion(
             "", "refusal", 0, 0, latency, self.model, refusal=words, left_out=left_out
         )
@@ -381,11 +402,19 @@ class OpenAIClient:
             status=status,
         )
 
-    def _masked(self, text: str, reply: bool = False) -> str:
-        """Mask secrets; in a `reply` only those that it cannot hold by chance."""
-        for secret in self._secrets:
-            text = text if reply and secret.plain else secret.redact(text)
-        return text
+    def _masked(self, value: Any, reply: bool = False) -> Any:
+        """Mask secrets in a text, or in all texts of a JSON value.
+
+        In a `reply` only those that it cannot hold by chance.
+        """
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value if reply and secret.plain else secret.redact(value)
+        elif isinstance(value, list):
+            value = [self._masked(item, reply) for item in value]
+        elif isinstance(value, dict):
+            value = {self._masked(k, reply): self._masked(v, reply) for k, v in value.items()}
+        return value
 
     def _shown(self, text: str) -> str:
         text = " ".join(self._masked(text).split())
@@ -418,6 +447,10 @@ def _named(form: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": schema}
 
 
+def _schema(request: Request) -> str:
+    return f"json_schema of {_form(request)}"
+
+
 def _form(request: Request) -> str:
     """Name the form of answer that is wanted: a server may take one schema and refuse another."""
     calls = " or a call" if hasattr(request.question, "alone") else ""
@@ -427,10 +460,11 @@ def _form(request: Request) -> str:
 # -- connections ----------------------------------------------------------------------------------
 
 
-def connections(base_url: str, timeout: float) -> Any:
+def connections(base_url: str, timeout: float, masked: Callable[[str], str]) -> Any:
     """Open connections for one event loop; the limit of time is on connecting alone.
 
-    What is sent, keys among it, goes to no other server, wherever one sends calls to.
+    What is sent, keys among it, goes to no other server, wherever one sends calls to. `masked`
+    takes secrets out of what an error shows.
     """
     import httpx2
     import openai
@@ -439,9 +473,9 @@ def connections(base_url: str, timeout: float) -> Any:
 
     async def stay(asked: Any) -> None:
         to = asked.url
-        if to.host != home.host or (to.port != home.port and to.scheme != "https"):
+        if (to.scheme, to.host, to.port) != (home.scheme, home.host, home.port):
             raise ClientError(
-                f"{base_url} sends calls on to {to.scheme}://{to.netloc.decode()}: "
+                f"{base_url} sends calls on to {masked(f'{to.scheme}://{to.netloc.decode()}')}: "
                 "give the address there as base_url if keys and prompts may go there"
             )
 

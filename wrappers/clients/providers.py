@@ -177,7 +177,13 @@ class ProviderClient(OpenAIClient):
                 fault = error
             except (faults.UnexpectedModelBehavior, *_UNREADABLE) as error:
                 said = f"{type(error).__name__}: {error}"
-                return self._broken(f"sent no completion ({self._shown(said)})")
+                if sent:
+                    return self._broken(f"sent no completion ({self._shown(said)})")
+                form = "response_format" if "response_format" in self._optional(options) else None
+                if form is None:  # a fault on this side, which no waiting mends
+                    return ClientError(f"{self.provider}: nothing was sent ({self._shown(said)})")
+                self._leave_out(form)
+                continue
             name = self._refused_by(fault, options)
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
@@ -250,14 +256,15 @@ class ProviderClient(OpenAIClient):
 
         # Completions say what was left out.
         warnings.filterwarnings("ignore", ".* not supported (by|when)", UserWarning)
-        http = connections(self.base_url, self.timeout)
+        http = connections(self.base_url, self.timeout, self._masked)
         http.event_hooks["request"].append(keep)
         key = self._key.reveal() if self._key else "none"
 
         def provider(name: str) -> Any:
             made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
-                return made(api_key=self._key and key)
+                given = self.base_url != ADAPTED["bedrock"].base_url  # else that of the region
+                return made(api_key=self._key and key, base_url=self.base_url if given else None)
             return made(api_key=key, base_url=self.base_url, http_client=http)
 
         return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
@@ -290,13 +297,13 @@ class ProviderClient(OpenAIClient):
         whole = len(text) <= answers.LONGEST_TEXT
         finish: Any = ends.get(got.finish_reason, "stop") if whole else "length"
         return Completion(
-            text=self._masked(text[: answers.LONGEST_TEXT], reply=True),
+            text=text[: answers.LONGEST_TEXT],
             finish=finish,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             latency=latency,
-            model=self._shown(got.model_name or self.model),
-            thoughts=self._masked(thoughts[: answers.LONGEST_TEXT], reply=True),
+            model=got.model_name or self.model,
+            thoughts=thoughts[: answers.LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
             tokens_reasoning=min(thought, usage.output_tokens),
