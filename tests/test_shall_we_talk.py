@@ -24,7 +24,7 @@ from llm_games.benchmarks.papers.shall_we_talk.statements import (
     Part,
     statements,
 )
-from llm_games.benchmarks.report import build
+from llm_games.benchmarks.report import build, figures
 from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.judge import label_run, rubric
 from llm_games.benchmarks.runs.reader import read as read_run
@@ -396,14 +396,12 @@ def test_the_long_files_run_in_short(name, tmp_path):
         assert [episode.status for episode in records.episodes()] == ["done"] * len(games)
 
 
-def axes_of(run, draw, name):
+def lines_of(run, title, name, sketches=None):
     """Return the lines of a figure of the first game of that name, by their labels."""
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    axes = figure.subplots()
-    read = page_of.Read(run)
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
     [game] = [one for one in run.games if one.name == name]
-    sketches = {sketch.title: sketch for sketch in page_of.moves(read, game)}
-    sketches[draw].draw(axes)
+    drawn = page_of.moves(page_of.Read(run), game) if sketches is None else sketches(game)
+    {sketch.title: sketch for sketch in drawn}[title].draw(axes)
     return {line.get_label(): line for line in axes.lines}
 
 
@@ -421,13 +419,20 @@ def test_figures_of_each_firm_and_each_exit(tmp_path):
     )
     with Records.open_readonly(ran.path) as records:
         run = read_run(records, "corrected")
-        lines = axes_of(run, "Prices of each firm", "bertrand_competition")
+        lines = lines_of(run, "Prices of each firm", "bertrand_competition")
         for firm, price in (("BC: firm 1", 6), ("BC: firm 2", 7.5)):
             assert lines[firm].get_xdata().tolist() == [1, 2, 3, 4, 5]
             assert lines[firm].get_ydata()[1:].tolist() == [price] * 4
-        sides = axes_of(run, "Escaped by exit", "emergency_evacuation")
+        regret = lines_of(run, "Regret", "bertrand_competition", figures.moves)
+        assert regret["sum over players"].get_xdata().tolist() == [
+            2,
+            3,
+            4,
+            5,
+        ]  # the first is forced
+        sides = lines_of(run, "Escaped by exit", "emergency_evacuation")
         ends = [sides[f"EE: {side}"].get_ydata()[-1] for side in ("bottom", "left", "right")]
-        whole = axes_of(run, "Escaped by group", "emergency_evacuation")
+        whole = lines_of(run, "Escaped by group", "emergency_evacuation")
         groups = [line.get_ydata()[-1] for name, line in whole.items() if "," in name]
         assert sum(ends) == pytest.approx(sum(groups))
         assert min(ends) > 0
