@@ -9,6 +9,7 @@ from typing import Any
 from llm_games.baselines.deviation import regret as hindsight
 from llm_games.baselines.players import make_player
 from llm_games.baselines.scenarios import Scenario, seated_in
+from llm_games.errors import UnknownKeyword
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.grpo import GameRollout
@@ -82,7 +83,15 @@ def _ready(
     if scenario is not None:
         game, opponents = seated_in(scenario, game, about, opponents)
         about = {}
-    rules = rulebook(game, **about)
+    try:
+        rules = rulebook(game, **about)
+    except UnknownKeyword as error:
+        key = error.args[1]
+        if key in about:  # as Python says it, since callers look for that
+            views = ", ".join(sorted({*ours, "scenario"} - {"game", "parameters"}))
+            message = f"unexpected keyword argument {key!r}: {error}; or of the view: {views}"
+            raise UnknownKeyword(message, key) from None
+        raise
     made: dict[str, Policy] = {}  # one player for all seats of a name
 
     def seated(player: Any) -> Any:

@@ -32,7 +32,7 @@ from llm_games.baselines.rules import (
     count_from,
     seat_by_seat,
 )
-from llm_games.errors import BadParameter, UnknownName, WrongSeat, install, unknown
+from llm_games.errors import BadParameter, UnknownName, WrongSeat, install, unknown, unknown_keyword
 from llm_games.facts import ratio_of
 from llm_games.named import OWN, is_named, named
 from llm_games.noise import Noise
@@ -127,12 +127,12 @@ def _asking(
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
     for key in client:
         if key not in calling:
-            raise unknown(f"setting of {name}", key, calling)
+            raise unknown_keyword(f"setting of {name}", key, calling)
     for key in settings:
         if key in calling and key not in talking:
             raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
         if key not in talking:
-            raise unknown("setting of LLMPolicy", key, talking)
+            raise unknown_keyword("setting of LLMPolicy", key, talking)
     given = {**usual, **client}
     layers = {key: given.pop(key) for key in LAYER_SETTINGS if key in given}
     return llm_player(dress(make(value, **given), **layers), settings)

@@ -101,17 +101,27 @@ def _to_pettingzoo(name: str) -> None:
         pettingzoo.register(form, full, "llm_games.registry:make", kwargs=kwargs)
 
 
+_PLAIN: dict[str, Any] = {"masks": "info", "normalize": True}
+_VIEWS: dict[str, dict[str, Any]] = {
+    "": {},
+    "Discrete": _PLAIN,
+    "Continuous": {**_PLAIN, "actions": "unit"},
+}
+"""What stands behind a game's title in Gymnasium's ids, for programs that can set nothing else."""
+
+
 def _to_gymnasium(name: str) -> None:
     import gymnasium
 
     title = "".join(word.capitalize() for word in name.split("_"))
     views = "llm_games.baselines.learner"
-    gymnasium.register(
-        f"llm_games/{title}-{registry.VERSION}",
-        f"{views}:learner",
-        vector_entry_point=f"{views}:learners",
-        kwargs={"game": name},
-    )
+    for kind, settings in _VIEWS.items():
+        gymnasium.register(
+            f"llm_games/{title}{kind}-{registry.VERSION}",
+            f"{views}:learner",
+            vector_entry_point=f"{views}:learners",
+            kwargs={"game": name, **settings},
+        )
 
 
 _ANNOUNCE = {"pettingzoo": _to_pettingzoo, "gymnasium": _to_gymnasium}

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import CustomSpaceError
+from gymnasium.vector.utils import create_shared_memory
 
 from llm_games.arrays import Array, any_true, array_of, tall
 from llm_games.errors import BadParameter, IllegalAction
@@ -38,9 +40,21 @@ Taken = tuple[Array, Array]
 and where a move is whole, bool ``(*batch)``."""
 
 
-def text_space() -> spaces.Text:
+class Words(spaces.Text):
+    """A space of texts, which Gymnasium cannot share between processes.
+
+    It reads the shared memory once, before there are any, and returns tabs from then on.
+    """
+
+
+@create_shared_memory.register
+def _refuse(space: Words, n: int = 1, ctx: Any = None) -> Any:
+    raise CustomSpaceError("texts come back as tabs through shared memory")
+
+
+def text_space() -> Words:
     """Return a space of texts."""
-    return spaces.Text(LONGEST_TEXT, min_length=0, charset=CHARACTERS)
+    return Words(LONGEST_TEXT, min_length=0, charset=CHARACTERS)
 
 
 def in_text_space(text: str) -> str:

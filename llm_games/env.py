@@ -26,6 +26,7 @@ from llm_games.view import Sight, View
 from llm_games.words import Prompts
 
 OBS_MODES = ("text", "numeric", "both")
+MASKS = ("observation", "info")
 
 
 class Windows:
@@ -40,8 +41,10 @@ class Windows:
         prompt_folder: str | None = None,
         reask: int = 0,
         normalize: bool = False,
+        masks: str = "observation",
     ) -> None:
         check_integer("reask", reask, 0)
+        check_choice("masks", masks, MASKS)
         check_choice("normalize", normalize, (False, True))
         self.game, self.agents = game, game.names()
         self.seats = {agent: seat for seat, agent in enumerate(self.agents)}
@@ -52,7 +55,8 @@ class Windows:
         self.mute = [] if game.core is game else [c.seat for c in self.codecs if not c.speaks]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
-        free = not any(own.masked for own in self.codecs)  # short ways for most environments
+        self.masks_apart = masks == "info"
+        free = not any(map(self.shows_mask, self.codecs))  # short ways for most environments
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
         self._words: Prompts | None = None
@@ -87,11 +91,22 @@ class Windows:
         parts: dict[str, spaces.Space[Any]] = {}
         if mode != "text":
             parts["observation"] = spaces.Box(self.low, self.high, dtype=np.float32)
-        if own.masked:
+        if self.shows_mask(own):
             parts["action_mask"] = spaces.Box(0, 1, (int(own.space.n),), dtype=np.int8)
         if mode != "numeric":
             parts["text"] = text_space()
         return parts["observation"] if list(parts) == ["observation"] else spaces.Dict(parts)
+
+    def shows_mask(self, codec: Codec) -> bool:
+        """Return whether observations of who acts by this codec have a mask."""
+        return codec.masked and not self.masks_apart
+
+    def mask_apart(self, view: View) -> dict[str, Any]:
+        """Return the mask of a seat for its infos, if that is where it stands."""
+        codec = self.codecs[view.seat]
+        if not (codec.masked and self.masks_apart):
+            return {}
+        return {"action_mask": codec.mask(view).astype(np.int8)}
 
     def begin(self) -> None:
         """Forget moves under way: another step has come."""
@@ -139,11 +154,11 @@ class Windows:
         parts: dict[str, Any] = {}
         if mode != "text":
             parts["observation"] = self.scaled(own.shown(view.numbers.copy()))
-        if own.masked:
+        if self.shows_mask(own):
             parts["action_mask"] = own.mask(view).astype(np.int8)
         if mode != "numeric":
             parts["text"] = self.text(view)
-        return parts if mode != "numeric" or own.masked else parts["observation"]
+        return parts["observation"] if list(parts) == ["observation"] else parts
 
 
 def options_of(options: Any) -> Mapping[str, Any]:
@@ -230,7 +245,12 @@ class TableEnv:
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
-        return {"asked": asked, "broke": broke, **said}
+        return {"asked": asked, "broke": broke, **said, **self._mask(seat)}
+
+    def _mask(self, seat: int) -> dict[str, Any]:
+        if not self.windows.masks_apart:
+            return {}
+        return self.windows.mask_apart(self.table.ready().view(seat))
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
@@ -348,7 +368,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
 
     def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        if not self.windows.wordy:
+        if not (self.windows.wordy or self.windows.masks_apart):
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
@@ -371,7 +391,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self.infos = {agent: {"asked": False, "broke": False} for agent in self.agents}
+        self.infos = {a: self._info(s, False, False) for a, s in self.windows.seats.items()}
         self._skip_agent_selection = None
         self._select()
 
@@ -405,7 +425,8 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         self._waiting = self._waiting[whole:]
         if self._waiting:
             self.agent_selection = self.possible_agents[self._waiting[0]]
-            self.infos[agent] |= self.windows.codecs[self.windows.seats[agent]].heard
+            seat = self.windows.seats[agent]
+            self.infos[agent] |= self.windows.codecs[seat].heard | self._mask(seat)
             return
         outcome, limit = self._play(), self._limit_reached()
         for agent in self.agents:

@@ -17,6 +17,10 @@ class UnknownName(LLMGamesError, KeyError):
         return str(self.args[0])
 
 
+class UnknownKeyword(UnknownName, TypeError):
+    """A keyword that a constructor does not take; as Python's own of that kind, a TypeError too."""
+
+
 class BadParameter(LLMGamesError, ValueError):
     """A parameter of the wrong type or outside its range."""
 
@@ -43,10 +47,19 @@ class TrainingBroke(LLMGamesError, ArithmeticError):
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     """Build the error for a name that does not exist, with the nearest ones that do."""
+    return UnknownName(_unknown(kind, name, known))
+
+
+def unknown_keyword(kind: str, name: object, known: Iterable[str]) -> UnknownKeyword:
+    """Build the same error for a keyword, ``args[1]``."""
+    return UnknownKeyword(_unknown(kind, name, known), name)
+
+
+def _unknown(kind: str, name: object, known: Iterable[str]) -> str:
     names = sorted(known)
     near = get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UnknownName(f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}")
+    return f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}"
 
 
 def install(extra: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, unknown, unknown_keyword
 from llm_games.named import is_named, name_of, named
 from llm_games.rooms import ROOMS, add
 
@@ -83,7 +83,8 @@ def rulebook(
     ``talk_turns=2`` is the same. Rules that are built already take nothing but that.
 
     Raises:
-        UnknownName: no such game, preset or parameter; names the nearest.
+        UnknownName: no such game or preset; names the nearest.
+        UnknownKeyword: no such parameter.
         BadParameter: a value outside its range.
     """
     from llm_games.rulebook import Rulebook
@@ -108,9 +109,18 @@ def rulebook(
     known = [field.name for field in dataclasses.fields(found)]
     for key in parameters:
         if key not in known:
-            raise unknown(f"parameter of {found.name}", key, known)
+            raise unknown_keyword(f"parameter of {found.name}", key, known)
     game = found(**parameters)
     return talking(game, talk) if talk else game
+
+
+def recorded_rulebook(name: str, parameters: Mapping[str, Any], edition: int) -> Rulebook:
+    """Build the rules that a record of some edition means: with the defaults of then."""
+    kind, former = game_class(name), dict[str, Any]()
+    for last, defaults in sorted(kind.former_defaults.items(), reverse=True):
+        former |= defaults if edition <= last else {}
+    given = {*parameters, *kind.presets.get(parameters.get("preset", ""), ())}
+    return rulebook(name, **{k: v for k, v in former.items() if k not in given}, **parameters)
 
 
 def make(
@@ -121,6 +131,7 @@ def make(
     actions: str | Mapping[str, str] = "index",
     reask: int = 0,
     normalize: bool = False,
+    masks: str = "observation",
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -142,6 +153,8 @@ def make(
             ``"text"`` (a reply in words, read as a language model's).
         reask: of actions in words, how often a reply that cannot be used is asked for again.
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
+        masks: in games in which some indexes are illegal, where an agent finds which: beside what
+            it sees (``"observation"``), or as ``"action_mask"`` in its ``"info"``.
         render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
             ``"rgb_array"`` (returns pixels; needs Pillow).
         max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;
@@ -167,6 +180,7 @@ def make(
         actions=actions,
         reask=reask,
         normalize=normalize,
+        masks=masks,
         render_mode=render_mode,
         max_cycles=max_cycles,
         prompts=prompts,

@@ -168,6 +168,8 @@ class Rulebook(ABC):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     fewest_players: ClassVar[int] = 2
     edition: ClassVar[int] = 2  # raised when payoffs or draws change: recordings are known by it
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {}
+    """Defaults that were others up to an edition, by that edition: its records mean them."""
     lasting: ClassVar[Mapping[str, Any]] = {}  # with these, idle players play on: for estimates
     idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
     mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it

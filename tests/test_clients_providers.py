@@ -1,7 +1,11 @@
 """Models by provider/name: servers of the shapes of OpenAI, Anthropic and Gemini, over HTTP."""
 
+import asyncio
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -492,3 +496,43 @@ def test_a_fault_of_our_own_libraries_is_waited_for_by_nobody(server, monkeypatc
     (got,) = run(client("anthropic/claude-haiku-4-5", server, structured="always"), ASK)
     assert isinstance(got, ClientError)
     assert (got.transient, "nothing was sent" in str(got)) == (False, True)
+
+
+IMPORTS = """
+import asyncio, sys, time
+from llm_games.wrappers.clients.providers import client_for
+from test_clients_providers import ASK
+client = client_for(sys.argv[1], base_url=sys.argv[2], api_key="k-0123456789", timeout=0.5)
+opened = client._opened
+def slowly():
+    time.sleep(1)  # as imports take on a busy machine
+    return opened()
+client._opened = slowly
+print(asyncio.run(client.complete(ASK)).text)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SERVED][:3])
+def test_imports_take_no_time_of_the_first_call(server, name):
+    server.script = [(200, SERVED[name])]
+    url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, name, url],
+        cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(["..", *sys.path])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == BID, done.stderr
+
+
+def test_bedrock_is_called_where_base_url_says(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+    async def address(**settings):
+        made = client_for("bedrock/us.anthropic.claude-haiku", api_key=KEY, **settings)
+        return made._account().model.client.meta.endpoint_url
+
+    assert asyncio.run(address(base_url="http://127.0.0.1:9")) == "http://127.0.0.1:9"
+    assert asyncio.run(address()) == "https://bedrock-runtime.us-east-1.amazonaws.com"

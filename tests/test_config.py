@@ -150,7 +150,9 @@ def test_the_benchmark_by_name():
     plan = resolve(parse(load("gamma-bench"), "x"), "x")
     assert tuple(game.game for game in plan.games) == GAMES
     assert all(len(game.seats) == 10 and len(game.seeds) == 5 for game in plan.games)
-    assert all(game.params == {} for game in plan.games)
+    for game in plan.games:
+        paper = rulebook(game.game, preset="gamma_bench")
+        assert rulebook(game.game, **game.params) == paper
     assert {seat.player for game in plan.games for seat in game.seats} == {"tiny"}
 
 

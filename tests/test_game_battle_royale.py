@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, BadReply
+from llm_games.registry import rulebook
 from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
@@ -389,18 +390,19 @@ def test_wordings(version):
     prompts = Prompts("battle_royale", version)
     changes = [
         {},
-        {"announce_cap": True},
-        {"announce_cap": True, "max_shots": 30},
-        {"announce_cap": True, "cap_outcome": "share"},
+        {"announce_cap": False},
+        {"max_shots": 30},
+        {"cap_outcome": "share"},
         {"self_target": "allowed"},
         {"bad_target": "wasted_shot"},
         {"players": 9},
         {"interval": 4},
     ]
     assert len({prompts.rules(battle(**more), 3) for more in changes}) == len(changes)
-    assert prompts.rules(battle(), 3) == prompts.rules(battle(max_shots=None), 3)
-    assert prompts.rules(battle(), 3) == prompts.rules(battle(max_shots=7), 3)
-    rules = battle()
+    silent = rulebook("battle_royale", preset="gamma_bench")
+    assert prompts.rules(silent, 3) == prompts.rules(battle(max_shots=None), 3)
+    assert prompts.rules(silent, 3) == prompts.rules(battle(max_shots=7, announce_cap=False), 3)
+    rules = silent
     state, _ = shoot(rules, *R3)
     request = prompts.request(View.of(rules, state, 5))
     living = (

@@ -168,7 +168,8 @@ def test_a_whole_benchmark_has_an_overall(recorded, tmp_path):
     from llm_games.benchmarks.papers.gamma_bench.page import GAMES
 
     seats = {"seats": ["steady:1"]}
-    raw = {"title": "whole", "episodes": 2, "games": [{"game": name} | seats for name in GAMES]}
+    of_paper = [{"game": name, "params": {"preset": "gamma_bench"}} for name in GAMES]
+    raw = {"title": "whole", "episodes": 2, "games": [game | seats for game in of_paper]}
     lg.run(raw, db=str(tmp_path / "whole.db"))
     lg.run(raw | {"games": raw["games"][:-1]}, db=str(tmp_path / "part.db"))
     with Records.open_readonly(tmp_path / "whole.db") as file:

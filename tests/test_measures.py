@@ -230,9 +230,12 @@ def test_equilibrium_play_has_no_distance():
         ("english_auction", {"preset": "econ_arena_english_L", "objective": "items"}, "heuristic",
          "budgets"),
         ("public_goods", {"contribution_range": "unbounded"}, "heuristic", "less is always better"),
-        ("battle_royale", {"players": 3}, "equilibrium", "without a cap"),
-        ("battle_royale", {"players": 3, "announce_cap": True}, "equilibrium", "announced cap"),
-        pytest.param("battle_royale", {"players": 5, "hit_rates": (62, 65, 68, 76, 92)},
+        ("battle_royale", {"players": 3, "max_shots": None}, "equilibrium", "without a cap"),
+        ("battle_royale", {"players": 3}, "equilibrium", "announced cap"),
+        ("battle_royale", {"preset": "gamma_bench"}, "equilibrium",
+         "of the game as told; the paid one stops after 20 shots"),
+        pytest.param("battle_royale",
+                     {"players": 5, "hit_rates": (62, 65, 68, 76, 92), "max_shots": None},
                      "best known", "anybody gain more than", marks=pytest.mark.slow),
         ("pirate_game", {}, "equilibrium", "subgame-perfectly"),
         ("water_allocation", {}, "heuristic", "no equilibrium is known"),
@@ -480,7 +483,7 @@ def test_interim_regret_while_prices_rise():
 
 
 def test_a_shot_is_judged_by_its_chance_not_by_its_hit():
-    game = rulebook("battle_royale", players=4)
+    game = rulebook("battle_royale", players=4, preset="gamma_bench")
     steps, _ = steps_of(game, ["fixed:strongest"] * 4)
     assert np.array_equal(interim(game, steps), deviation(game, steps).regret)
     assert interim(game, steps_of(game, ["rational"] * 4)[0]).max() == pytest.approx(0, abs=1e-9)

@@ -77,7 +77,11 @@ def test_published_settings():
     assert [game.game for game in plan.games] == list(GAMES)
     assert all(seat.settings["reading"] == "published" for g in plan.games for seat in g.seats)
     assert all(settings("published", lenient=True)[game] != rulebook(game) for game in GAMES)
-    assert settings("published") == settings("corrected") == {g: rulebook(g) for g in GAMES}
+    assert (
+        settings("published")
+        == settings("corrected")
+        == {game: rulebook(game, preset="gamma_bench") for game in GAMES}
+    )
 
 
 def test_scoring_can_be_chosen():

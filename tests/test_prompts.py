@@ -92,8 +92,8 @@ TOLD: dict[str, list[tuple[dict, dict]]] = {
         ({}, {"players": 7}),
         ({}, {"base_hit_rate": 40}),
         ({}, {"interval": 4}),
-        ({}, {"announce_cap": True}),
-        ({"announce_cap": True}, {"max_shots": 13}),
+        ({}, {"announce_cap": False}),
+        ({}, {"max_shots": 13}),
         ({}, {"self_target": "allowed"}),
     ],
     "english_auction": [

@@ -16,6 +16,7 @@ from llm_games.benchmarks.runs.editions import OtherEdition, editions, maker, pa
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import Store
+from llm_games.registry import recorded_rulebook, rulebook
 
 DATA = Path(__file__).parent / "data" / "recorded_0_1_0"
 FILE = "recorded_0_1_0.db"
@@ -147,3 +148,14 @@ def test_a_step_of_many_seats_is_written_in_little():
     assert str(step.thin().full()) == str(step)  # the sign of a zero too
     few = rows.StepRow(0, [0, 1], {"actions": [1, 1, 0]}, [0.0] * 3, [2])
     assert few.thin() is few
+
+
+def test_a_default_that_changed_means_in_older_records_what_it_meant(tmp_path):
+    """Battle royale told nobody of its cap, up to edition 2."""
+    assert recorded_rulebook("battle_royale", {"players": 3}, 2).announce_cap is False
+    assert recorded_rulebook("battle_royale", {"announce_cap": True}, 2).announce_cap is True
+    assert recorded_rulebook("battle_royale", {}, 3) == rulebook("battle_royale")
+    with Records.open_readonly(DATA / FILE) as records:
+        rules = [row.rules() for row in records.episodes() if row.game.game == "battle_royale"]
+    assert rules
+    assert not any(game.announce_cap for game in rules)

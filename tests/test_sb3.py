@@ -338,6 +338,8 @@ def alike(ours, loop, steps):
         ("pirate_game", {"players": 4, "seat": 3}),
         ("sealed_bid_auction", {"rounds": 3, "actions": "unit", "normalize": True}),
         ("diners_dilemma", {"max_cycles": 2}),
+        ("bertrand_competition", {"max_episode_steps": 3}),
+        ("battle_royale", {"players": 4, "masks": "info"}),
     ],
 )
 def test_copies_are_what_dummy_vec_env_makes_of_single_ones(game, settings):

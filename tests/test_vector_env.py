@@ -468,3 +468,66 @@ def test_gymnasium_makes_and_wraps_them():
     loop = SyncVectorEnv([lambda: llm_games.learner("public_goods", **named)] * 5)
     alike(same.reset(seed=2), loop.reset(seed=2))
     alike(same.step(np.full(5, 3)), loop.step(np.full(5, 3)))
+
+
+TIMED = [
+    ("bertrand_competition", {"rounds": 8, "window": 3, "history": True}, 5),
+    ("public_goods", {"players": 3, "rounds": 3}, 3),  # ends and is cut in the same step
+    ("public_goods", {"players": 3, "rounds": 3}, 4),  # ends before
+    ("pirate_game", {"players": 4, "gold": 9}, 2),  # cut in the middle of a plan
+    ("battle_royale", {"players": 4}, 3),
+    ("english_auction", {"players": 3, "items": "items_5"}, 4),
+    ("water_allocation", {"players": 3}, 1),
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("name", "more", "limit"), TIMED)
+def test_a_limit_of_steps_is_gymnasiums(name, more, limit, mode):
+    """Truncation, final observations and what comes after, step for step, as of its `TimeLimit`."""
+    settings = {"seat": "rotate", "regret": True, **more}
+    make = partial(llm_games.learner, name, **settings)
+    limited = lambda: gymnasium.wrappers.TimeLimit(make(), limit)  # noqa: E731
+    loop = SyncVectorEnv([limited] * COPIES, autoreset_mode=mode)
+    ours = gymnasium.make_vec(
+        f"llm_games/{''.join(map(str.capitalize, name.split('_')))}-v0",
+        COPIES,
+        "vector_entry_point",
+        max_episode_steps=limit,
+        autoreset_mode=mode,
+        **settings,
+    )
+    assert play_both(ours, loop, 17)
+    single = SyncVectorEnv([partial(make, max_episode_steps=limit)] * COPIES, autoreset_mode=mode)
+    loop = SyncVectorEnv([limited] * COPIES, autoreset_mode=mode)
+    assert play_both(single, loop, 17)
+
+
+def test_without_autoreset_a_limit_of_steps_ends_copies_until_they_are_reset():
+    env = llm_games.learners(
+        "public_goods", 2, players=3, max_episode_steps=2, autoreset_mode="Disabled"
+    )
+    env.reset(seed=1)
+    env.step(np.zeros(2, int))
+    env.reset(options={"reset_mask": np.array([False, True])})
+    _, _, ended, cut, _ = env.step(np.zeros(2, int))
+    assert (ended.tolist(), cut.tolist()) == ([False, False], [True, False])
+    with pytest.raises(NotReady, match=r"copies \[0\] have ended"):
+        env.step(np.zeros(2, int))
+    env.reset(options={"reset_mask": cut})
+    assert env.step(np.zeros(2, int))[3].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "three", True])
+def test_a_limit_of_steps_that_is_none_is_refused(limit):
+    for make in (llm_games.learner, llm_games.learners):
+        with pytest.raises(BadParameter, match="max_episode_steps must be an integer"):
+            make("public_goods", max_episode_steps=limit)
+
+
+@pytest.mark.parametrize("more", [{}, {"talk": {"turns": 1, "alphabet": 2}}])
+def test_random_players_answer_what_their_own_table_asks(more):
+    """Some tables vote, or talk, while others plan."""
+    for seed in range(6):
+        vector, loop = pair("pirate_game", players=4, gold=9, seat="rotate", **more)
+        assert play_both(vector, loop, 60, seed=seed)

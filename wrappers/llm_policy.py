@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.asides import Aside, Text
-from llm_games.errors import BadParameter, NotReady, unknown
+from llm_games.errors import BadParameter, NotReady, unknown, unknown_keyword
 from llm_games.facts import check_integer
 from llm_games.questions import MISSING, Question
 from llm_games.replies import READINGS, Reply, read_reply, split_thoughts
@@ -168,7 +168,7 @@ class LLMPolicy(Policy):
         for key in drawing:
             if key not in known:
                 ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
-                raise unknown("setting of LLMPolicy", key, [*ours, *known])
+                raise unknown_keyword("setting of LLMPolicy", key, [*ours, *known])
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
         reply = self.sampling.max_tokens or 0
         if context is not None and context <= reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -305,6 +305,17 @@ def _is_text(move: Any) -> bool:
     return isinstance(move, str)
 
 
+def _asked_alike(sight: Sight, where: Array) -> Iterator[tuple[int, Array]]:
+    """Yield seats with tables where they are asked for the same: a word, a plan, or a move."""
+    game, kinds = sight.game, np.zeros(where.shape[1:], np.int64)
+    if game.division is not None or game.core is not game:
+        kinds = kinds + np.where(sight.talking, 2, game.sharers(sight.state).any(axis=0))
+    for kind in np.unique(kinds).tolist() if kinds.any() else [0]:
+        of_them = where & (kinds == kind)
+        for seat in np.flatnonzero(of_them.any(axis=1)).tolist():
+            yield seat, np.flatnonzero(of_them[seat])
+
+
 class RandomPolicy(Policy):
     """Draws any legal action, all equally likely; remembers its seed and how often it decided."""
 
@@ -329,14 +340,13 @@ class RandomPolicy(Policy):
         """Draw what `act` does, at all tables of a seat at once where the question says how."""
         (seeds, counts), actions = memory, np.zeros(where.shape, np.int64)
         alone = np.zeros(where.shape, bool)
-        for seat in np.flatnonzero(where.any(axis=1)).tolist():
-            at = np.flatnonzero(where[seat])
+        for seat, at in _asked_alike(sight, where):
             question = sight.table(int(at[0])).view(seat).question
             assert question is not None, "only a seat that is asked can answer"
             noise = Noise(seeds[seat, at].astype(np.uint64)).of(counts[seat, at])
             drawn = question.samples(noise, sight.table(at).view(seat))
             if drawn is None:
-                alone[seat] = where[seat]
+                alone[seat, at] = True
             else:
                 actions[seat, at] = drawn
         views = views_of(sight, alone)

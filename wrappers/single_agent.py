@@ -143,8 +143,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
             `llm_games.baselines.deviation.regret`; None: infos have none.
-        actions, reask, normalize, prompts, prompt_folder, render_mode: see `llm_games.make`, also
-            for what is raised.
+        max_episode_steps: truncate after so many steps of the learner, as Gymnasium's `TimeLimit`.
+        actions, reask, normalize, masks, prompts, prompt_folder, render_mode: see `llm_games.make`,
+            also for what is raised.
         max_cycles, on_illegal, parameters: the same.
     """
 
@@ -160,9 +161,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         actions: str = "index",
         reask: int = 0,
         normalize: bool = False,
+        masks: str = "observation",
         regret: Regret | None = None,
         render_mode: str | None = None,
         max_cycles: int | None = None,
+        max_episode_steps: int | None = None,
         prompts: str = "v1",
         prompt_folder: str | None = None,
         on_illegal: str = "fallback",
@@ -171,7 +174,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         rules = rulebook(game, **parameters)
         self.seating = seating(rules, seat, opponents)
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
-        self.regret = regret
+        self.regret, self.max_episode_steps = regret, max_episode_steps
+        if max_episode_steps is not None:
+            check_integer("max_episode_steps", max_episode_steps, 1)
         mine = rules.names() if isinstance(seat, str) else [rules.names()[seat]]
         self._sit_down(
             rules,
@@ -184,6 +189,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             prompt_folder=prompt_folder,
             reask=reask,
             normalize=normalize,
+            masks=masks,
         )
         self._take_seat(0 if isinstance(seat, str) else seat)
         self.observation_space = self.windows.spaces[self.agent]
@@ -224,7 +230,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._next()
         self._broke, self._reward, self._payoff = False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
-        self._played: dict[str, Any] = {}
+        self._steps, self._played = 0, dict[str, Any]()
         self._met: Counter[str] = Counter()
         recalled = self._notes  # once more, if a call fails now
         self._play_on()
@@ -265,13 +271,20 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         if not self._owed:
             self._broke, self._played = False, {}
             if not self._ended and not self._take(self.seat, action):
-                return self._observation(), 0.0, False, False, self._said()
+                self._done = late = self._late()
+                return self._observation(), 0.0, False, late, self._said()
             self._owed = True
         self._play_on()
-        self._done, self._owed = self._ended, False
+        late, ended, self._owed = self._late(), self._ended, False
+        self._done = ended or late
         reward, self._reward = self._reward, 0.0
-        truncated = self._done and not self._finished
+        truncated = late or (ended and not self._finished)
         return self._observation(), reward, self._finished, truncated, self._said()
+
+    def _late(self) -> bool:
+        """Count a step; return whether it is the last of those that an episode may have."""
+        self._steps += 1
+        return self.max_episode_steps is not None and self._steps >= self.max_episode_steps
 
     def action_masks(self) -> Array:
         """Return the learner's legal actions, bool, for learners that mask (MaskablePPO)."""
@@ -293,6 +306,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             "payoff": self._payoff,
             "seat": self.seat,
             **self._played,
+            **self._mask(self.seat),
         }
         if self._met:
             info["opponents"], self._met = dict(self._met), Counter()

@@ -37,13 +37,14 @@ class TeamVectorEnv:
     ``reset(seed=s)`` is the episodes of the seeds s, s + 1, ... of copies 0, 1, ....
 
     ``infos[agent]`` has ``asked``, ``broke``, ``payoff`` (its rewards of the episode so far) and
-    ``action`` (its last move as it was played, in the rules' units), ``(num_envs,)``.
+    ``action`` (its last move as it was played, in the rules' units), ``(num_envs,)``; where `masks`
+    says so, ``action_mask``, ``(num_envs, indexes)``.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
         num_envs: how many copies.
         actions: ``"index"``, ``"least"`` or ``"unit"``, see `llm_games.make`.
-        normalize, max_cycles, parameters: see `llm_games.make`, also for what is raised.
+        normalize, masks, max_cycles, parameters: see `llm_games.make`, also for what is raised.
     """
 
     render_mode = None
@@ -55,6 +56,7 @@ class TeamVectorEnv:
         *,
         actions: str = "index",
         normalize: bool = False,
+        masks: str = "observation",
         max_cycles: int | None = None,
         **parameters: Any,
     ) -> None:
@@ -69,7 +71,7 @@ class TeamVectorEnv:
         self.possible_agents = self.agents = self.game.names()
         self.num_agents = len(self.agents)
         self.tables = Tables(self.game, num_envs)
-        self.windows = Windows(self.game, "numeric", actions, normalize=normalize)
+        self.windows = Windows(self.game, "numeric", actions, normalize=normalize, masks=masks)
         self._codecs = [
             codec(self.game, seat, actions, batch=(num_envs,)) for seat in range(self.game.players)
         ]
@@ -198,8 +200,9 @@ class TeamVectorEnv:
         """Return new observations of all seats, ``(players, num_envs, ...)``."""
         rows = zip(self._codecs, self.tables.ready().numbers, strict=True)
         numbers = self.windows.scaled(np.stack([own.shown(seen.copy()) for own, seen in rows]))
-        masked = self._codecs[0].masked
-        return {"observation": numbers, "action_mask": self._masks()} if masked else numbers
+        if not self.windows.shows_mask(self._codecs[0]):
+            return numbers
+        return {"observation": numbers, "action_mask": self._masks()}
 
     def _masks(self) -> Array:
         sight = self.tables.ready()
@@ -213,7 +216,9 @@ class TeamVectorEnv:
         return dict(zip(self.agents, rows, strict=True))
 
     def _infos(self, said: dict[str, Any]) -> dict[str, Batches]:
-        return self._by_agent({"asked": self._waiting, "broke": self._broke, **said})
+        apart = self._codecs[0].masked and self.windows.masks_apart
+        masks = {"action_mask": self._masks()} if apart else {}
+        return self._by_agent({"asked": self._waiting, "broke": self._broke, **said, **masks})
 
     def action_masks(self) -> dict[str, Array]:
         """Return by agent which indexes are legal, bool ``(num_envs, indexes)``."""

@@ -38,9 +38,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     Args:
         game: a rulebook, or a game's name with its `parameters`.
         num_envs: how many copies.
-        seat, opponents, obs_mode, actions, normalize, max_cycles, regret: as of `SingleAgentEnv`,
-            also for what is raised.
-        reask, prompts, prompt_folder, parameters: the same.
+        seat, opponents, obs_mode, actions, normalize, masks, regret: as of `SingleAgentEnv`, also
+            for what is raised.
+        max_cycles, max_episode_steps, reask, prompts, prompt_folder, parameters: the same.
         autoreset_mode: when copies that ended start again, see `gymnasium.vector.AutoresetMode`.
     """
 
@@ -56,7 +56,9 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         obs_mode: str = "numeric",
         actions: str = "index",
         normalize: bool = False,
+        masks: str = "observation",
         max_cycles: int | None = None,
+        max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         regret: Regret | None = None,
         reask: int = 0,
@@ -73,7 +75,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             )
         if max_cycles is not None:
             check_integer("max_cycles", max_cycles, 1)
+        if max_episode_steps is not None:
+            check_integer("max_episode_steps", max_episode_steps, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
+        self.max_episode_steps = max_episode_steps
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
         modes = [mode.value for mode in AutoresetMode]
         if autoreset_mode not in [*AutoresetMode, *modes]:
@@ -87,7 +92,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.seats = BatchSeats(self.tables, self.seating.policies, sits)
         agent = self.game.names()[0]
         self.windows = Windows(
-            self.game, {agent: obs_mode}, {agent: actions}, prompts, prompt_folder, reask, normalize
+            self.game,
+            {agent: obs_mode},
+            {agent: actions},
+            prompts,
+            prompt_folder,
+            reask,
+            normalize,
+            masks,
         )
         self.codec = codec(self.game, 0, actions, reask, (num_envs,))
         self.single_observation_space = self.windows.spaces[agent]
@@ -114,7 +126,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
         self._acted, self._broke, self._finished, self._done, self._spoke = more
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
-        self._action = np.zeros(n, np.int64)
+        self._action, self._steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._heard: dict[int, dict[str, Any]] = {}  # what replies in words came to
 
@@ -209,6 +221,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             np.copyto(flags, False, where=where)
         for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
             np.copyto(numbers, 0, where=where)
+        self._steps[where] = 0
         self._heard = {table: own for table, own in self._heard.items() if not where[table]}
         self.seats.met = {table: own for table, own in self.seats.met.items() if not where[table]}
         self._fresh |= where
@@ -330,8 +343,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         paid = self._waits | ended
         rewards = np.where(paid, self._reward, 0.0)
         self._reward[paid] = 0.0
-        terminated, self._done[:] = ended & self._finished, ended
+        terminated = ended & self._finished
         truncated = ended & ~terminated
+        if self.max_episode_steps is not None:
+            self._steps += ~self._fresh
+            truncated |= self._steps >= self.max_episode_steps
+            ended = terminated | truncated
+        self._done[:] = ended
         self._fresh[:] = self._waits[:] = False
         self._taken = False
         observation = self._observation()
@@ -364,7 +382,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
             view.__dict__.pop("numbers", None)  # they are the caller's from now on
             parts["observation"] = self.windows.scaled(self.codec.shown(numbers))
-        if self.codec.masked:
+        if self.windows.shows_mask(self.codec):
             parts["action_mask"] = self.codec.masks(view).astype(np.int8)
         if self.obs_mode != "numeric":
             views = (view.table(copy) for copy in range(self.num_envs))
@@ -385,6 +403,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
         asked, payoff, seat = self._view().asked, self._payoff, self._learner
         tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        if self.codec.masked and self.windows.masks_apart:
+            tell(where, action_mask=self.codec.masks(self._view()).astype(np.int8))
         if any_true(acted):
             tell(acted, action=self._action)
         if self.regret is not None and any_true(played := acted & ~self._spoke):

@@ -27,11 +27,12 @@ from llm_games.benchmarks.runs.rows import (
     GameRow,
     NoteRow,
     StepRow,
+    rules_edition,
 )
 from llm_games.benchmarks.runs.spending import Spending
 from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.errors import BadParameter, unknown
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, recorded_rulebook
 from llm_games.rulebook import Array
 
 KEPT = 30_000
@@ -302,7 +303,10 @@ class Game:
     @cached_property
     def full(self) -> Any:
         """Its rules, with talk if its players can talk."""
-        return rulebook(self.name, **self.params)
+        edition = (
+            rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
+        )
+        return recorded_rulebook(self.name, self.params, edition)
 
     @property
     def episodes(self) -> Episodes:

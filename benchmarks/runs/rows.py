@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_ori
 
 import numpy as np
 
-from llm_games.registry import game_class, rulebook
+from llm_games.registry import game_class, recorded_rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import Completion
 
@@ -187,7 +187,12 @@ class EpisodeRow:
 
     def rules(self) -> Rulebook:
         """Build the rules of this episode."""
-        return rulebook(self.game.game, **self.params)
+        return recorded_rulebook(self.game.game, self.params, rules_edition(self.edition))
+
+
+def rules_edition(edition: Plain | None) -> int:
+    """Return the edition of a game's rules that a record names; 0 of llm-games 0.1.0's."""
+    return int((edition or {}).get("rules", 0))
 
 
 @table("messages", unique="hash")

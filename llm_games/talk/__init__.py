@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.errors import BadParameter, unknown
+from llm_games.errors import BadParameter, unknown_keyword
 from llm_games.rulebook import Rulebook
 from llm_games.talk.parameters import Talk
 from llm_games.talk.rules import Talking
@@ -52,6 +52,6 @@ def talking(game: Rulebook, parameters: Mapping[str, Any]) -> Rulebook:
     known = [f.name for f in dataclasses.fields(Talk)]
     for name in parameters:
         if name not in known:
-            raise unknown("parameter of talk", name, known)
+            raise unknown_keyword("parameter of talk", name, known)
     talk = Talk(**parameters)
     return Talking(game, talk) if np.any(talk.turns) else game

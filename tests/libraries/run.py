@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from llm_games.benchmarks.dated import filled, today
@@ -25,9 +26,11 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RESULTS, DOCS = HERE / "results.json", ROOT / "docs" / "learners.md"
 LIBRARIES = sorted(path.stem for path in HERE.glob("*.txt"))
-SHOWN = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
+PACKAGES = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
 LIMIT = 3600
 """Seconds that a library may take."""
+SHOWN = 80
+"""Characters of a fault that the table shows; what follows is a game's own."""
 
 
 def environment(folder: Path, *wanted: str | Path, python: str = "3.11") -> Path:
@@ -61,7 +64,7 @@ def tried(library: str, folder: Path, games: Iterable[str]) -> dict[str, Any]:
     if run.returncode or not forms:
         raise SystemExit(f"{script.name} ended with code {run.returncode}")
     found, named = versions(python), requirements(library)
-    told = {name: found[name] for name in dict.fromkeys([*named, *SHOWN]) if name in found}
+    told = {name: found[name] for name in dict.fromkeys([*named, *PACKAGES]) if name in found}
     day = today()
     return {"date": day, "versions": told, "forms": forms}
 
@@ -107,10 +110,13 @@ def rows(results: dict[str, Any]) -> Iterator[str]:
         package = requirements(library)[0]
         name = f"`{library}`: {package} {found['versions'][package]}"
         for form, games in found["forms"].items():
-            faults = {game: fault for game, fault in games.items() if fault}
-            fine = [f"`{game}`" for game in games if game not in faults]
-            works = f"all {len(games)} games" if not faults else ", ".join(fine) or "none"
-            why = [f"`{game}`: {fault.replace('|', '/')}" for game, fault in faults.items()]
+            faults = {game: shorten(fault, SHOWN) for game, fault in games.items() if fault}
+            works = f"all {len(games)} games" if not faults else f"{len(games) - len(faults)} games"
+            why = []
+            for fault in dict.fromkeys(faults.values()):
+                of_it = [f"`{game}`" for game in faults if faults[game] == fault]
+                where = "all" if len(of_it) == len(games) else ", ".join(of_it)
+                why.append(f"{where}: {fault.replace('|', '/')}")
             yield f"| {name} | {form} | {works} | {'<br>'.join(why)} |"
             name = ""
     yield ""

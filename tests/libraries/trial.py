@@ -15,18 +15,22 @@ COPIES = 16
 """Copies of a view of many."""
 
 
+def identity(game: str, kind: str = "") -> str:
+    """Return a game's id in Gymnasium's registry; `kind` is what stands behind its title."""
+    title = "".join(word.capitalize() for word in game.removesuffix("-v0").split("_"))
+    return f"llm_games:llm_games/{title}{kind}-v0"
+
+
 def single(game: str, **settings: object) -> gymnasium.Env:
     """Make one seat's view as Gymnasium's registry makes it."""
-    title = "".join(word.capitalize() for word in game.removesuffix("-v0").split("_"))
     usual = {"opponents": "rational", "normalize": True}
-    return gymnasium.make(f"llm_games/{title}-v0", **{**usual, **settings})
+    return gymnasium.make(identity(game), **{**usual, **settings})
 
 
 def copies(game: str, count: int = COPIES, **settings: object) -> gymnasium.vector.VectorEnv:
     """Make the view of many copies as Gymnasium's registry makes it."""
-    title = "".join(word.capitalize() for word in game.removesuffix("-v0").split("_"))
     return gymnasium.make_vec(
-        f"llm_games/{title}-v0",
+        identity(game),
         num_envs=count,
         vectorization_mode="vector_entry_point",
         **{"opponents": "rational", "normalize": True, **settings},

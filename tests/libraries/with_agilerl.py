@@ -1,52 +1,17 @@
 """AgileRL: PPO on copies of one seat's view, IPPO of all seats."""
 
-import gymnasium
 import supersuit
 from agilerl.algorithms import IPPO, PPO
 from agilerl.training.train_multi_agent_on_policy import train_multi_agent_on_policy
 from agilerl.training.train_on_policy import train_on_policy
+from agilerl.utils.utils import make_vect_envs
 from agilerl.vector.pz_vec_env import PettingZooVecEnv
-from gymnasium.vector import SyncVectorEnv, VectorWrapper
-from trial import COPIES, copies, masked, report, single, table
+from gymnasium.vector import SyncVectorEnv
+from trial import COPIES, copies, identity, masked, report, single, table
 
 from llm_games.wrappers.team_env import TeamVectorEnv
 
 NET = {"encoder_config": {"hidden_size": [32]}, "head_config": {"hidden_size": [32]}}
-
-
-class Masks(gymnasium.Wrapper):
-    """Move the mask from observations to infos, where AgileRL looks for it."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        self.observation_space = env.observation_space["observation"]
-
-    def reset(self, **settings):
-        return self.moved(*self.env.reset(**settings))
-
-    def step(self, action):
-        seen, reward, ended, cut, info = self.env.step(action)
-        seen, info = self.moved(seen, info)
-        return seen, reward, ended, cut, info
-
-    def moved(self, seen, info):
-        return seen["observation"], {**info, "action_mask": seen["action_mask"]}
-
-
-def seat(game):
-    env = single(game)
-    return Masks(env) if masked(env.observation_space) else env
-
-
-class CopiesMasks(VectorWrapper):
-    """The same of copies."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        self.single_observation_space = env.single_observation_space["observation"]
-        self.observation_space = env.observation_space["observation"]
-
-    reset, step, moved = Masks.reset, Masks.step, Masks.moved
 
 
 class Team(PettingZooVecEnv):
@@ -72,19 +37,30 @@ class Team(PettingZooVecEnv):
         return {a: o["observation"] if isinstance(o, dict) else o for a, o in seen.items()}
 
 
+def typed(game):
+    envs = make_vect_envs(identity(game, "Discrete"), num_envs=4)
+    learn(game, envs)
+    envs.close()
+
+
 def ppo(game):
-    learn(game, SyncVectorEnv([lambda: seat(game)] * COPIES))
+    learn(game, SyncVectorEnv([lambda: single(game, masks="info")] * COPIES))
 
 
 def native(game):
-    envs = copies(game)
-    learn(game, CopiesMasks(envs) if masked(envs.single_observation_space) else envs)
+    learn(game, copies(game, masks="info"))
 
 
 def learn(game, envs):
     spaces = envs.single_observation_space, envs.single_action_space
     team = PPO.population(
-        1, *spaces, net_config=NET, learn_step=16, batch_size=64, update_epochs=1, num_envs=COPIES
+        1,
+        *spaces,
+        net_config=NET,
+        learn_step=16,
+        batch_size=64,
+        update_epochs=1,
+        num_envs=envs.num_envs,
     )
     train_on_policy(
         envs, game, "PPO", team, max_steps=32, evo_steps=16, eval_steps=5, verbose=False
@@ -130,6 +106,7 @@ def together(game, env, seen, actions):
 if __name__ == "__main__":
     report(
         {
+            "PPO, make_vect_envs(Discrete id)": typed,
             "PPO, GameVectorEnv": native,
             "PPO, SyncVectorEnv": ppo,
             "IPPO without masks, TeamVectorEnv": team,

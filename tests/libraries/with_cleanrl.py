@@ -1,18 +1,83 @@
-"""CleanRL's way: PPO as one loop over a Gymnasium vector environment, without a library.
+"""CleanRL: its files as they are, run with an id, and its loop over our own copies.
 
-CleanRL is no package, and its own pins are years old; the loop below keeps its shape (ppo.py).
+Its package ends at version 1.2.0, for `gym`; its files of today are taken from GitHub, or out of
+the folder that the variable CLEANRL names, and must be the same to the byte. Its continuous file
+leaves out an argument of `TransformObservation` that Gymnasium asks for since 1.0, so that it ends
+there with any environment; it is run with the default of before.
 """
 
+import contextlib
+import hashlib
+import io
+import os
+import runpy
+import sys
+import urllib.request
+from pathlib import Path
+
+import gymnasium
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import nn
 from torch.distributions import Categorical
-from trial import COPIES, copies, report, single
+from trial import COPIES, copies, identity, report, single
 
 import llm_games as lg
 
 STEPS, EPOCHS, GAMMA, LAMBDA, CLIP = 32, 2, 0.99, 0.95, 0.2
+FILES = {
+    "ppo.py": (
+        "b5fb801e60651ba15cf784866db6cb7c3490b60c/cleanrl/cleanrl/ppo.py",
+        "d8dfbb7ac0b21e747b77d6e6673e566db4d6cdacc83bcebcd19cf87ad0e459ae",
+    ),
+    "ppo_continuous_action.py": (
+        "016ca33aa70f188ef385082524373ccb6dd14e03/cleanrl/ppo_continuous_action.py",
+        "417454196e3099d9355374a769753fec8f373ed5c517252729506a28d6749d7f",
+    ),
+}
+"""CleanRL's files: where they stand in its repository, and their SHA-256."""
+
+
+def fetched(name):
+    """Return one of CleanRL's files, as it is in its repository."""
+    where, digest = FILES[name]
+    path = Path(os.environ.get("CLEANRL", ".")) / name
+    if not path.exists():
+        urllib.request.urlretrieve(
+            f"https://raw.githubusercontent.com/vwxyzjn/cleanrl/{where}", path
+        )
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, f"{path} is another {name}"
+    return path
+
+
+def typed(name, kind=""):
+    """Run one of CleanRL's files as its command line does."""
+
+    def attempt(game):
+        sizes = ["--num-envs", "4", "--num-steps", str(STEPS), "--num-minibatches", "4"]
+        steps = 2 * 4 * STEPS
+        sys.argv = [name, "--env-id", identity(game, kind), *sizes, "--total-timesteps", str(steps)]
+        with contextlib.redirect_stdout(io.StringIO()):
+            variables = runpy.run_path(str(fetched(name)), run_name="__main__")
+        assert variables["global_step"] == steps
+        assert all(torch.isfinite(p).all() for p in variables["agent"].parameters())
+
+    return attempt
+
+
+def old_wrappers(attempt):
+    """Let `TransformObservation` keep the space where none is said, as before Gymnasium 1.0."""
+
+    def tried(game):
+        wrapper = gymnasium.wrappers.TransformObservation
+        wrapper.__init__.__defaults__ = (None,)
+        try:
+            attempt(game)
+        finally:
+            wrapper.__init__.__defaults__ = None
+
+    return tried
 
 
 class Agent(nn.Module):
@@ -94,4 +159,14 @@ def ended(game, returns):
 
 
 if __name__ == "__main__":
-    report({"PPO, GameVectorEnv": native, "PPO, SyncVectorEnv": sync})
+    continuous = typed("ppo_continuous_action.py", "Continuous")
+    report(
+        {
+            "ppo.py, id": typed("ppo.py"),
+            "ppo.py, Discrete id": typed("ppo.py", "Discrete"),
+            "ppo_continuous_action.py, Continuous id": continuous,
+            "the same, wrappers of Gymnasium 0": old_wrappers(continuous),
+            "PPO, GameVectorEnv": native,
+            "PPO, SyncVectorEnv": sync,
+        }
+    )

@@ -1,4 +1,7 @@
-"""RLlib: PPO on one seat's view, and of all seats on PettingZoo's forms, new API stack."""
+"""RLlib: PPO on one seat's view, and of all seats on PettingZoo's forms, new API stack.
+
+`PPOConfig().environment(id)` is given an id and nothing else, with its default modules.
+"""
 
 import gymnasium
 import ray
@@ -9,7 +12,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv, PettingZooEnv
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 from ray.tune.registry import register_env
-from trial import COPIES, copies, masked, report, single, table
+from trial import COPIES, copies, identity, masked, report, single, table
 
 
 class Masks(gymnasium.ObservationWrapper):
@@ -28,8 +31,10 @@ class Masks(gymnasium.ObservationWrapper):
 
 
 def train(make, spec=None, team=None, connector=None, count=1):
-    register_env("game", make)
-    config = PPOConfig().environment("game").env_runners(num_env_runners=0)
+    if not isinstance(make, str):
+        register_env("game", make)
+        make = "game"
+    config = PPOConfig().environment(make).env_runners(num_env_runners=0)
     if count > 1:
         config = config.env_runners(
             num_envs_per_env_runner=count, gym_env_vectorize_mode="vector_entry_point"
@@ -58,6 +63,10 @@ def flatten_one(*_, **__):
     return FlattenObservations()
 
 
+def typed(kind="", count=1):
+    return lambda game: train(identity(game, kind), count=count)
+
+
 def one(game):
     env = single(game)
     if not hasattr(env.observation_space, "spaces"):
@@ -77,6 +86,11 @@ def native(game):
     )
 
 
+def apart(wrap, form):
+    """Masks are in infos, which default modules pass over."""
+    return lambda game: train(lambda _: wrap(table(game, form, masks="info")), team=True)
+
+
 def many(wrap, form):
     def attempt(game):
         env = table(game, form)
@@ -92,6 +106,12 @@ def many(wrap, form):
 if __name__ == "__main__":
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="error")
     forms = {
+        "PPO, environment(id)": typed(),
+        "PPO, environment(Discrete id)": typed("Discrete"),
+        "PPO, environment(Continuous id)": typed("Continuous"),
+        "PPO, environment(Discrete id), its copies": typed("Discrete", COPIES),
+        "PPO, all seats, masks in infos": apart(ParallelPettingZooEnv, "parallel"),
+        "PPO, AEC, masks in infos": apart(PettingZooEnv, "aec"),
         "PPO, one copy": one,
         "PPO without masks, GameVectorEnv": native,
         "PPO without masks, all seats": many(ParallelPettingZooEnv, "parallel"),

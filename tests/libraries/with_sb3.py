@@ -2,8 +2,9 @@
 
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
-from trial import COPIES, copies, masked, report, single
+from trial import COPIES, copies, identity, masked, report, single
 
 from llm_games.wrappers.sb3 import SB3VecEnv
 from llm_games.wrappers.team_env import TeamVectorEnv
@@ -17,6 +18,19 @@ def ppo(game):
     env = single(game)
     check_env(env.unwrapped)
     PPO(policy(env), env, n_steps=64, batch_size=64, n_epochs=1, seed=1).learn(64)
+
+
+def typed(game):
+    discrete = identity(game, "Discrete")
+    PPO("MlpPolicy", discrete, n_steps=64, batch_size=64, n_epochs=1, seed=1).learn(64)
+    DQN("MlpPolicy", discrete, learning_starts=32, batch_size=32, seed=1).learn(64)
+    several = make_vec_env(discrete, 4, seed=1)
+    PPO("MlpPolicy", several, n_steps=16, batch_size=64, n_epochs=1, seed=1).learn(64)
+
+
+def typed_sac(game):
+    continuous = identity(game, "Continuous")
+    SAC("MlpPolicy", continuous, learning_starts=32, batch_size=32, seed=1).learn(48)
 
 
 def dqn(game):
@@ -47,6 +61,8 @@ def team(game):
 if __name__ == "__main__":
     report(
         {
+            "PPO and DQN, Discrete id": typed,
+            "SAC, Continuous id": typed_sac,
             "PPO, one copy": ppo,
             "DQN, one copy": dqn,
             "SAC, one copy, unit": sac,

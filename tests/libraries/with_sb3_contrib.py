@@ -2,7 +2,7 @@
 
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.utils import get_action_masks
-from trial import COPIES, copies, masked, report, single
+from trial import COPIES, copies, identity, masked, report, single
 
 from llm_games.wrappers.sb3 import SB3VecEnv
 
@@ -15,6 +15,15 @@ def maskable(game):
     masks = get_action_masks(env)
     action, _ = model.predict(observation, action_masks=masks)
     assert masks[action], (action, masks)
+
+
+def typed(game):
+    discrete = identity(game, "Discrete")
+    model = MaskablePPO("MlpPolicy", discrete, n_steps=64, batch_size=64, n_epochs=1, seed=1)
+    seen = model.learn(64).get_env().reset()
+    masks = get_action_masks(model.get_env())
+    action, _ = model.predict(seen, action_masks=masks)
+    assert masks[0, action[0]], (action, masks)
 
 
 def recurrent(game):
@@ -44,6 +53,7 @@ def many_recurrent(game):
 if __name__ == "__main__":
     report(
         {
+            "MaskablePPO, Discrete id": typed,
             "MaskablePPO, one copy": maskable,
             "RecurrentPPO, one copy": recurrent,
             "MaskablePPO, SB3VecEnv": many,

@@ -5,24 +5,20 @@ from stable_baselines3 import PPO
 from trial import report, table
 
 
-def unmasked(env):
-    """Drop the mask from observations that have one: most of SuperSuit's wrappers take a Box."""
-    if not hasattr(env.observation_space(env.possible_agents[0]), "spaces"):
-        return env
-    return supersuit.observation_lambda_v0(
-        env, lambda seen, _: seen["observation"], lambda space: space["observation"]
-    )
+def plain(game, form):
+    """Most of SuperSuit's wrappers take a Box, so that masks are in infos."""
+    return table(game, form, masks="info")
 
 
 def shared(game):
-    env = supersuit.black_death_v3(unmasked(table(game, "parallel")))
+    env = supersuit.black_death_v3(plain(game, "parallel"))
     copies = supersuit.pettingzoo_env_to_vec_env_v1(env)
     copies = supersuit.concat_vec_envs_v1(copies, 2, base_class="stable_baselines3")
     PPO("MlpPolicy", copies, n_steps=16, batch_size=64, n_epochs=1).learn(64)
 
 
 def stacked(game):
-    env = supersuit.frame_stack_v1(supersuit.agent_indicator_v0(unmasked(table(game, "aec"))), 2)
+    env = supersuit.frame_stack_v1(supersuit.agent_indicator_v0(plain(game, "aec")), 2)
     env.reset(seed=1)
     for agent in env.agent_iter(60):
         _, _, terminated, truncated, _ = env.last()

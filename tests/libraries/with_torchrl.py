@@ -1,4 +1,7 @@
-"""TorchRL: its checks of specs, and PPO on one seat's view, on copies, and on all seats."""
+"""TorchRL: its checks of specs, and PPO on one seat's view, on copies, and on all seats.
+
+`GymEnv` is given an id and nothing else.
+"""
 
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -6,12 +9,12 @@ from tensordict.nn import TensorDictModule
 from torch import nn
 from torchrl.collectors import Collector
 from torchrl.envs import PettingZooWrapper
-from torchrl.envs.libs.gym import GymWrapper
+from torchrl.envs.libs.gym import GymEnv, GymWrapper
 from torchrl.envs.utils import check_env_specs
 from torchrl.modules import MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
-from trial import COPIES, copies, report, single, table
+from trial import COPIES, copies, identity, report, single, table
 
 
 class Masked(nn.Module):
@@ -49,6 +52,18 @@ def ppo(env, frames):
         assert torch.isfinite(total)
 
 
+def typed(game):
+    env = GymEnv(identity(game), categorical_action_encoding=True)
+    check_env_specs(env)
+    ppo(env, 64)
+
+
+def continuous(game):
+    env = GymEnv(identity(game, "Continuous"))
+    check_env_specs(env)
+    env.rollout(50, break_when_any_done=False)
+
+
 def one(game):
     env = GymWrapper(single(game), categorical_action_encoding=True)
     check_env_specs(env)
@@ -81,6 +96,8 @@ def aec(game):
 if __name__ == "__main__":
     report(
         {
+            "PPO, GymEnv(id)": typed,
+            "specs and rollout, GymEnv(Continuous id)": continuous,
             "PPO, one copy": one,
             "PPO, GameVectorEnv": native,
             "PPO, SyncVectorEnv": sync,

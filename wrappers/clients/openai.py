@@ -384,7 +384,7 @@ class OpenAIClient:
         if answers.too_long(status, said):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
         broke = answers.broke(status, said)
-        busy = (status in (408, 409, 425, 429) or status >= 500) and not broke
+        busy = (status in (408, 409, 424, 425, 429) or status >= 500) and not broke
         key = "no key was sent: give api_key_env or api_key_file"
         if self._key:
             key = f"the key from {self._key.source}"

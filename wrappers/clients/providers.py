@@ -157,8 +157,10 @@ class ProviderClient(OpenAIClient):
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that are refused by name are left out at once."""
+        from pydantic_ai import direct  # noqa: F401  # imported before a call's own time begins
         from pydantic_ai import exceptions as faults
 
+        self._account()
         began = time.perf_counter()
         while True:
             options, fault, sent = self._options(request), None, list[bytes]()

@@ -203,8 +203,11 @@ def interim(game: BattleRoyale, record: Steps) -> Array:
 
 def rational(game: BattleRoyale) -> Claim:
     """Return what the rational player is; this solves the game, or reads it from the disk."""
-    known = "to the announced cap" if cap(game) else "without a cap"
-    gap = 0.0 if cap(game) else float(solution(game).gap.max())  # type: ignore[union-attr]
+    known, gap = "to the announced cap", 0.0
+    if cap(game) is None:
+        known, gap = "without a cap", float(solution(game).gap.max())  # type: ignore[union-attr]
+    if game.max_shots and cap(game) is None:
+        known = f"of the game as told; the paid one stops after {game.max_shots} shots"
     if gap > TOLERANCE:
         return Claim("best known", f"plays {known} so that in no set of living players does "
                      f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip

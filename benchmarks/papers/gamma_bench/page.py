@@ -274,10 +274,10 @@ def _plays(game: Game, rules: Rulebook) -> bool:
 def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
     """Return the rules of each game in an edition's benchmark.
 
-    They are the defaults but for `OTHERWISE`; `lenient`: with all leniencies of the published
-    program besides.
+    They are those of the preset ``gamma_bench`` but for `OTHERWISE`; `lenient`: with all leniencies
+    of the published program besides.
     """
-    params: dict[str, dict[str, Any]] = {name: {} for name in GAMES}
+    params: dict[str, dict[str, Any]] = {name: {"preset": "gamma_bench"} for name in GAMES}
     if lenient:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
         params = {game.game: game.params for game in file.games}

@@ -99,8 +99,9 @@ MENUS = {
 def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
     """Return the score that v4 prints for GPT-3.5-0125 at a setting; None where it prints none.
 
-    The rules are at their defaults but for what `VARIED` names. `change` is how players are asked,
-    where that is not the default: one of ``temperature``, ``prompts``, ``reasoning``, ``persona``.
+    The rules are those of the preset ``gamma_bench`` but for what `VARIED` names. `change` is how
+    players are asked, where that is not the default: one of ``temperature``, ``prompts``,
+    ``reasoning``, ``persona``.
     """
     setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
     if setting is None:
@@ -135,7 +136,7 @@ def _variant(game: Rulebook) -> tuple[str, str] | None:
 
 
 def _default(game: Rulebook) -> Rulebook:
-    return replace(rulebook(game.name), failed_reply=game.failed_reply)
+    return replace(rulebook(game.name, preset="gamma_bench"), failed_reply=game.failed_reply)
 
 
 def _same(printed: str, setting: str) -> bool:

@@ -57,7 +57,9 @@ class BattleRoyale(Rulebook):
     turns: ClassVar[bool] = True
     idle: ClassVar[int] = MISS
     picks: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    edition: ClassVar[int] = 3
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {2: {"announce_cap": False}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {"announce_cap": False}}
 
     base_hit_rate: int = param(35, "percentage with which the first player hits", low=0, high=100)
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
@@ -65,7 +67,9 @@ class BattleRoyale(Rulebook):
     max_shots: int | None = param(
         20, "shots at most", low=1, none="until one is left", hidden="announce_cap"
     )
-    announce_cap: bool = param(False, "whether the players are told `max_shots`")
+    announce_cap: bool = param(
+        True, "whether the players are told `max_shots`; the paper is silent about it"
+    )
     reply_keys: str = param("target", target="one key", action_target="two, the target decides")
     bad_target: str = param("rule_break", rule_break="is illegal", wasted_shot="hits nobody")
     self_target: str = param("rule_break", rule_break="nobody may aim at itself", allowed="one may")
