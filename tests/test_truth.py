@@ -47,6 +47,9 @@ size = QUICK
 # Where a parameter matters, beside the settings of all tests.
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
 ROOM = {"layout": "small", "players": 8, "p_deliberate": 1}
+WALLS = {  # a U of walls inside, and seats
+    "layout": "####0####\n#.......1\n#.#####.#\n#.#...#.#\n#.......#\n#.oo.oo.#\n#########"
+}
 MORE = [
     ("battle_royale", {"announce_cap": True, "players": 3}),
     ("battle_royale", {"players": 3, "hit_rates": (10, 20, 30)}),
@@ -57,6 +60,9 @@ MORE = [
     ("el_farol_bar", {"ratio": "2/3", "players": 3, "home": 1, "max": 2, "min": -1}),
     ("emergency_evacuation", ROOM | {"max_rounds": 3, "shares": (0, 1, 0, 0)}),
     ("emergency_evacuation", ROOM | {"walker": "greedy", "personas": "none"}),
+    ("emergency_evacuation", ROOM | WALLS | {"max_rounds": 3}),
+    ("emergency_evacuation", ROOM | WALLS | {"seats": True, "distances": "straight"}),
+    ("emergency_evacuation", ROOM | WALLS | {"walker": "greedy", "announce_rules": False}),
     ("english_auction", {"players": 2, "items": "items_2", "discount": 35}),
     ("english_auction", PRIVATE | {"tell_prior": True}),
     ("public_goods", {"players": 3, "initial_tokens": "random", "endowment": "carry"}),
