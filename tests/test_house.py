@@ -145,6 +145,7 @@ def test_a_room_is_complete(game):
         assert rooms.part(game, name), f"the room of {game} lacks {name}.py"
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is no dilemma
 @pytest.mark.parametrize("game", sorted(ROOMS))
 def test_no_size_is_beyond_what_can_be_played(game):
     """A number that decides how long a game is, is refused, or warned of, before time is spent."""

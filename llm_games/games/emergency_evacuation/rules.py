@@ -22,6 +22,7 @@ from llm_games.games.emergency_evacuation.steps import NOBODY, lined, push, walk
 from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING
+from llm_games.rounds import MOST_ROUNDS as LONGEST
 from llm_games.rulebook import (
     Chance,
     Goal,
@@ -172,12 +173,13 @@ class EmergencyEvacuation(Rulebook):
         read=_start,
         hidden=True,
     )
-    max_rounds: int = param(50, "rounds at most, T", low=1)
+    max_rounds: int = param(50, "rounds at most, T", low=1, high=LONGEST)
     p_deliberate: Fraction = param(
         Fraction(1, 5),
         "chance to choose again, from round 2 on",
         read=partial(ratio_of, high=1),
         hidden="announce_rules",
+        stakes="always",
     )
     shares: tuple[Fraction, ...] = param(
         (Fraction(1, 4),) * 4,
@@ -196,10 +198,18 @@ class EmergencyEvacuation(Rulebook):
         hidden=True,
     )
     injury: str = param(
-        "wang", wang="people can be hurt", off="nobody can", hidden="announce_rules"
+        "wang",
+        wang="people can be hurt",
+        off="nobody can",
+        hidden="announce_rules",
+        stakes="always",
     )
     injury_when: str = param(
-        "end", end="at the end of each round", start="before each round", hidden="announce_rules"
+        "end",
+        end="at the end of each round",
+        start="before each round",
+        hidden="announce_rules",
+        stakes="always",
     )
     walker: str = param(
         "player",
@@ -214,14 +224,18 @@ class EmergencyEvacuation(Rulebook):
         "chance that the walker ``wang`` takes the best cell, else the second",
         read=partial(ratio_of, high=1),
         hidden=True,
+        stakes=("walker", "wang"),
     )
-    rule_stay: bool = param(False, "whether that walker may also stay", hidden=True)
+    rule_stay: bool = param(
+        False, "whether that walker may also stay", hidden=True, stakes=("walker", "wang")
+    )
     rule_count: str = param(
         "people",
         "what the exits' costs by Wang's rule model count",
         people="people seen",
         occupied="walls and seats seen, too, as in the authors' reproduction",
         hidden=True,
+        stakes=("walker", "wang"),
     )
     moves: str = param(
         "sequential",
@@ -229,7 +243,11 @@ class EmergencyEvacuation(Rulebook):
         simultaneous="all at once; whoever finds the cell taken stays",
     )
     order: str = param(
-        "random", random="drawn in each round", id="ascending", hidden="announce_rules"
+        "random",
+        random="drawn in each round",
+        id="ascending",
+        hidden="announce_rules",
+        stakes="always",
     )
     distances: str = param(
         "path",
@@ -237,7 +255,7 @@ class EmergencyEvacuation(Rulebook):
         path="along ways that can be walked: straight, and the steps of a detour",
         straight="as the crow flies, through walls and seats, as in the papers",
     )
-    announce_rules: bool = param(  # type: ignore[assignment]
+    announce_rules: bool = param(
         True,
         "people are told how many they are, when they choose again, in what order they step, how "
         "they are hurt, and what hides people; the paper is silent on these",
