@@ -1,7 +1,8 @@
 """What each game's theory says: regret and distance, what "rational" is, replies, welfare.
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
-defined in the game ``interim``, ``exploitability``, ``welfare`` and ``response_gap``; the functions
+defined in the game ``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``;
+the functions
 of these names here are the doors to them. `Steps` are the records of a whole play, each array with
 the steps on a last axis, ``(players, *batch, steps)``, without those of talk; what is not summed
 over steps takes a single ``Outcome.record`` as well.
@@ -26,7 +27,7 @@ ARTICLES = {"equilibrium": "an", "best known": "the", "heuristic": "a"}
 """What the player ``rational`` can be, each with its article."""
 Parts = tuple[Any, Any, Any, Any, Any]  # of a `Welfare`, also as plain numbers
 REQUIRED = ("deviation", "rational", "replies")
-OPTIONAL = ("interim", "exploitability", "welfare", "response_gap")
+OPTIONAL = ("interim", "exploitability", "welfare", "surplus", "response_gap")
 MOST_PROFILES, SAMPLED = 20_000, 4000  # of others: so many are enumerated, else these are drawn
 MOST_CELLS = 4_000_000
 
@@ -60,7 +61,8 @@ class Claim(NamedTuple):
 class Welfare(NamedTuple):
     """The sum of what everybody got, between the least and the most that legal play can bring.
 
-    In auctions the seller counts, so that prices cancel out. Each is of a whole play, ``(*batch)``.
+    What is summed stands in a room's ``WELFARE`` where that is not all payoffs: in auctions the
+    seller counts, so that prices cancel out. Each is of a whole play, ``(*batch)``.
     `lowest` and `highest` are those of the equilibria that are known, NaN where none is. Chance may
     allow more than `best` where it is a mean.
     """
@@ -130,6 +132,29 @@ def claimed(game: Rulebook) -> str:
     return f"{ARTICLES[kind]} {kind}: {sentence}"
 
 
+def caveats(game: Rulebook) -> list[str]:
+    """Return what claims and scores of a game hang on that its players do not read, in sentences.
+
+    That is what they are not told though it pays, what they are told though it need not be so, and
+    what stands for chance but is the same in every episode.
+    """
+    rules, said = game.core, []
+    if rules.silent:
+        names = ", ".join(rules.silent)
+        said.append(
+            f"Payoffs, and what is claimed of them, depend on what players are not told: {names}."
+        )
+    if rules.fictions:
+        said.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
+    return said + [conditional(game)] * bool(conditional(game))
+
+
+def conditional(game: Rulebook, given: Any = None) -> str:
+    """Say that scores are of one draw, or of chance that was given; "" where there are others."""
+    same = game.core.repeated or "chance, as it was given" * bool(given)
+    return f"All episodes have the same {same}: intervals hold for these alone." if same else ""
+
+
 def replies(game: Rulebook) -> tuple[str, ...]:
     """Return the names of rule players among which a best reply is looked for."""
     return tuple(_of(game, "replies")(game.core))
@@ -159,6 +184,20 @@ def welfare(game: Rulebook, steps: Steps) -> Welfare:
     """Return the welfare of a whole play; `UnknownName` where the sum of payoffs is constant."""
     parts = _of(game, "welfare")(game.core, steps)
     return Welfare(*np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts)))
+
+
+def welfare_of(game: str) -> str:
+    """Return what welfare sums up in a game."""
+    return str(getattr(rooms.part(game, "theory"), "WELFARE", "payoffs"))
+
+
+def surplus(game: Rulebook, steps: Steps) -> tuple[PerTable, PerTable]:
+    """Return what consumers have of a play, and they and the players together, ``(*batch)`` each.
+
+    Raises `UnknownName` for a game without consumers.
+    """
+    consumers, total = _of(game, "surplus")(game.core, steps)
+    return np.asarray(consumers, np.float64), np.asarray(total, np.float64)
 
 
 def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:

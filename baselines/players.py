@@ -545,7 +545,10 @@ def players_for(game: str) -> dict[str, str]:
     names, kinds = {}, brought | PLAYERS | _own(game)
     for kind, about in sorted(kinds.items(), key=lambda item: item[1].model is not None):
         if about.model or about.made or rule_of(kind, game):
-            names[f"{kind}:{about.value}" if about.needs_value else kind] = about.summary
+            summary = about.summary
+            if kind == "best_response" and handed(game).assumed:
+                summary = f"replies best, {handed(game).assumed}"
+            names[f"{kind}:{about.value}" if about.needs_value else kind] = summary
             if about.value and not about.needs_value:
                 names[f"{kind}:{about.value}"] = f"{about.summary}, {about.valued}"
     return names

@@ -33,6 +33,8 @@ def param(
     each: tuple[Any, ...] = (),
     none: str = "",
     hidden: bool | str = False,
+    stakes: str | tuple[str, Any] = "",
+    fiction: bool = False,
     words: Mapping[str, str] | None = None,
     **choices: str,
 ) -> Any:
@@ -48,6 +50,9 @@ def param(
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
         hidden: players are not told, or only where the parameter of this name is true: neither
             what they read nor their numbers change with it alone.
+        stakes: payoffs depend on it though it is hidden: ``always``, ``changed`` if it is not the
+            default, or where another parameter has this value; see `Rulebook.silent`.
+        fiction: where it is true players are told what need not be so; see `Rulebook.fictions`.
         words, choices: it is one of these words, each with its meaning.
     """
     if none and choices:
@@ -57,7 +62,7 @@ def param(
         none = ""
     about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
     more = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
-    return field(default=default, metadata=about | more)
+    return field(default=default, metadata=about | more | {"stakes": stakes, "fiction": fiction})
 
 
 def check_parameters(game: Any) -> None:
@@ -109,7 +114,7 @@ def allowed(parameter: dataclasses.Field[Any]) -> str:
         words.append(f"None: {about['none']}")
     if about["hidden"]:
         told = "" if about["hidden"] is True else f", unless `{about['hidden']}`"
-        words.append(f"players are not told{told}")
+        words.append(f"players are not told{told}{', though it pays' * bool(about['stakes'])}")
     return "; ".join(words)
 
 

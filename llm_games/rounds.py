@@ -11,6 +11,7 @@ from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
 Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
+MOST_ROUNDS = 1_000_000
 Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 """Payoffs of a round, changes of the state, rows of the record."""
 
@@ -19,7 +20,7 @@ Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 class Rounds(Rulebook):
     """A game of rounds. It says `bounds`, `begin`, `pay`, `known`, `asks` and `spectacle`."""
 
-    rounds: int = param(20, "rounds of a run, known to the players", low=1)
+    rounds: int = param(20, "rounds of a run, known to the players", low=1, high=MOST_ROUNDS)
 
     @abstractmethod
     def pay(self, state: Any, actions: PerPlayer, broke: PerPlayer) -> Paid:

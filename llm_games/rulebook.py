@@ -183,6 +183,7 @@ class Rulebook(ABC):
         fallback="the declared move is played",
         void_run="the run ends without a score",
         hidden=True,
+        stakes="always",
     )
 
     def __post_init__(self) -> None:
@@ -359,6 +360,32 @@ class Rulebook(ABC):
     @property
     def seats_differ(self) -> str:
         """Say how one seat can be worth more than another; "" where all are worth the same."""
+        return ""
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """The parameters on which payoffs depend here though players are not told of them."""
+        return tuple(f.name for f in dataclasses.fields(self) if self._silent_on(f))
+
+    def _silent_on(self, parameter: dataclasses.Field[Any]) -> bool:
+        hidden, stakes = (parameter.metadata.get(key) for key in ("hidden", "stakes"))
+        if not hidden or (isinstance(hidden, str) and getattr(self, hidden)):
+            return False
+        if isinstance(stakes, tuple):
+            return bool(getattr(self, stakes[0]) == stakes[1])
+        default = getattr(self, parameter.name) == parameter.default
+        return stakes == "always" or (stakes == "changed" and not default)
+
+    @property
+    def fictions(self) -> tuple[str, ...]:
+        """What players are told, as a paper tells it, though it need not be so."""
+        fields = dataclasses.fields(self)
+        true = [f for f in fields if f.metadata.get("fiction") and getattr(self, f.name)]
+        return tuple(str(f.metadata["meaning"]).partition(" hear ")[2] for f in true)
+
+    @property
+    def repeated(self) -> str:
+        """Say what is the same in every episode, though it stands for chance; "" if nothing is."""
         return ""
 
     def recalled(self) -> Sequence[Fact]:

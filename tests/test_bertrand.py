@@ -1,5 +1,6 @@
 """Bertrand competition: worked examples, exactness, what is told, theory, players, Q-learning."""
 
+import dataclasses
 import json
 import tracemalloc
 from fractions import Fraction as F
@@ -10,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import llm_games as lg
-from llm_games.baselines.deviation import deviation, welfare
+from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
 from llm_games.baselines.games.bertrand_competition import metrics, q_learning, theory
 from llm_games.baselines.games.bertrand_competition.q_learning import Learning
-from llm_games.errors import BadParameter
+from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
@@ -460,6 +461,18 @@ def test_where_a_firm_is_priced_out_the_equilibrium_is_a_corner():
     assert theory.cartel(game)[0] == 8
 
 
+@pytest.mark.parametrize("preset", ["shall_we_talk_bc_authors", "shall_we_talk_bc_talk_authors"])
+@pytest.mark.parametrize(
+    ("prices", "profits"),
+    [((10, 4), (-1600, 3200)), ((15, 4), (-15600, 4200)), ((1, 6), (0, 1600))],
+)
+def test_the_authors_program_in_a_word(preset, prices, profits):
+    game = lg.rules("bertrand_competition", preset=preset).core
+    _, outcome = game.step(game.reset(0), np.array(prices) * game.unit)
+    assert outcome.rewards.tolist() == list(profits)
+    assert not outcome.broke.any()
+
+
 def test_deviation_and_welfare():
     game = bertrand(rounds=3)
     episode = lg.play(game, [lg.player("fixed:7")] * 2)
@@ -472,6 +485,49 @@ def test_deviation_and_welfare():
     }
     all_ = welfare(game, steps)
     assert (all_.total, all_.worst, all_.best, all_.lowest) == (14000, -11200, 14400, 12800)
+
+
+@pytest.mark.parametrize(
+    ("price", "consumers", "total"), [(2, 14400, 14400), (6, 6400, 12800), (8, 3600, 10800)]
+)
+def test_surplus(price, consumers, total):
+    """Prices at cost, of the one-shot equilibrium and of the cartel; two rounds are paid."""
+    game = bertrand(rounds=3)
+    episode = lg.play(game, [lg.player(f"fixed:{price}")] * 2)
+    steps = stacked([step.outcome.record for step in episode.steps])
+    found = surplus(game, steps)
+    assert [part / 2 for part in found] == pytest.approx([consumers, total])
+    assert welfare_of(game.name) == "joint profit"
+    with pytest.raises(UnknownName, match="surplus for"):
+        surplus(lg.rules("public_goods"), {})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "prices"),
+    [
+        ({}, (6, 7.5)),
+        ({}, (13.5, 4)),  # one is priced out
+        ({"players": 3, "d": "1/200"}, (6, 7, 11)),
+        ({"players": 3, "d": "1/150"}, (5, 5, 8)),  # identical goods
+        ({"preset": "logit"}, (1.5, 1.9)),
+        ({"preset": "logit", "players": 3, "outside": -1}, (1.2, 1.5, 2.5)),
+    ],
+)
+def test_consumer_surplus_is_the_area_under_demand(parameters, prices):
+    """What consumers lose while all prices rise together until nobody buys."""
+    game = dataclasses.replace(lg.rules("bertrand_competition", **parameters), tick="1/1000")
+    top = 14 if game.demand == "linear" else 12
+    rise = np.linspace(0, top - min(prices), 20001)
+    path = np.array(prices)[:, None] + rise
+    if game.demand == "linear":
+        ticks = np.rint(np.minimum(path, top) * 1000).astype(np.int64)
+        demands = game.market(ticks)[0] * (path <= top)
+    else:
+        demands = game.logit(path)[0]
+    area = np.trapezoid(demands.sum(axis=0), rise)
+    at = np.array(np.rint(np.array(prices) * 1000), np.int64)
+    found = theory.consumer_surplus(game, at, game.market(at)[0])
+    assert found == pytest.approx(area, rel=2e-3)
 
 
 def played(*names, **params):

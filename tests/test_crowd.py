@@ -1,6 +1,7 @@
 """The evacuation's room, its queues and bounds, its rule players, measures and pictures."""
 
 import math
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_the_hall():
     assert HALL.side.tolist() == [0, 1, 0, 1, 0, 1, 2]
     seated = layout_of("hall", True)
     assert (HALL.free.sum(), seated.free.sum(), seated.seat.sum()) == (961, 697, 264)
-    assert HALL.nearest[cell(16, 16)] == 2  # as near as exit 3, but before it
+    assert HALL.straight.nearest[cell(16, 16)] == 2  # as near as exit 3, but before it
     rows, columns = HALL.row_column(np.arange(33 * 33))
     at_row, at_column = (part[:, None] for part in HALL.row_column(HALL.exits))
     far = np.maximum(abs(rows - at_row), abs(columns - at_column))
@@ -146,7 +147,7 @@ def test_what_an_exit_costs():
     """Example E of the spec, and the same in a batch."""
     there, group = np.zeros(HALL.cells, np.bool_), np.array([1, 2, 3, 4])
     there[PEOPLE] = True
-    calm, panic = (costs(HALL, there, PEOPLE, group, mood) for mood in (False, True))
+    calm, panic = (costs(HALL.straight, there, PEOPLE, group, mood) for mood in (False, True))
     first = [6.345312, 5.844526, 6.334921, 5.834127, 6.345312, 5.844526, 5.343740]
     np.testing.assert_allclose(calm[:, 0], first, atol=5e-7)
     np.testing.assert_allclose(
@@ -158,26 +159,28 @@ def test_what_an_exit_costs():
     two = np.stack([there, np.zeros_like(there)], axis=-1)
     two[cell(1, 1), 1] = True
     cells = np.stack([PEOPLE, np.full(4, cell(1, 1))], axis=-1)
-    both = costs(HALL, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4))
+    both = costs(
+        HALL.straight, two, cells, np.stack([group, group], axis=-1), np.array([[False, True]] * 4)
+    )
     np.testing.assert_array_equal(both[..., 0], calm)
     assert crowd(HALL, two, cells)[:, 1].tolist() == [1] * 4
 
 
 def test_what_walkers_like():
     here = cell(30, 15)
-    liked = [HALL.row_column(c) for c in greedy(HALL)[2, here]]
+    liked = [HALL.row_column(c) for c in greedy(HALL.straight)[2, here]]
     assert liked[:3] == [(31, 16), (31, 15), (30, 16)]
-    exits = HALL.d2[2][greedy(HALL)[2]]
+    exits = HALL.d2[2][greedy(HALL.straight)[2]]
     enterable = HALL.enterable.sum(axis=0)
     for at in np.flatnonzero(HALL.free)[::37]:
         count = enterable[at]
         assert (np.diff(exits[at, :count]) >= 0).all()  # the nearest first
-        assert (greedy(HALL)[2, at, count:] == at).all()  # then only the own cell
+        assert (greedy(HALL.straight)[2, at, count:] == at).all()  # then only the own cell
     corner = cell(1, 1)
-    assert ranked(HALL)[0, corner].tolist() == [
+    assert ranked(HALL.straight)[0, corner].tolist() == [
         cell(2, 2), cell(2, 1), cell(1, 2), *[corner] * 8
     ]  # fmt: skip
-    assert ranked(HALL, True)[0, corner, :4].tolist().count(corner) == 1
+    assert ranked(HALL.straight, True)[0, corner, :4].tolist().count(corner) == 1
 
 
 # -- queues ----------------------------------------------------------------------------------------
@@ -201,7 +204,7 @@ def test_times_in_a_queue():
 def test_nobody_gains_by_another_exit(by):
     """`queues.fifo` is an equilibrium, also where most may not change, and in batches."""
     rng = np.random.default_rng(2)
-    own = theory.queues(HALL, by)
+    own = theory.queues(HALL.straight, by)
     cells = np.stack([rng.choice(np.flatnonzero(HALL.free), 60, False) for _ in range(3)], axis=-1)
     fixed = rng.random(cells.shape) < 0.5
     choice = np.arange(len(own.steps)).reshape(-1, 1, 1)
@@ -264,7 +267,7 @@ def test_the_plan_for_all():
     """Nobody's choice of exits brings all out earlier, by queues, than the plan for all."""
     rng = np.random.default_rng(4)
     room = layout_of(SMALL)
-    own = theory.queues(room, "side")
+    own = theory.queues(room.along, "side")
     cells = np.flatnonzero(room.free)[rng.permutation(15)[:6]]
     far = own.steps[:, cells]
     best = np.inf
@@ -324,6 +327,98 @@ def test_wangs_magnitudes():
             assert 28 <= found.evacuation_time <= 48
             assert found.casualty_rate == 0
             assert found.changes < 0.03
+
+
+# -- ways around walls ---------------------------------------------------------------------------
+
+TRAP = """
+####0####
+#.......#
+#.#####.#
+#.#...#.#
+#.#...#.#
+#.......#
+#########
+"""
+INSIDE = [(3, 3), (3, 5), (4, 3), (4, 5)]
+
+
+@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("walker", ["player", "path", "greedy", "wang"])
+@pytest.mark.parametrize("kind", ["rational", "nearest", "wang"])
+def test_people_walk_around_a_wall(kind, walker, moves):
+    about = {"layout": TRAP, "players": 4, "start": INSIDE, "walker": walker, "moves": moves}
+    assert (out_in(kind, 0, **about) > 0).all()
+    paper = about | {"distances": "straight", "announce_rules": False}
+    assert (out_in(kind, 0, **paper) > 0).all() == (walker == "path")
+
+
+def out_in(kind, seed, **about):
+    game = rulebook(GAME, max_rounds=60, **about)
+    played = play_rules(game, [kind] * game.players, [seed])
+    return np.sum([record["escaped"] for record in played.records], axis=0).ravel()
+
+
+def drawn_room(rng, size, share):
+    """Draw a room with walls inside, of which all free cells are joined to three exits."""
+    while True:
+        signs = np.where(rng.random((size, size)) < share, "#", ".")
+        signs[[0, -1]] = signs[:, [0, -1]] = "#"
+        border = [(r, c) for r, c in product(range(size), repeat=2)
+                  if (r in (0, size - 1)) != (c in (0, size - 1))]  # fmt: skip
+        for sign, place in enumerate(rng.permutation(len(border))[:3]):
+            signs[border[place]] = str(sign)
+        drawing = "\n".join("".join(row) for row in signs)
+        with suppress(BadParameter):
+            if Layout(drawing).along.detours:
+                return drawing
+
+
+ROOMS = [(size, share, seed) for seed in range(10) for size, share in ((14, 0.1), (16, 0.15))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "share", "seed"), ROOMS)
+def test_rational_people_leave_rooms_with_walls(size, share, seed):
+    """All get out, in at most 1.3 times the rounds of the largest flow."""
+    drawing = drawn_room(np.random.default_rng([size, seed]), size, share)
+    about = {"layout": drawing, "players": 20}
+    out = out_in("rational", seed, **about)
+    assert (out > 0).all()
+    game = rulebook(GAME, **about)
+    fewest = queues.fewest_by_flow(game.room, game.reset(seed).cell)
+    assert fewest <= out.max() <= 1.3 * fewest
+
+
+def test_distances_along_ways():
+    """They fall with each step of a shortest way; without walls they are the straight ones."""
+    rng = np.random.default_rng(7)
+    for size, share in ((9, 0.2), (12, 0.3)):
+        room = Layout(drawn_room(rng, size, share))
+        for exit_, cell in product(range(3), np.flatnonzero(room.free)):
+            near = room.neighbours[room.enterable[:, cell], cell]
+            closer = near[room.steps[exit_, near] < room.steps[exit_, cell]]
+            assert (room.along.far[exit_, closer] < room.along.far[exit_, cell]).all()
+            assert len(closer)
+            assert room.along.far[exit_, cell] >= room.straight.far[exit_, cell]
+    assert not HALL.along.detours
+    for name in ("far", "rank", "nearest", "nearest_of", "mean"):
+        assert (getattr(HALL.along, name) == getattr(HALL.straight, name)).all()
+
+
+def test_what_is_told_of_walls():
+    game = rulebook(GAME, layout=TRAP, players=1, start=[(3, 4)])
+    state, _ = game.step(game.reset(0), np.array([0]))
+    assert game.told(game.reset(0), 0)["seen"] == [
+        {"name": "top", "distance": "8.00", "people": "0.00", "around": 5}
+    ]
+    target = game.told(state, 0)["target"]
+    assert target["around"] == 5
+    assert target["way"] in ("down-left", "down-right")
+    assert game.room.steps[0, state.cell[0]] == 8
+    paper = rulebook(GAME, layout=TRAP, players=1, start=[(3, 4)], distances="straight")
+    assert paper.told(paper.reset(0), 0)["near"] == "3.00"
+    assert paper.told(state, 0)["target"]["way"] == "up"
 
 
 # -- judged ----------------------------------------------------------------------------------------
@@ -482,7 +577,7 @@ def test_rounds_of_a_step_are_shown():
     """A game in which nobody decides after round 1 is a single step; each of its rounds is seen."""
     game = rulebook(GAME, **lattice())
     before = game.reset(0)
-    after, outcome = game.step(before, theory.chosen(game, HALL.nearest[before.cell]))
+    after, outcome = game.step(before, theory.chosen(game, HALL.straight.nearest[before.cell]))
     assert after.over
     states = [*game.passed(before, after, outcome.record)]
     assert [int(s.round) for s in states] == [*range(1, 37)]

@@ -47,7 +47,7 @@ def cells(game, state):
 
 def moved(game, state, exit_=None, wishes=None):
     """Play one round: all choose an exit, then name directions, or walk like greedy people."""
-    assert int(state.phase) == TARGET
+    assert (int(state.phase) == TARGET) == (exit_ is not None)
     if exit_ is not None:
         state, outcome = game.step(state, np.full(game.players, exit_))
     names = wishes and [NAMES.index(wish) for wish in wishes]
@@ -58,7 +58,7 @@ def moved(game, state, exit_=None, wishes=None):
 
 
 def nearest(game, state):
-    return game.room.side[game.room.nearest[state.cell]]
+    return game.room.side[game.measure.nearest[state.cell]]
 
 
 def lattice(people):
@@ -196,6 +196,19 @@ def test_options(start, ways):
                          (28, 12), (28, 14)]  # fmt: skip
 
 
+@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
+def test_the_cell_before_the_last_real_step(moves):
+    """Who stays, or finds the cell taken, came from where it came from before."""
+    game = rules([(5, 5), (7, 5)], p_deliberate=0, moves=moves)
+    state, came = game.reset(1), []
+    state, _ = game.step(state, np.zeros(2, np.int64))
+    for wish in ("stay", "down", "stay", "down" if moves == "simultaneous" else "stay"):
+        came.append(game.told(state, 0)["came"])
+        state, _ = moved(game, state, None, [wish, "stay"])
+    assert [*came, game.told(state, 0)["came"]] == [None, None, *[{"row": 5, "column": 5}] * 3]
+    assert cells(game, state) == [(6, 5), (7, 5)]
+
+
 def test_letters_hang_on_round_person_and_place():
     game = rules([(10, 10), (20, 20)], moves="simultaneous")
     letters = set()
@@ -226,7 +239,7 @@ def test_what_is_seen(count):
     game = rules(SEEN, view_count=count)
     state = game.reset(1)
     found = game.room.of_sides(game.counts(state)).T
-    far = game.room.mean_distance[:, state.cell].T
+    far = game.measure.mean[:, state.cell].T
     due = [[n for _, n in row] for row in MEANS] if count == "people" else AUTHORS
     assert found.tolist() == due
     assert np.abs(far - [[d for d, _ in row] for row in MEANS]).max() < 1e-6
@@ -247,11 +260,11 @@ COST = {
 def test_costs_of_the_rule_model(panic):
     game = rules(SEEN)
     state, group = game.reset(1), np.array([1, 2, 3, 4])
-    found = costs(game.room, game.occupied(state), state.cell, group, panic)
+    found = costs(game.measure, game.occupied(state), state.cell, group, panic)
     assert np.abs(found[:, 0] - COST[panic]).max() < (0.005 if panic else 1e-6)
     assert found[:, 0].argmin() == (3 if panic else 6)
     assert found[:, 2].argmin() == 4
-    assert game.room.nearest[state.cell[0]] == 2
+    assert game.measure.nearest[state.cell[0]] == 2
     if not panic:
         assert abs(found[4, 2] - 6.25) < 0.005
 
@@ -260,7 +273,14 @@ def test_walls_and_seats_can_count_as_people_in_costs():
     game, one = rules(SEEN, seats=True, rule_count="occupied"), np.array([0])
     room, state = game.room, game.reset(1)
     pair = [
-        costs(room, game.occupied(state), state.cell[:1], np.array([1]), False, blocked=blocked)[2]
+        costs(
+            game.measure,
+            game.occupied(state),
+            state.cell[:1],
+            np.array([1]),
+            False,
+            blocked=blocked,
+        )[2]
         for blocked in (False, True)
     ]
     ends = room.lines[2, state.cell[0]]
@@ -638,9 +658,13 @@ def test_parameters_are_checked(more, why):
 
 
 def test_presets():
-    for name in ("silent", "talk", "uncooperative"):
+    for name in ("silent", "talk", "uncooperative", "authors"):
         game = llm_games.rules("emergency_evacuation", preset=f"shall_we_talk_ee_{name}")
         assert (game.core is game) == (name == "silent")
+        assert (game.core.distances, game.core.announce_rules) == ("straight", False)
+        assert (game.core.injury, game.core.noise) == (
+            ("off", "shared") if name == "authors" else ("wang", "own")
+        )
         assert game.core.uncooperative == (name == "uncooperative")
     game = llm_games.rules("emergency_evacuation", preset="shall_we_talk_ee_talk")
     assert (game.talk.turns, game.talk.radius, game.talk.words) == (1, 5, 49)

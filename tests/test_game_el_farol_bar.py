@@ -223,3 +223,24 @@ def test_golden_playthrough():
         "decision": "go",
         "utility": "0",
     }
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
+@pytest.mark.parametrize(
+    ("parameters", "advised"),
+    [
+        ({}, True),
+        ({"home": 1}, False),  # going pays from a chance of 1 in 10 on
+        ({"home": 9}, False),
+        ({"min": -4, "home": 3}, True),
+        ({"home": 10}, False),
+        ({"min": 5, "home": 5, "max": 5}, False),
+        ({"hint": False}, False),
+    ],
+)
+def test_going_is_advised_only_where_it_pays_from_an_even_chance_on(parameters, advised, version):
+    game, other = ElFarolBar(**parameters), ElFarolBar(hint=False)
+    request, plain = (
+        Prompts(game.name, version).request(View.of(g, g.reset(0), 0)) for g in (game, other)
+    )
+    assert (request != plain) is advised

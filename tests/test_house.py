@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from llm_games import rooms
+from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 from llm_games.words import Prompts, versions
@@ -142,6 +143,30 @@ def test_a_room_is_complete(game):
         assert rulebook(game, preset=preset)
     for name in ("theory", "players"):
         assert rooms.part(game, name), f"the room of {game} lacks {name}.py"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what is no dilemma
+@pytest.mark.parametrize("game", sorted(ROOMS))
+def test_no_size_is_beyond_what_can_be_played(game):
+    """A number that decides how long a game is, is refused, or warned of, before time is spent."""
+    for parameter in dataclasses.fields(game_class(game)):
+        if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
+            try:
+                huge = rulebook(game, **{parameter.name: 999_999_999_999})
+            except BadParameter:
+                continue
+            assert huge.length() == rulebook(game).length(), f"{game}: {parameter.name}"
+
+
+@pytest.mark.parametrize("game", sorted(ROOMS))
+def test_the_authors_options_are_a_word(game):
+    found = game_class(game)
+    if not found.__module__.startswith("llm_games."):
+        return
+    named = [preset for preset in found.presets if preset.endswith("_authors")]
+    assert named
+    for preset in named:
+        assert rulebook(game, preset=preset).core != rulebook(game)
 
 
 def test_parameters_say_what_they_are():

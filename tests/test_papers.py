@@ -90,7 +90,7 @@ def test_scoring_can_be_chosen():
 
 
 PLANNERS = {"auc-arena/vanilla", "auc-arena/planning", "auc-arena/learning"}  # need models
-LONG = {f"shall-we-talk/{name}" for name in ("bertrand", "evacuation", "options")}
+LONG = {f"shall-we-talk/{name}" for name in ("bertrand", "evacuation", "models", "options")}
 """Files of thousands of steps, which their own test plays in short."""
 
 

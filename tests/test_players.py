@@ -1,5 +1,6 @@
 """Players by name: full episodes in every game, batches, errors, and what each of them does."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from llm_games import rooms
 from llm_games.baselines.deviation import deviation
-from llm_games.baselines.players import PLAYERS, make_player, players_for
+from llm_games.baselines.players import PLAYERS, handed, make_player, players_for
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.noise import Noise
@@ -230,7 +231,7 @@ def test_divide_dollar_best_response_takes_what_is_left():
     assert [moves[0] for moves, _, _ in steps] == [10, 91, 91]
     tens = [make_player("fixed:12", game)] * 9
     steps = play(game, [make_player("best_response", game), *tens])
-    assert [moves[0] for moves, _, _ in steps] == [10, 10, 10]
+    assert [moves[0] for moves, _, _ in steps] == [10, 8, 6]
 
 
 def test_el_farol_best_response():
@@ -387,6 +388,26 @@ def test_errors_also_come_at_the_start_of_an_episode():
         make_player("level_k:1").start(game, 0, 0)
     with pytest.raises(BadParameter, match="from 0 to 20"):
         make_player("fixed:21").start(game, 0, 0)
+
+
+def rules_of(kind, rule):
+    """Return the names by which a rule can be had, without and with a value."""
+    if isinstance(rule, partial) and len(rule.args) == 1:
+        yield f"{kind}:{rule.args[0]}", rule.func
+    yield kind, rule
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_each_game_says_what_its_best_response_is(name):
+    room, listed = handed(name), players_for(name)["best_response"]
+    assert room.assumed
+    assert listed == f"replies best, {room.assumed}" != PLAYERS["best_response"].summary
+    same = dict(rules_of("best_response", room.rules["best_response"]))
+    for kind, said in room.rules.items():
+        rule = said.rule if isinstance(said, Kind) else said
+        if kind != "best_response" and rule in same.values() and rule is not None:
+            named = [at.replace("best_response", kind) for at, of in same.items() if of is rule]
+            assert any(f"it is {at}" in room.assumed for at in named), f"{name}: it is {named}"
 
 
 def test_lists_of_players():

@@ -387,6 +387,28 @@ def test_fixed_strategies(tmp_path):
     assert "published leaderboard" not in text
 
 
+@pytest.mark.parametrize(
+    ("game", "more", "says"),
+    [
+        ("sealed_bid_auction", {}, "valuations"),
+        ("sealed_bid_auction", {"params": {"valuation_draw": "random"}}, ""),
+        ("water_allocation", {"params": {"days": 2, "supplies": (12, 13)}}, "supplies"),
+        ("public_goods", {}, ""),
+        ("battle_royale", {"given": {"rolls": 50}}, "chance, as it was given"),
+    ],
+)
+def test_scores_of_a_draw_that_repeats_say_so(game, more, says, tmp_path, llm_games):
+    found = lg.run({"title": "Draws", "episodes": 2, "seats": ["random"],
+                    "games": [{"game": game, **more}]}, db=tmp_path / "run.db")  # fmt: skip
+    sentence = f"{game}: All episodes have the same {says}: intervals hold for these alone."
+    text = Text(page(found.path)).text
+    code, out, _ = llm_games("resume", str(found.path))
+    shown = " ".join(out.split())
+    assert code == 0
+    assert ((sentence in text), (sentence in shown)) == (bool(says), bool(says))
+    assert says or ("the same" not in shown and "hold for these alone" not in text)
+
+
 def test_scoring_is_chosen_by_the_run_or_the_report(tmp_path):
     path = write_run(tmp_path / "run.db", ["sealed_bid_auction"], "rational", asks=False)
     assert "score, corrected" in Text(page(path)).text

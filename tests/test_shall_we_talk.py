@@ -15,6 +15,7 @@ from llm_games.baselines.games.bertrand_competition import metrics as pricing
 from llm_games.baselines.games.emergency_evacuation.metrics import balance
 from llm_games.benchmarks.cli.tables import run_tables
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
+from llm_games.benchmarks.papers.shall_we_talk import page as page_of
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
 from llm_games.benchmarks.papers.shall_we_talk.statements import (
     Contest,
@@ -23,9 +24,10 @@ from llm_games.benchmarks.papers.shall_we_talk.statements import (
     Part,
     statements,
 )
-from llm_games.benchmarks.report import build
+from llm_games.benchmarks.report import build, figures
 from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.judge import label_run, rubric
+from llm_games.benchmarks.runs.reader import read as read_run
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.summary import summary, total
@@ -379,7 +381,7 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("name", ["bertrand", "evacuation", "options"])
+@pytest.mark.parametrize("name", ["bertrand", "evacuation", "models", "options"])
 def test_the_long_files_run_in_short(name, tmp_path):
     raw = load(f"shall-we-talk/{name}")
     games = []
@@ -392,6 +394,48 @@ def test_the_long_files_run_in_short(name, tmp_path):
     run = lg.run(changed, db=tmp_path / "run.db")
     with Records.open_readonly(run.path) as records:
         assert [episode.status for episode in records.episodes()] == ["done"] * len(games)
+
+
+def lines_of(run, title, name, sketches=None):
+    """Return the lines of a figure of the first game of that name, by their labels."""
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    [game] = [one for one in run.games if one.name == name]
+    drawn = page_of.moves(page_of.Read(run), game) if sketches is None else sketches(game)
+    {sketch.title: sketch for sketch in drawn}[title].draw(axes)
+    return {line.get_label(): line for line in axes.lines}
+
+
+@pytest.mark.figures
+def test_figures_of_each_firm_and_each_exit(tmp_path):
+    """Figure 5 has a line for each firm, and Figure 8 one for each side's exits."""
+    games = [
+        {"game": "bertrand_competition", "label": "BC", "seats": ["fixed:6", "fixed:7.5"],
+         "params": {"preset": "shall_we_talk_bc_silent", "rounds": 5}},
+        {"game": "emergency_evacuation", "label": "EE", "seats": ["nearest"],
+         "params": {"preset": "shall_we_talk_ee_silent", "walker": "greedy"}},
+    ]  # fmt: skip
+    ran = lg.run(
+        {"title": "t", "episodes": 2, "games": games, "order": "fixed"}, db=tmp_path / "run.db"
+    )
+    with Records.open_readonly(ran.path) as records:
+        run = read_run(records, "corrected")
+        lines = lines_of(run, "Prices of each firm", "bertrand_competition")
+        for firm, price in (("BC: firm 1", 6), ("BC: firm 2", 7.5)):
+            assert lines[firm].get_xdata().tolist() == [1, 2, 3, 4, 5]
+            assert lines[firm].get_ydata()[1:].tolist() == [price] * 4
+        regret = lines_of(run, "Regret", "bertrand_competition", figures.moves)
+        assert regret["sum over players"].get_xdata().tolist() == [
+            2,
+            3,
+            4,
+            5,
+        ]  # the first is forced
+        sides = lines_of(run, "Escaped by exit", "emergency_evacuation")
+        ends = [sides[f"EE: {side}"].get_ydata()[-1] for side in ("bottom", "left", "right")]
+        whole = lines_of(run, "Escaped by group", "emergency_evacuation")
+        groups = [line.get_ydata()[-1] for name, line in whole.items() if "," in name]
+        assert sum(ends) == pytest.approx(sum(groups))
+        assert min(ends) > 0
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -207,6 +207,15 @@ def test_references_take_the_models_seats(tmp_path):
     assert list(rational.own) == [0.0] * 2
 
 
+def test_the_best_response_is_a_reference_beside_who_always_does_the_same(tmp_path):
+    mixed = run(tmp_path, "divide_dollar", ["fixed:91"] + ["tiny"] * 9)
+    rows = {row.player: row for row in mixed.references["divide_dollar"]}
+    assert [*rows] == ["rational", "best_response", "cooperative", "random"]
+    assert list(rows["rational"].own) == [0.0] * 2
+    # From the second of three rounds on each of the nine bids 1, which is what 91 leaves them.
+    assert list(rows["best_response"].own) == [2.0] * 2
+
+
 @pytest.mark.parametrize("name", ROOMS)
 def test_every_game_has_references(name, tmp_path):
     found = run(tmp_path, name, ["random"]).references[name]

@@ -18,9 +18,11 @@ from playing import NAMES, SETTINGS, equal, legal_actions, sampled
 
 import llm_games
 from llm_games import rooms
+from llm_games.baselines.deviation import caveats
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Bid
+from llm_games.registry import game_class
 from llm_games.view import Sight, View
 from llm_games.words import Prompts, exact, number, percent
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -45,6 +47,9 @@ size = QUICK
 # Where a parameter matters, beside the settings of all tests.
 PRIVATE = {"players": 2, "items": "items_2", "values": "private", "budgets": 100}
 ROOM = {"layout": "small", "players": 8, "p_deliberate": 1}
+WALLS = {  # a U of walls inside, and seats
+    "layout": "####0####\n#.......1\n#.#####.#\n#.#...#.#\n#.......#\n#.oo.oo.#\n#########"
+}
 MORE = [
     ("battle_royale", {"announce_cap": True, "players": 3}),
     ("battle_royale", {"players": 3, "hit_rates": (10, 20, 30)}),
@@ -55,6 +60,9 @@ MORE = [
     ("el_farol_bar", {"ratio": "2/3", "players": 3, "home": 1, "max": 2, "min": -1}),
     ("emergency_evacuation", ROOM | {"max_rounds": 3, "shares": (0, 1, 0, 0)}),
     ("emergency_evacuation", ROOM | {"walker": "greedy", "personas": "none"}),
+    ("emergency_evacuation", ROOM | WALLS | {"max_rounds": 3}),
+    ("emergency_evacuation", ROOM | WALLS | {"seats": True, "distances": "straight"}),
+    ("emergency_evacuation", ROOM | WALLS | {"walker": "greedy", "announce_rules": False}),
     ("english_auction", {"players": 2, "items": "items_2", "discount": 35}),
     ("english_auction", PRIVATE | {"tell_prior": True}),
     ("public_goods", {"players": 3, "initial_tokens": "random", "endowment": "carry"}),
@@ -236,6 +244,63 @@ def parameters(name):
     missed -= {f.name for f in dataclasses.fields(game) if f.metadata["hidden"] is True}
     missed -= {drawn for room, drawn in DRAWN if room == name}
     return count, found + silent + [f"nothing was tried for {name}" for name in sorted(missed)]
+
+
+def pays(changed, game, states):
+    """Tell whether the same moves, some of them missing, are paid otherwise or end otherwise."""
+    rng = np.random.default_rng(2)
+    for state in states[:-1]:
+        legal = legal_actions(game, state, rng)
+        for moves in (legal, np.where(rng.random(game.players) < 0.5, MISSING, legal)):
+            (_, paid), (_, due) = game.step(state, moves), changed.step(state, moves)
+            if not np.array_equal(paid.rewards, due.rewards, equal_nan=True):
+                return True
+            if not np.array_equal(paid.finished, due.finished):
+                return True
+    return False
+
+
+def silences(name):
+    """Check that what is paid by is told, or is named beside the game's claims and scores."""
+    found, count = set(), 0
+    tried = Counter()
+
+    def enough(f, change, game):
+        return told(f, game) or (size is QUICK and tried[f.name, change] > 2)
+
+    for f, change, more, game, changed, states in changes(name, enough):
+        tried[f.name, change] += 1
+        count += 1
+        if pays(changed, game, states) and f.name not in {*game.silent, *changed.silent}:
+            found.add(f"nobody is told {f.name}, which pays in {more}")
+    for f in dataclasses.fields(game_class(name)):
+        if f.metadata["stakes"] and not f.metadata["hidden"]:
+            found.add(f"{f.name} is told, and needs no stakes")
+    for more in settings(name):
+        game = rules(name, **more)
+        found |= {f"nobody names {one}" for one in game.silent if one not in shown(game)}
+    return count, sorted(found)
+
+
+FICTIONS = "predict|foresee|no telling|uncertain|perfectly rational|too high|too low|above or below"
+
+
+def fictions(name):
+    """Check that what only a paper says is called so."""
+    found, count = set(), 0
+    for more in settings(name):
+        game = rules(name, **more)
+        for wording in prompts(name):
+            count += 1
+            text = "\n".join(wording.rules(game, seat) for seat in range(game.players)[:2])
+            if re.search(FICTIONS, text, re.IGNORECASE) and not game.fictions:
+                found.add(f"{wording.version} tells a fiction in {more}: {text}")
+            found |= {f"nobody says: {one}" for one in game.fictions if one not in shown(game)}
+    return count, sorted(found)
+
+
+def shown(game):
+    return " ".join(caveats(game))
 
 
 def altered(array, place):
@@ -849,7 +914,7 @@ def test_a_planning_bidder_has_one_goal(strategy, objective):
         assert not set(digits(said)) - known - written(dict(getattr(request.question, "truth", {})))
 
 
-CHECKS = (parameters, facts, numbers, secrets, stakes, goals, nouns)
+CHECKS = (parameters, silences, fictions, facts, numbers, secrets, stakes, goals, nouns)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -97,6 +97,8 @@ def show(
     terminal.print(f"{found.title} ({found.source}). {description}", **PLAIN)
     if known["seats"]:
         terminal.print(f"Seats are not worth the same: {known['seats']}.", **PLAIN)
+    for caveat in known["caveats"]:
+        terminal.print(caveat, **PLAIN)
     for grid in grids(found, known):
         terminal.print(grid)
         terminal.print()

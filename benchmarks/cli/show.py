@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import scenarios
-from llm_games.baselines.deviation import claimed
+from llm_games.baselines.deviation import caveats, claimed
 from llm_games.baselines.players import players_for
 from llm_games.benchmarks.runs import plan  # noqa: F401 - brings a kind of player
 from llm_games.benchmarks.runs.grid import Grid, columns
@@ -31,16 +31,18 @@ def about(found: type[Rulebook], version: str) -> dict[str, Any]:
         UnknownName: there is no such wording.
     """
     shared = {f.name for f in dataclasses.fields(Rulebook)}
+    rules = rulebook(found.name)
     fields = sorted(dataclasses.fields(found), key=lambda f: f.name in shared)
     return {
         **{"name": found.name, "title": found.title, "source": found.source},
         "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
-        "seats": rulebook(found.name).seats_differ,
+        "seats": rules.seats_differ,
+        "caveats": caveats(rules),
         "players": _players(found.name) | SERVED,
         "scenarios": _scenarios(found.name),
         "parameters": _parameters(fields),
         "talk": [] if found.wordless else _parameters(dataclasses.fields(Talk)),
-        "sample": _sample(rulebook(found.name), version),
+        "sample": _sample(rules, version),
     }
 
 

@@ -141,6 +141,7 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
     rows = ((game.label, one) for game in games for one in game.references if one.why)
+    notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
     notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in rows]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")

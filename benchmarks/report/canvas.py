@@ -236,10 +236,16 @@ def single(many: int, points: int, kind: str = "run") -> str:
     return f"single {kind}s" if many <= shown else f"some of the {many:,} {kind}s"
 
 
-def paths(axes: Axes, runs: Sequence[Sequence[float]], label: str, look: Look | str = BLUE) -> None:
-    """Draw values over rounds: runs thin (`some`), their mean thick, its interval as a band."""
+def paths(
+    axes: Axes,
+    runs: Sequence[Sequence[float]],
+    label: str,
+    look: Look | str = BLUE,
+    first: int = 1,
+) -> None:
+    """Draw values from the `first` round on: runs thin (`some`), their mean and its band thick."""
     table, look = padded(runs), _look(look)
-    rounds = np.arange(1, table.shape[1] + 1)
+    rounds = first + np.arange(table.shape[1])
     look = look if len(rounds) > 1 else look._replace(mark=look.mark or "o")
     if len(runs) > 1:
         mark = look.mark if len(rounds) == 1 else None

@@ -59,6 +59,11 @@ def thin(game: Game) -> str:
     return f"; thin lines: {lines}, {canvas.banded(many)}" if many > 1 else ""
 
 
+def first_round(game: Game) -> int:
+    """Return the round of the first record: a forced one may stand before it."""
+    return 1 + int(game.rules.begun)
+
+
 def _moves(axes: Axes, game: Game) -> str:
     """Draw the moves of a game that has no plot of its own."""
     state = game.rules.reset(0)
@@ -68,7 +73,8 @@ def _moves(axes: Axes, game: Game) -> str:
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
     for name, look in styled(game.players):
-        paths(axes, [_mean_moves(e, name, unit) for e in game.played], name[:40], look)
+        values = [_mean_moves(e, name, unit) for e in game.played]
+        paths(axes, values, name[:40], look, first_round(game))
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
     return f"Moves over the rounds, mean over the seats of one player{thin(game)}."
@@ -85,7 +91,7 @@ def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
     for (index, word), look in styled(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
-        paths(axes, shares, word, look)
+        paths(axes, shares, word, look, first_round(game))
     axes.set_ylabel("share of the players")
     axes.set_ylim(-0.03, 1.03)
     return f"Share of the players who chose each word in each round{thin(game)}."
@@ -130,7 +136,7 @@ def _payoffs(axes: Axes, game: Game) -> str:
 
 def _regret(axes: Axes, game: Game) -> str:
     sums = [e.regret().sum(axis=0) for e in game.played]
-    paths(axes, sums, "sum over players")
+    paths(axes, sums, "sum over players", first=first_round(game))
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")
     highest = np.nanmax([0.0, *map(max, sums)]) or 1  # NaN: not defined
@@ -145,7 +151,8 @@ def _regret(axes: Axes, game: Game) -> str:
 def _by_player(axes: Axes, game: Game) -> str:
     what = action(game.name)
     for name, look in styled(game.players):
-        paths(axes, [seats_mean(e, e.of(name)) for e in game.played], name[:40], look)
+        values = [seats_mean(e, e.of(name)) for e in game.played]
+        paths(axes, values, name[:40], look, first_round(game))
     axes.set_ylabel(what)
     return f"The same by player: {what} in each round{thin(game)}."
 

@@ -98,7 +98,7 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
         longest = max(map(len, earned), default=0)  # whose episode is over keeps what it earned
         lines = [[*own, *own[-1:] * (longest - len(own))] for own in earned]
         if lines:
-            canvas.paths(axes, lines, name, look)
+            canvas.paths(axes, lines, name, look, 1 + game.rules.begun)
     canvas.over_rounds(axes, "move" if sides["A"].rules.turns else "round")
     axes.set_ylabel("payoff so far")
     canvas.room(axes)

@@ -16,7 +16,8 @@ from urllib.parse import unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from llm_games.baselines.deviation import claimed
+from llm_games.baselines.deviation import caveats, claimed
+from llm_games.baselines.players import handed
 from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.report import canvas, export, figures, headline, overlay, tables
 from llm_games.benchmarks.report.conversations import sample
@@ -438,6 +439,9 @@ def _about(game: Game) -> str:
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
     claim, sat = claimed(game.rules), [row.seating for row in game.played.rows]
     about += f"; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
+    if "best_response" in {name.partition(":")[0] for name in game.seats}:
+        about += f" The best response is that {handed(game.name).assumed}."
+    about = " ".join([about, *caveats(game.rules)])
     why = uneven(game.rules, game.seats, sat)
     return about + f" Seats are not worth the same: {why}." * bool(why)
 

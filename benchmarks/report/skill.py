@@ -16,7 +16,8 @@ that theory names would have, biased upwards by the choice; its interval is cros
 “Exploitability” is what a best reply gains a step from copies of the player's own mix of moves. \
 “Distance” (0 to 1) to the nearest equilibrium and “efficiency” (1: the best for all together) are \
 those of the whole table; the “price of anarchy” is the best welfare over that of the worst known \
-equilibrium. In auctions distance and interim regret take bidders to know the law of \
+equilibrium, both of what stands under “of”: without the consumers where it is joint profit. In \
+auctions distance and interim regret take bidders to know the law of \
 valuations, which prompts tell only if `tell_prior` is true. A dash: not defined in that game, or \
 in so few episodes."""
 
@@ -31,7 +32,10 @@ def skill_grid(run: Run) -> Grid:
         "distance": ".3f",
         "efficiency": ".3f",
         "price of anarchy": ".2f",
+        "of": "",
     }
+    surplus = any(found.consumers for game in run.games for found in skills(game))
+    heads |= dict.fromkeys(["consumer surplus", "total surplus"] * surplus, ".2f")
     rows: list[list[Value]] = []
     failed = dict[str, None]()  # why nothing was measured, each once
     for game in run.games:
@@ -47,6 +51,8 @@ def skill_grid(run: Run) -> Grid:
                     *(mean["best-reply gap"], found.best or None, mean["response gap"]),
                     found.exploitability,
                     *(mean["distance"], mean["efficiency"], found.anarchy),
+                    found.welfare if found.efficiency else None,
+                    *([mean["consumer surplus"], mean["total surplus"]] if surplus else []),
                 ]
             )
     return Grid(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import (
     SCORED,
@@ -100,9 +101,15 @@ def score_grid(
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (4 + len(others))) for name, mean in means.items()]
-    note = INSTEAD if any(references.values()) else ""
+    note = "\n".join([INSTEAD] * any(references.values()) + _conditional(run))
     strong = [score, *others]
     return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
+
+
+def _conditional(run: Run) -> list[str]:
+    """Say of which games all scores are of one draw."""
+    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
+    return [f"{label}: {why}" for label, why in games.items() if why]
 
 
 def payoff_grid(run: Run) -> Grid:

@@ -1,7 +1,8 @@
 """Reference rows: what players that follow a rule come to at the table of a recorded game.
 
 They sit where its language models sat (and people, and policies of one's own); rule players that
-were there stay. Where none but rule players sat, a reference takes all seats. Both are played
+were there stay; beside one of them who always does the same the best response is a reference, too.
+Where none but rule players sat, a reference takes all seats. All are played
 `EPISODES` times (`FEW` where turns can be very many), offline and all at once, by chance of their
 own, in the game's own seatings, and kept on disk (`llm_games.baselines.cache`), as is why one took
 too many turns.
@@ -33,6 +34,7 @@ from llm_games.rulebook import Array, Rulebook, seated
 from llm_games.version import __version__
 
 PLAYERS = "rational", "cooperative", "random"
+BESIDE = "best_response"  # another one where a seat always does the same, whatever is rational
 EPISODES = 50
 FEW = 5
 AT_ONCE = 1000  # moves of tables whose regret is worked out together
@@ -89,7 +91,9 @@ def references(game: Game, edition: str) -> list[Reference]:
     """Return the references of a recorded game that are defined in it, worked out once."""
     name = f"{__name__} {edition}"
     if name not in game.found:
-        known = [player for player in PLAYERS if rule_of(player, game.name)]
+        fixed = any(name.partition(":")[0] == "fixed" for name in _planned(game))
+        players = (*PLAYERS[:1], *[BESIDE] * fixed, *PLAYERS[1:])
+        known = [player for player in players if rule_of(player, game.name)]
         game.found[name] = [_reference(game, player, edition) for player in known]
     found: list[Reference] = game.found[name]
     return found
@@ -127,6 +131,11 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
     return Reference(player, claim, **values)
 
 
+def _planned(game: Game) -> Sequence[str]:
+    """Return who sits at each place as configured."""
+    return [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
+
+
 class _Table(NamedTuple):
     """What is played: who sits at each place as configured, and in which seatings."""
 
@@ -140,7 +149,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, game: Game, player: str) -> _Table:
-        planned = [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
+        planned = _planned(game)
         follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
         own = [place for place, rule in enumerate(follow) if not rule] or [*range(len(planned))]
         if is_scenario(game.planned):

@@ -73,7 +73,9 @@ class Skill(NamedTuple):
     that was worked out for this field, where theory can. `exploitability` is what a best reply
     gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table,
     and `anarchy`, its price: the best welfare there was over that of the worst known equilibrium,
-    infinite if that is 0. `why` says why nothing of this could be measured, if so.
+    infinite if that is 0; of `welfare`, what is summed in them. `consumers` is what these have of
+    the table, where there are any, and `surplus` what they and the players have. `why` says why
+    nothing of this could be measured, if so.
     """
 
     player: str
@@ -89,6 +91,9 @@ class Skill(NamedTuple):
     distance: Sequence[float] = ()
     efficiency: Sequence[float] = ()
     anarchy: float | None = None
+    welfare: str = ""
+    consumers: Sequence[float] = ()
+    surplus: Sequence[float] = ()
     why: str = ""
 
     @property
@@ -110,12 +115,14 @@ class Skill(NamedTuple):
             "response gap": mean_of(self.response),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, SHARE),
+            "consumer surplus": mean_of(self.consumers),
+            "total surplus": mean_of(self.surplus),
         }
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
-        about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "why")}
+        about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "welfare", "why")}
         finite = self.anarchy is not None and np.isfinite(self.anarchy)
         more = {"exploitability": self.exploitability, "anarchy": self.anarchy if finite else None}
         return about | means | more
@@ -181,6 +188,9 @@ def measured(
                 distance=known([part.distance for part in parts]),
                 efficiency=known([part.efficiency for part in parts]),
                 anarchy=_mean([part.anarchy for part in parts]),
+                welfare=theory.welfare_of(rules.name),
+                consumers=known([part.surplus[0] for part in parts]),
+                surplus=known([part.surplus[1] for part in parts]),
             )
         )
     return found
@@ -200,6 +210,7 @@ class _Part(NamedTuple):
     distance: float
     efficiency: float
     anarchy: float
+    surplus: tuple[float, float]
 
     @classmethod
     def of(cls, seen: Seen) -> _Part:
@@ -215,7 +226,12 @@ class _Part(NamedTuple):
             share, price = float(welfare.efficiency), float(welfare.anarchy)
         regret, far = _summed(found.regret, summed), known(found.distance.tolist())
         distance = float(np.mean(far)) if far else np.nan
-        return cls(seen, regret, interim, distance, share, price)
+        surplus = np.nan, np.nan
+        if theory.has(rules.name, "surplus"):
+            rounds = found.regret.shape[-1] if isinstance(rules, Rounds) else 1
+            consumers, total = theory.surplus(rules, steps)
+            surplus = float(consumers) / rounds, float(total) / rounds
+        return cls(seen, regret, interim, distance, share, price, surplus)
 
 
 def candidates(rules: Rulebook) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
@@ -27,7 +28,8 @@ class GameSummary:
     `payoff_of_a_seat` over all. `bad_replies` counts completions that were not legal moves, by
     outcome, `bad_thoughts` the same of what players think of beside their moves (such as a belief
     that does not agree with the facts), `filled_in` decisions for which the declared treatment was
-    played. `references` are what rule players come to at this table, if these were asked for.
+    played. `conditional` says where scores are of one draw. `references` are what rule players come
+    to at this table, if these were asked for.
     """
 
     label: str
@@ -45,6 +47,7 @@ class GameSummary:
     measure: Measure | None
     measured: list[float]
     ends: tuple[float, float] | None
+    conditional: str = ""
     references: list[Reference] = field(default_factory=list)
 
     @property
@@ -146,6 +149,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         measure=measure,
         measured=measured,
         ends=measure.ends(game.rules) if measure else None,
+        conditional=conditional(game.rules, game.planned.get("given")),
     )
 
 

@@ -37,7 +37,7 @@ def milliseconds(people: int, rooms: int, walker: str = "greedy") -> float:
             if state.over.any():
                 break
             game.observe(state)
-            state, _ = game.step(state, game.room.side[game.room.nearest[state.cell]])
+            state, _ = game.step(state, game.room.side[game.measure.nearest[state.cell]])
             rounds += 1
         times.append((time.process_time() - begun) * 1000 / rounds / rooms)
     return statistics.median(times[1:])

@@ -151,6 +151,7 @@ def game_page(name: str, shown: str, learnt: str = "") -> str:
         *prompts(found),
         "## Equilibrium",
         *equilibrium(name, rules, shown),
+        *known["caveats"],
         *learner(name, learnt),
         "## Players",
         table(("player", "what it does"), code_first(known["players"].items())),

@@ -123,7 +123,7 @@ PLAYERS = Players(
         "fixed": fixed,
     },
     meaning=meaning,
-    assumed="if the others always shoot at the strongest",
+    assumed="if the others always shoot at the strongest (it is level_k:2)",
     mixed=True,
     broadcasts=True,
     script=script,

@@ -155,7 +155,7 @@ PLAYERS = Players(
         ),
         "grim": Kind("sets cartel prices until one differs, then the equilibrium's for ever", grim),
     },
-    assumed="what the rivals asked in the last round",
+    assumed="if the rivals ask the prices of the last round again",
     reply_to=lambda view, others: theory.best_reply(
         view.game, np.insert(np.asarray(others), view.seat, 0, axis=0), view.seat
     ),

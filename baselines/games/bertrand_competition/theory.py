@@ -231,13 +231,41 @@ def replies(game: BertrandCompetition) -> list[str]:
     return ["rational", "cooperative", "best_response", *prices]
 
 
+WELFARE = "joint profit"
+
+
 def welfare(game: BertrandCompetition, steps: Steps) -> Parts:
-    """Return the profits of all rounds between the least and the most of all firms together."""
+    """Return the joint profit of all rounds between its least and its most, that of a cartel."""
     earned = steps["profits"]
     rounds = earned.shape[-1]
     best, played = (profits_at(game, of(game)).sum() for of in (cartel, equilibrium))
     total = earned.sum(axis=(0, -1))
     return total, least(game) * rounds, best * rounds, played * rounds, played * rounds
+
+
+def surplus(game: BertrandCompetition, steps: Steps) -> tuple[Array, Array]:
+    """Return consumers' surplus of all rounds, and that and the joint profit together."""
+    consumers = consumer_surplus(game, steps["prices"], steps["demands"]).sum(axis=-1)
+    return consumers, consumers + steps["profits"].sum(axis=(0, -1))
+
+
+def consumer_surplus(game: BertrandCompetition, prices: PerPlayer, demands: PerPlayer) -> Array:
+    """Return what the goods are worth to those who buy them beyond what they pay, in a round.
+
+    `prices` are in ticks. Linear: of one who values goods at ``a sum(q) - (beta sum(q_i^2) + d
+    sum(q_i q_j)) / 2``, whose demand it is (Singh & Vives 1984). Logit: mu times the logarithm of
+    the sum over all goods and buying nothing, less its value without a market (Small & Rosen 1981).
+    """
+    paid = prices / game.unit
+    if game.demand == "logit":
+        mu, none = float(game.mu), float(game.outside)
+        gains = (float(game.quality) - paid - none) / mu
+        best = np.maximum(gains.max(axis=0), 0)
+        return mu * (best + np.log(np.exp(gains - best).sum(axis=0) + np.exp(-best)))
+    a, beta, d, total = float(game.a), float(game.beta), float(game.d), demands.sum(axis=0)
+    squares = (demands**2).sum(axis=0)
+    worth = a * total - ((beta - d) * squares + d * total**2) / 2
+    return worth - (paid * demands).sum(axis=0)
 
 
 @lru_cache(64)

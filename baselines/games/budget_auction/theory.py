@@ -129,6 +129,9 @@ def replies(game: Any) -> list[str]:
     return ["rational", "all_in", *(f"shade:{part / 20:.2f}" for part in range(21))]
 
 
+WELFARE = "payoffs and the seller's"
+
+
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return what the items are worth to who won them; without a sale nobody has anything.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llm_games.baselines.games.divide_dollar import theory
-from llm_games.baselines.rules import Players, shape
+from llm_games.baselines.rules import Players, shape, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -17,10 +17,16 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Bid what is left if the others bid the same sum again; if that is nothing, an equal share."""
-    left = view.game.golds - (view.number("sum") - view.number("bid"))
-    known = (view.number("round") > 1) & (left > 0)  # else no bid brings anything
-    return np.where(known, left, rational(view, noise))
+    """Bid what is left if the others bid the same sum again.
+
+    If that is nothing, so that every bid brings as much, take an equal share of what the sum is too
+    large by off the own bid: all who do so come to what others leave them.
+    """
+    total, own = whole(view, "sum"), whole(view, "bid")
+    left, over = view.game.golds - (total - own), total - view.game.golds
+    lower = np.maximum(own + -over // view.game.players, 0)
+    known = view.number("round") > 1
+    return np.where(known, np.where(left > 0, left, lower), rational(view, noise))
 
 
 def reply_to(view: View, others: Array) -> Array:
@@ -48,7 +54,8 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
 
 PLAYERS = Players(
     {"rational": rational, "best_response": best_response, "cooperative": rational},
-    assumed="if the others bid the same sum again (while that is not known, if all are rational)",
+    assumed="if the others bid the same sum again (while that is not known, if all are rational); "
+    "where that leaves nothing, with an equal share of what is too much off its bid",
     reply_to=reply_to,
     broadcasts=True,
     script=script,

@@ -24,9 +24,25 @@ from llm_games.view import View
 def walk(view: View, noise: Noise, wang: bool = False) -> Array:
     """Return the direction of a step: to the best cell that is free, or by Wang's rule."""
     game, state = view.game, view.sight.state
-    room, cell, target = game.room, state.cell[view.rows], state.target[view.rows]
-    own = np.asarray(cell)
-    liked = (ranked(room, game.rule_stay) if wang else greedy(room))[target, own]
+    return stepped(game, state, view.rows, state.target[view.rows], noise, wang)
+
+
+def around(view: View, noise: Noise) -> Array:
+    """Return the direction of a step to the best free cell; where ways wind, to any exit.
+
+    The exit is then the best one from where all stand: nobody is bound to walk to the target.
+    """
+    game, state = view.game, view.sight.state
+    exits = theory.now(game, state) if game.measure.detours else state.target
+    return stepped(game, state, view.rows, exits[view.rows], noise)
+
+
+def stepped(
+    game: Any, state: Any, rows: Any, target: Array, noise: Noise, wang: bool = False
+) -> Array:
+    """Return the direction of the steps of some seats towards exits."""
+    room, own = game.room, np.asarray(state.cell[rows])
+    liked = (ranked(game.measure, game.rule_stay) if wang else greedy(game.measure))[target, own]
     batch = state.round.shape
     table = np.ogrid[tuple(slice(n) for n in batch)]
     cells = np.moveaxis(liked, -1, 0)
@@ -42,14 +58,14 @@ def walk(view: View, noise: Noise, wang: bool = False) -> Array:
     return np.where(chosen == own, STAY, way)
 
 
-def going(rule: Rule, wang: bool = False) -> Rule:
+def going(rule: Rule, walk: Rule = walk) -> Rule:
     """Return the rule that chooses an exit by another, and walks there."""
 
     def act(view: View, noise: Noise) -> Array:
         moving = view.sight.state.phase == MOVE
         if not moving.any():
             return rule(view, noise)
-        step = walk(view, noise.of("step"), wang)
+        step = walk(view, noise.of("step"))
         return step if moving.all() else np.where(moving, step, rule(view, noise))
 
     return act
@@ -61,9 +77,9 @@ def own(choices: Callable[..., Array]) -> Rule:
 
 
 def nearest(view: View, noise: Noise) -> Array:
-    """Choose the nearest exit, by squared distance."""
-    room = view.game.room
-    return theory.chosen(view.game, room.nearest[view.sight.state.cell[view.rows]])
+    """Choose the nearest exit."""
+    near = view.game.measure.nearest
+    return theory.chosen(view.game, near[view.sight.state.cell[view.rows]])
 
 
 def keep(view: View, noise: Noise) -> Array:
@@ -92,7 +108,7 @@ def wang(panic: bool, view: View, noise: Noise) -> Array:
     few = cell.ndim == len(batch)  # one seat, or another at each table
     who = (cell[None], group[None]) if few else (cell, group)
     blocked = game.rule_count == "occupied"
-    found = costs(game.room, game.occupied(state), *who, panic, game.view_angle, blocked)
+    found = costs(game.measure, game.occupied(state), *who, panic, game.view_angle, blocked)
     best = found.argmin(axis=0)
     return theory.chosen(game, best[0] if few else best)
 
@@ -107,7 +123,7 @@ def mood(value: str) -> bool:
 def follow(*seen: Any) -> Array:
     """Follow Wang's rule model, in panic or as a mood before view and noise says."""
     *moods, view, noise = seen
-    return going(partial(wang, moods[0] if moods else True), wang=True)(view, noise)
+    return going(partial(wang, moods[0] if moods else True), partial(walk, wang=True))(view, noise)
 
 
 def meaning(game: Rulebook, value: str) -> int:
@@ -125,11 +141,11 @@ def fixed(choice: int, view: View, noise: Noise) -> Array:
 
 PLAYERS = Players(
     {
-        "rational": going(own(theory.equilibrium)),
-        "best_response": going(own(theory.equilibrium)),
+        "rational": going(own(theory.equilibrium), around),
+        "best_response": going(own(theory.equilibrium), around),
         "fifo": Kind(
             "chooses its part of an equilibrium of queues at exits",
-            going(own(theory.equilibrium)),
+            going(own(theory.equilibrium), around),
         ),
         "cooperative": going(own(theory.planned)),
         "nearest": Kind("chooses the side of the nearest exit", going(nearest)),

@@ -48,21 +48,26 @@ def fifo(distance: Array, widths: Array) -> Array:
     the nearest of those who have none yet: whoever is passed over is behind at that exit for good,
     so this is a pure equilibrium of the choice of exits with these queues.
     """
-    people = distance.shape[1]
-    place = np.arange(people).reshape(-1, *(1,) * (distance.ndim - 2))
-    first = distance * people + place  # by distance, then by number
-    left: Array = np.asarray((distance < BEYOND).any(axis=0))
-    chosen = np.full(left.shape, -1)
-    now = 1
-    while left.any():
-        for exit_, width in enumerate(widths.tolist()):
-            for _ in range(width):
-                who = np.where(left, first[exit_], BEYOND * people).argmin(axis=0)[None]
-                near = np.take_along_axis(distance[exit_], who, axis=0) <= now
-                waits = np.take_along_axis(left, who, axis=0)
-                old = np.take_along_axis(chosen, who, axis=0)
-                np.put_along_axis(chosen, who, np.where(near & waits, exit_, old), axis=0)
-                np.put_along_axis(left, who, waits & ~near, axis=0)
+    choices, people, *batch = distance.shape
+    tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
+    found = [_fifo(near, widths.tolist()) for near in tables]
+    return np.array(found).reshape(-1, people).T.reshape(people, *batch)
+
+
+def _fifo(distance: Array, widths: list[int]) -> list[int]:
+    """Return `fifo` of one table, distances ``(exits, people)``."""
+    orders, near = distance.argsort(axis=1, kind="stable").tolist(), distance.tolist()
+    chosen, first = [-1] * distance.shape[1], [0] * len(near)
+    left, now = int((distance < BEYOND).any(axis=0).sum()), 1
+    while left:
+        for exit_, width in enumerate(widths):
+            order, far, place, end = orders[exit_], near[exit_], first[exit_], len(chosen)
+            while width and place < end and far[order[place]] <= now:
+                if chosen[order[place]] < 0:
+                    chosen[order[place]] = exit_
+                    width, left = width - 1, left - 1
+                place += 1
+            first[exit_] = place
         now += 1
     return chosen
 

@@ -18,7 +18,7 @@ from llm_games.baselines.games.emergency_evacuation.queues import (
     waiting,
 )
 from llm_games.facts import once
-from llm_games.games.emergency_evacuation.geometry import BEYOND, Layout
+from llm_games.games.emergency_evacuation.geometry import BEYOND, Measure
 from llm_games.games.emergency_evacuation.rules import TARGET
 from llm_games.rulebook import Array, PerPlayer
 
@@ -32,17 +32,18 @@ class Queues(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def queues(room: Layout, by: str) -> Queues:
+def queues(measure: Measure, by: str) -> Queues:
     """Return the queues of a room whose people choose a ``side`` or a ``cell``."""
+    room = measure.layout
     if by == "cell":
         return Queues(room.steps, np.ones(len(room.exits), int), np.arange(len(room.exits)))
-    steps = np.take_along_axis(room.steps, room.nearest_of, axis=0)
+    steps = np.take_along_axis(room.steps, measure.nearest_of, axis=0)
     return Queues(steps, np.bincount(room.side), room.side)
 
 
 def chosen(game: Any, target: PerPlayer) -> PerPlayer:
     """Return the action that each target is, −1 without one."""
-    return np.where(target < 0, -1, queues(game.room, game.target_choice).of[target])
+    return np.where(target < 0, -1, queues(game.measure, game.target_choice).of[target])
 
 
 def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) -> Array:
@@ -50,7 +51,7 @@ def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) ->
 
     ``(choices, players, *batch)``. Only those who are `free` to choose may change their target.
     """
-    steps = queues(game.room, game.target_choice).steps[:, cell]
+    steps = queues(game.measure, game.target_choice).steps[:, cell]
     choice = np.arange(len(steps)).reshape(-1, *(1,) * cell.ndim)
     return np.where(free | (choice == chosen(game, target)), steps, BEYOND)
 
@@ -58,6 +59,12 @@ def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) ->
 def equilibrium(game: Any, state: Any) -> PerPlayer:
     """Return a choice for each that is best for it, given the others' queues (`queues.fifo`)."""
     return _solver(game, _fifo)(state)
+
+
+def now(game: Any, state: Any) -> PerPlayer:
+    """Return the exit cell that is best for each from where all stand, `NONE` of those outside."""
+    far = game.room.steps[:, state.cell]
+    return fifo(np.where(game.present(state), far, BEYOND), np.ones(len(far), int))
 
 
 def planned(game: Any, state: Any) -> PerPlayer:
@@ -76,7 +83,7 @@ def _solver(game: Any, solve: Any) -> Any:
     def choices(state: Any) -> PerPlayer:
         free = game.asked(state) & (state.phase == TARGET)
         far = distances(game, state.cell, state.target, free)
-        return solve(far, queues(game.room, game.target_choice).widths, game.max_rounds)
+        return solve(far, queues(game.measure, game.target_choice).widths, game.max_rounds)
 
     return once(choices)
 
@@ -87,7 +94,7 @@ def shortest(game: Any, state: Any) -> PerPlayer:
     Before me at an exit are those who are nearer to it than I and have no nearer one. Int64
     ``(players, *batch)``; of equal ones the first.
     """
-    steps, widths, _ = queues(game.room, game.target_choice)
+    steps, widths, _ = queues(game.measure, game.target_choice)
     far = steps[:, state.cell]
     first, costs = far.argmin(axis=0), []
     for choice, (distance, width) in enumerate(zip(far, widths.tolist(), strict=True)):
@@ -129,7 +136,7 @@ def _regret(
     inside, cell = cell > 0, np.maximum(cell, 0)
     far = distances(game, cell, target, np.ones(cell.shape, np.bool_))
     own = np.where(inside, chosen(game, target), -1)
-    times = waiting(far, own, queues(game.room, game.target_choice).widths)
+    times = waiting(far, own, queues(game.measure, game.target_choice).widths)
     paid = payoffs(game, round_ + times - 1)
     got = np.take_along_axis(paid, np.maximum(own, 0)[None], axis=0)[0]
     return np.where(asked, paid.max(axis=0) - got, 0.0)

@@ -194,7 +194,8 @@ PLAYERS = Players(
         "random": any_legal,
         "fixed": fixed,
     },
-    assumed="if the highest bid was the others' last",
+    assumed="if the highest bid was the others' last, to its estimate without the markup that the "
+    "values announced so far show",
     broadcasts=True,
     script=script,
 )

@@ -158,6 +158,9 @@ def replies(game: Any) -> list[str]:
     return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
 
+WELFARE = "payoffs and the seller's"
+
+
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return what items are worth to who bought them; 0 where nothing is sold."""
     values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))

@@ -120,6 +120,6 @@ PLAYERS = Players(
         "fixed": fixed,
     },
     meaning=meaning,
-    assumed="if the others are rational",
+    assumed="if the others are rational (it is rational itself)",
     script=script,
 )

@@ -51,7 +51,7 @@ PLAYERS = Players(
         "cooperative": cooperative,
         "reciprocal": reciprocal,
     },
-    assumed="whatever the others do",
+    assumed="whatever the others do (it is rational itself)",
     reply_to=lambda view, others: dominant(view),
     broadcasts=True,
     script=script,

@@ -104,7 +104,7 @@ PLAYERS = Players(
             read=count_from(1, 9, "dp needs a level from 1 to 9, as in dp:1"),
         ),
     },
-    assumed="if the others spread their money evenly over the days they can survive",
+    assumed="if the others spread their money evenly over the days they can survive (it is dp:1)",
     broadcasts=True,
     script=script,
 )

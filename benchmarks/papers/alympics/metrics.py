@@ -271,6 +271,6 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
 
 def setting_of(game: WaterAllocation) -> int | None:
     """Return the paper's setting that a game's rules are, 1 to 6; None if they are no such."""
-    numbers = range(1, len(game.presets) + 1)
+    numbers = (int(n) for p in game.presets if (n := p.removeprefix("setting_")).isdigit())
     fits = (n for n in numbers if game == rulebook(game.name, preset=f"setting_{n}"))
     return next(fits, None)

@@ -121,6 +121,7 @@ def _market(episode: RecordedEpisode, plan: str | None) -> Market:
         float(pricing.price_index(rules, prices[late].mean())),
         float(pricing.profit_gain(rules, profits[late].mean())),
         float(pricing.price_gap(prices)),
+        prices.T.tolist(),
     )
 
 
@@ -141,6 +142,7 @@ def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
         crowd.overtaken_rounds,
         None if math.isnan(crowd.changes) else crowd.changes,
         sum(told) / len(told) if told else None,
+        np.stack([crowd.escapes[side] for side in crowd.sides]),
     )
 
 

@@ -19,6 +19,7 @@ from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.stats import Cell, mean_of
 from llm_games.benchmarks.stats import intervals
+from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +33,9 @@ CONTEST_NOTE = (
     "their mean, mean over runs. Plans: share of runs whose talk has a joint plan, to win "
     "together or to avoid equal numbers, labelled by a judge (llm-games judge FILE --rubric "
     "shall-we-talk/plan) if all runs of the game have one, else by a fixed rule; published: by "
-    "hand, and by persona without its kind. All equal: runs in which all name one number; winners"
-    " and largest group of equal numbers: shares of the players. The last three are not in the "
-    "paper."
+    "hand, and by persona without its kind; a model asked alone gave one number. All equal: runs "
+    "in which all name one number; winners and largest group of equal numbers: shares of the "
+    "players. The last three are not in the paper."
 )
 WINDOWS = ((101, 200), (301, 400), (401, 600), (601, 700))
 MARKET = columns("game, cell, source", "runs", "d") | columns(
@@ -174,6 +175,8 @@ def _contests(read: Read) -> Iterator[list[Value]]:
     for cell, rate in metrics.personas().items():
         if cell not in metrics.table1():
             yield [cell, cell, PUBLISHED, 10, None, None, rate, *[None] * 4]
+    for model, number in metrics.models().items():
+        yield [f"{model}, asked alone", "KBC-silent", PUBLISHED, None, number, *[None] * 6]
 
 
 def _markets(read: Read) -> Iterator[list[Value]]:
@@ -254,9 +257,10 @@ def _sketches(read: Read) -> Iterator[Sketch]:
         size = canvas.tall(len(contests))
         yield Sketch("Numbers", partial(_numbers, games=contests), size)
     if markets := read.of("BC"):
-        yield Sketch("Prices", partial(_prices, games=markets))
+        yield Sketch("Prices of each firm", partial(_prices, games=markets))
     if escapes := read.of("EE"):
         yield Sketch("Escaped", partial(_escaped, games=escapes))
+        yield Sketch("Escaped by exit", partial(_escaped, games=escapes, by_exit=True))
         yield Sketch("Spread from run to run", partial(_spread, games=escapes))
 
 
@@ -282,12 +286,21 @@ def _numbers(axes: Axes, games: Games) -> str:
 
 
 def _prices(axes: Axes, games: Games) -> str:
-    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
-        table = canvas.padded([run.prices for run in runs])
-        at = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, at, table, look, label=game.label[:24], lw=1.2)
+    shown = [
+        (f"{game.label[:24]}: firm {firm + 1}", [run.firms[firm] for run in runs])
+        for game, _, runs in games
+        for firm in range(game.rules.players)
+    ]
+    for (name, runs), look in zip(shown, canvas.looks(len(shown)), strict=True):
+        _firm(axes, name, runs, look)
     _references(axes, games[0][0])
-    return f"Mean price of the firms in each round; {_bands(games)}."
+    return f"Price of each firm in each round, mean over runs; {_bands(games)}."
+
+
+def _firm(axes: Axes, name: str, runs: Sequence[Sequence[float]], look: canvas.Look) -> None:
+    table = canvas.padded(runs)
+    at = np.arange(1, table.shape[1] + 1)
+    canvas.mean_line(axes, at, table, look, label=name, lw=1.2)
 
 
 def _references(axes: Axes, game: Game) -> None:
@@ -295,7 +308,7 @@ def _references(axes: Axes, game: Game) -> None:
     for height, (name, style) in zip(cells.references(game.rules), REFERENCES, strict=True):
         canvas.line(axes, height, name, canvas.INK, style)
     canvas.over_rounds(axes)
-    axes.set(ylabel="mean price of the firms")
+    axes.set(ylabel="price")
 
 
 def _bands(games: Games) -> str:
@@ -303,14 +316,29 @@ def _bands(games: Games) -> str:
     return canvas.banded(sizes.pop()) if len(sizes) == 1 else "bands: 95 % intervals of the means"
 
 
-def _escaped(axes: Axes, games: Games) -> str:
-    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
-        table = canvas.padded([run.curves.sum(axis=0).tolist() for run in runs])
-        at = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, at, table, look, label=game.label[:24])
+def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
+    shown = [
+        (f"{game.label[:24]}{name and f': {name}'}", curves)
+        for game, _, runs in games
+        for name, curves in (_by_exit(game, runs) if by_exit else {"": _all(runs)}).items()
+    ]
+    for (label, curves), look in zip(shown, canvas.looks(len(shown)), strict=True):
+        canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, look, label=label)
     canvas.over_rounds(axes)
     axes.set(ylabel="escaped so far", ylim=(0, None))
-    return f"People who have escaped after each round, mean over runs; {_bands(games)}."
+    by = " by the exits of each side" if by_exit else ""
+    return f"People who have escaped{by} after each round, mean over runs; {_bands(games)}."
+
+
+def _all(runs: Sequence[Any]) -> Array:
+    """Return the escaped so far, ``(runs, rounds)``."""
+    return np.array([run.curves.sum(axis=0) for run in runs])
+
+
+def _by_exit(game: Game, runs: Sequence[Any]) -> dict[str, Array]:
+    """Return the escaped so far by the exits of a side, ``(runs, rounds)`` each."""
+    curves = np.array([run.sides for run in runs])
+    return {side: curves[:, place] for place, side in enumerate(game.rules.core.room.sides)}
 
 
 def _spread(axes: Axes, games: Games) -> str:
@@ -332,8 +360,14 @@ def moves(read: Read, game: Game) -> list[Sketch]:
         return []
     return {
         "KBC": [Sketch("How often each number", partial(_histogram, games=own))],
-        "BC": [Sketch("Prices of the runs", partial(_runs, games=own))],
-        "EE": [Sketch("Escaped by group", partial(_groups, games=own))],
+        "BC": [
+            Sketch("Prices of each firm", partial(_prices, games=own)),
+            Sketch("Prices of the runs", partial(_runs, games=own)),
+        ],
+        "EE": [
+            Sketch("Escaped by group", partial(_groups, games=own)),
+            Sketch("Escaped by exit", partial(_escaped, games=own, by_exit=True)),
+        ],
     }[cells.CASES[game.name]]
 
 

@@ -34,7 +34,8 @@ class Contest(NamedTuple):
 class Market(NamedTuple):
     """A run of the price competition.
 
-    `prices` are means over the firms, round by round; `early` says whether they agreed on prices in
+    `prices` are means over the firms, round by round, and `firms` those of each firm,
+    ``(firms, rounds)``; `early` says whether they agreed on prices in
     the talk of early rounds, None if unknown; `settled` is the round of convergence, None without
     one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all.
     """
@@ -45,12 +46,14 @@ class Market(NamedTuple):
     price_index: float = math.nan
     profit_gain: float = math.nan
     price_gap: float = math.nan
+    firms: Sequence[Sequence[float]] = ()
 
 
 class Escape(NamedTuple):
     """A run of the evacuation.
 
-    `curves` are the escaped so far, ``(groups, rounds)``; `time` is the round of the last escape,
+    `curves` are the escaped so far, ``(groups, rounds)``, and `sides` by exit,
+    ``(sides, rounds)``; `time` is the round of the last escape,
     None if somebody is left; `mean_round` of those who escaped, None without; `shares` are the
     sides' (bottom, left, right) of the escapes, `balance` theirs. The shares of people who
     `escaped` and were `lost`, and how many rounds people had `fallen` in all; of decisions the
@@ -67,6 +70,7 @@ class Escape(NamedTuple):
     fallen: int = 0
     changes: float | None = None
     panic: float | None = None
+    sides: Array | None = None
 
 
 class Part(NamedTuple):

@@ -14,6 +14,7 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
+from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
 
 MISS = -1
@@ -59,13 +60,28 @@ class BattleRoyale(Rulebook):
     picks: ClassVar[bool] = True
     edition: ClassVar[int] = 3
     former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {2: {"announce_cap": False}}
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {"announce_cap": False}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {"announce_cap": False},
+        "gamma_bench_authors": {
+            "announce_cap": False,
+            "reply_keys": "action_target",
+            "bad_target": "wasted_shot",
+            "self_target": "allowed",
+            "target_match": "substring",
+        },
+    }
 
     base_hit_rate: int = param(35, "percentage with which the first player hits", low=0, high=100)
     interval: int = param(5, "percentage points by which the next hits more", low=-100, high=100)
     hit_rates: tuple[int, ...] | None = param(None, "percentages by seat", none="the two above")
     max_shots: int | None = param(
-        20, "shots at most", low=1, none="until one is left", hidden="announce_cap"
+        20,
+        "shots at most",
+        low=1,
+        high=MOST_ROUNDS,
+        none="until one is left",
+        hidden="announce_cap",
+        stakes="always",
     )
     announce_cap: bool = param(
         True, "whether the players are told `max_shots`; the paper is silent about it"

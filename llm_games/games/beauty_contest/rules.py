@@ -135,12 +135,22 @@ class BeautyContest(Rounds):
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
+        "gamma_bench_authors": {
+            "number_parse": "truncate",
+            "bounds_check": "0_100",
+            "tie_rule": "first_number",
+            "distance": "float",
+        },
         "econ_arena": _ECON_ARENA,
+        "econ_arena_authors": _ECON_ARENA | {"rule_breaker": "include", "distance": "float"},
         "econ_arena_L": _ECON_ARENA | {"max_draw": (10, 100)},
         "econ_arena_M": _ECON_ARENA | {"max_draw": (100, 1000)},
         "econ_arena_H": _ECON_ARENA | {"max_draw": (1000, 10_000)},
         "shall_we_talk": _SHALL_WE_TALK
         | {"rounds": 1, "prize_rule": "amplified", "talk": {"turns": 2}},
+        "shall_we_talk_authors": _SHALL_WE_TALK
+        | {"rounds": 1, "prize_rule": "amplified", "talk": {"turns": 2, "order": "fixed"}}
+        | {"tie_rule": "first_number", "bounds_check": "none"},
         "shall_we_talk_rounds": _SHALL_WE_TALK
         | {"rounds": 4, "prize": 100, "prize_rule": "independent", "talk": _IN_ROUNDS},
     }
@@ -163,8 +173,12 @@ class BeautyContest(Rounds):
     foul_fee: int | Fraction = param(0, "what breaking a rule costs, at least 0", read=exact_of)
     reveal: tuple[str, ...] = param(REVEAL[:4], f"any of {', '.join(REVEAL)}", read=_revealed)
     reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
-    told_rational: bool = param(False, "players hear that all others are perfectly rational")
-    told_equal: bool = param(False, "they hear that all others are as rational and able as they")
+    told_rational: bool = param(
+        False, "players hear that all others are perfectly rational", fiction=True
+    )
+    told_equal: bool = param(
+        False, "they hear that all others are as rational and able as they", fiction=True
+    )
     personas: str | tuple[str, ...] = param(
         "none",
         "what each is told to be: ``none``, ``agreeable``, ``disagreeable``, one of these for each "
@@ -182,17 +196,28 @@ class BeautyContest(Rounds):
         "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
     number_parse: str = param(
-        "strict", strict="whole numbers only", truncate="cut towards zero", hidden=True
+        "strict",
+        strict="whole numbers only",
+        truncate="cut towards zero",
+        hidden=True,
+        stakes="changed",
     )
     bounds_check: str = param(
         "parameters",
         words={"parameters": "`min` to `max`", "0_100": "always 0 to 100", "none": "any number"},
     )
     distance: str = param(
-        "exact", exact="in integers", float="in doubles, as the papers' programs", hidden=True
+        "exact",
+        exact="in integers",
+        float="in doubles, as the papers' programs",
+        hidden=True,
+        stakes="changed",
     )
     reasks: bool = param(
-        True, "a language model is asked again after a broken reply; else never", hidden=True
+        True,
+        "a language model is asked again after a broken reply; else never",
+        hidden=True,
+        stakes="changed",
     )
     remarks: str = param(
         "none",

@@ -19,15 +19,22 @@ from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST, Each, Fact, exact_of, param, ratio_of
 from llm_games.questions import BadReply, Real, within_int64
-from llm_games.rounds import Paid, Rounds, Seen
+from llm_games.rounds import MOST_ROUNDS, Paid, Rounds, Seen
 from llm_games.rulebook import Array, Chance, Goal, PerPlayer, PerTable, State
 
 PERSONAS = ("none", "explorer", "aggressive", "ruthless", "uncooperative")
-MOST_WINDOW, MOST_ROUNDS = 10_000, 1_000_000
+MOST_WINDOW = 10_000
 _PAST = ("past_prices", "past_demands", "past_profits")
 _MEANS = ("mean_prices", "mean_demands", "mean_profits")
 WRITTEN = 6  # decimals of a price that has no end
 _TALK: dict[str, Any] = {"talk": {"turns": 3, "order": "shuffled_per_round"}}
+_AUTHORS: dict[str, Any] = {
+    "demand_clip": "none",
+    "price_floor": "cost",
+    "price_cap": "none",
+    "profit_rounding": "truncate",
+}
+"""What the authors' program does otherwise than the paper says."""
 
 
 def nearest(value: Fraction) -> int:
@@ -180,23 +187,36 @@ class BertrandCompetition(Rounds):
         "shall_we_talk_bc_silent": {},
         "shall_we_talk_bc_talk": _TALK,
         "shall_we_talk_bc_uncooperative": _TALK | {"switch_round": 401},
+        "shall_we_talk_bc_authors": _AUTHORS,
+        "shall_we_talk_bc_talk_authors": _TALK | _AUTHORS,
         "logit": {"demand": "logit", "cost": 1, "a": 3, "tick": "1/10000", "decimals": 4},
     }
 
     players: int = param(2, "number of firms, at least 2")
-    rounds: int = param(1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, hidden=True)
+    rounds: int = param(
+        1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, hidden=True, stakes="always"
+    )
     a: Fraction = param(Fraction(14), "highest price; at it nobody buys", read=ratio_of)
     beta: Fraction = param(
-        Fraction(1, 150), "own slope of inverse demand, above 0", read=ratio_of, hidden=True
+        Fraction(1, 150),
+        "own slope of inverse demand, above 0",
+        read=ratio_of,
+        hidden=True,
+        stakes=("demand", "linear"),
     )
     d: Fraction = param(
         Fraction(1, 300), "substitution, 0 to `beta`, where goods are the same", read=ratio_of,
-        hidden=True,
+        hidden=True, stakes=("demand", "linear"),
     )  # fmt: skip
     cost: Each[Fraction] = param(Fraction(2), "cost of a unit below `a`, or of each", read=_each)
     tick: Fraction = param(Fraction(1, 100), "prices are multiples of it, 1/k", read=_tick)
     initial_price: Each[Fraction] | None = param(
-        None, "price of round 1, 0 to `a`, or of each", read=_each, none="own cost", hidden=True
+        None,
+        "price of round 1, 0 to `a`, or of each",
+        read=_each,
+        none="own cost",
+        hidden=True,
+        stakes=("first_round", "free"),
     )
     window: int = param(20, "rounds told one by one; rounds of a block", low=1, high=MOST_WINDOW)
     reflect: bool = param(True, "a model states its strategy after every block", hidden=True)
@@ -207,16 +227,32 @@ class BertrandCompetition(Rounds):
     )
     switch_persona: Each[str] = param("uncooperative", "what they then are", each=PERSONAS)
     demand: str = param(
-        "linear", linear="by `a`, `beta`, `d`", logit="of Calvano et al.", hidden=True
+        "linear",
+        linear="by `a`, `beta`, `d`",
+        logit="of Calvano et al.",
+        hidden=True,
+        stakes="always",
     )
     quality: Fraction = param(
-        Fraction(2), "of logit demand: g of all goods", read=ratio_of, hidden=True
+        Fraction(2),
+        "of logit demand: g of all goods",
+        read=ratio_of,
+        hidden=True,
+        stakes=("demand", "logit"),
     )
     outside: int | Fraction = param(
-        0, "of logit demand: g of buying nothing", read=exact_of, hidden=True
+        0,
+        "of logit demand: g of buying nothing",
+        read=exact_of,
+        hidden=True,
+        stakes=("demand", "logit"),
     )
     mu: Fraction = param(
-        Fraction(1, 4), "of logit demand: spread, above 0", read=ratio_of, hidden=True
+        Fraction(1, 4),
+        "of logit demand: spread, above 0",
+        read=ratio_of,
+        hidden=True,
+        stakes=("demand", "logit"),
     )
     demand_clip: str = param(
         "corner",
@@ -224,18 +260,35 @@ class BertrandCompetition(Rounds):
         own="demands below 0 are 0, the others' stay",
         none="demands may be below 0",
         hidden=True,
+        stakes="always",
     )
     price_floor: str = param(
-        "zero", zero="any price from 0", cost="lower prices are played as the cost", hidden=True
+        "zero",
+        zero="any price from 0",
+        cost="lower prices are played as the cost",
+        hidden=True,
+        stakes="changed",
     )
     price_cap: str = param(
-        "a", words={"a": "above `a` is against the rules", "none": "accepted"}, hidden=True
+        "a",
+        words={"a": "above `a` is against the rules", "none": "accepted"},
+        hidden=True,
+        stakes="changed",
     )
     first_round: str = param(
-        "forced", forced="at `initial_price`", free="firms set its prices", hidden=True
+        "forced",
+        forced="at `initial_price`",
+        free="firms set its prices",
+        hidden=True,
+        stakes="changed",
     )
     profit_rounding: str = param(
-        "exact", exact="not rounded", truncate="cut towards 0 to whole units", hidden=True
+        "exact",
+        "the authors' program cuts doubles, so that some 4 % of its profits are 1 off",
+        exact="not rounded",
+        truncate="cut towards 0 to whole units",
+        hidden=True,
+        stakes="changed",
     )
     decimals: int = param(2, "decimals of what firms are told", low=0, high=9)
     history: bool = param(False, "numbers, too, tell the rounds and blocks that words tell",

@@ -64,6 +64,8 @@ class BudgetAuction(Rounds):
     mends: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
+        "econ_arena_authors": _ARENA
+        | {"mu": 500, "sigma": 100, "assets": 1000, "rule_breaker": "include"},
         "econ_arena_L": _ARENA | {"mu": 50, "sigma": 10, "assets": 100},
         "econ_arena_M": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_H": _ARENA | {"mu": 5000, "sigma": 1000, "assets": 10_000},
@@ -75,13 +77,23 @@ class BudgetAuction(Rounds):
         None, "one row", none="drawn", hidden=True
     )
     mu: int | float = param(
-        500, "mean of drawn valuations before they are cut, 1 to the assets", hidden="tell_prior"
+        500,
+        "mean of drawn valuations before they are cut, 1 to the assets",
+        hidden="tell_prior",
+        stakes="always",
     )
     sigma: int | float = param(
-        100, "their standard deviation; beyond the assets they are redrawn", hidden="tell_prior"
+        100,
+        "their standard deviation; beyond the assets they are redrawn",
+        hidden="tell_prior",
+        stakes="always",
     )
     value_rounding: str = param(
-        "truncate", truncate="fractions are cut", none="to `decimals`", hidden="tell_prior"
+        "truncate",
+        truncate="fractions are cut",
+        none="to `decimals`",
+        hidden="tell_prior",
+        stakes="always",
     )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
@@ -92,10 +104,17 @@ class BudgetAuction(Rounds):
         "none", none="nothing", bids="bids, own payoff", bids_and_private="all, of all by name"
     )
     reveal_last: str | int = param("all", "past rounds shown, a number or this", read=rounds_shown)
-    told_rational: bool = param(False, "players hear that all others are perfectly rational")
-    told_equal: bool = param(False, "they hear that all others are as rational and able as they")
+    told_rational: bool = param(
+        False, "players hear that all others are perfectly rational", fiction=True
+    )
+    told_equal: bool = param(
+        False, "they hear that all others are as rational and able as they", fiction=True
+    )
     reasks: bool = param(
-        True, "a language model is asked again after a broken reply; else never", hidden=True
+        True,
+        "a language model is asked again after a broken reply; else never",
+        hidden=True,
+        stakes="changed",
     )
     remarks: str = param(
         "none",
@@ -141,6 +160,16 @@ class BudgetAuction(Rounds):
     def worth(self) -> int:
         """The largest valuation or assets there can be, in money."""
         return max(*self.of_each("assets"), *(self.valuations[0] if self.valuations else ()))
+
+    @property
+    def repeated(self) -> str:
+        return "" if self.valuations is None else "valuations"
+
+    @property
+    def fictions(self) -> tuple[str, ...]:
+        doubt = "that what the others will do cannot be predicted, whoever they are"
+        told = super().fictions
+        return told or (doubt,)
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)

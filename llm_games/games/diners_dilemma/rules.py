@@ -43,14 +43,21 @@ class DinersDilemma(Rounds):
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
     state_type: ClassVar[type[State]] = DinersDilemmaState
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"unknown_dish": "costly"},
+    }
 
     cheap_price: int | Fraction = param(10, "price of the cheap dish", read=exact_of)
     cheap_utility: int | Fraction = param(15, "its utility, in units of money", read=exact_of)
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
     unknown_dish: str = param(
-        "rule_break", rule_break="any other word is", costly="it is costly", hidden=True
+        "rule_break",
+        rule_break="any other word is",
+        costly="it is costly",
+        hidden=True,
+        stakes="changed",
     )
 
     def check(self) -> None:

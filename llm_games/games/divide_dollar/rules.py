@@ -35,12 +35,19 @@ class DivideDollar(Rounds):
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
     state_type: ClassVar[type[State]] = DivideDollarState
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"bid_range": "unbounded", "number_parse": "truncate"},
+    }
 
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
     number_parse: str = param(
-        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+        "strict",
+        strict="whole numbers only",
+        truncate="fractions are cut",
+        hidden=True,
+        stakes="changed",
     )
 
     @property

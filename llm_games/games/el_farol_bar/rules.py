@@ -40,7 +40,10 @@ class ElFarolBar(Rounds):
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
     state_type: ClassVar[type[State]] = ElFarolBarState
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"capacity_test": "float"},
+    }
 
     ratio: Fraction = param(
         Fraction(3, 5), "largest share in a good bar", read=partial(ratio_of, high=1)
@@ -55,8 +58,15 @@ class ElFarolBar(Rounds):
         stayers_blind="only those who went learn how many did, and whether it was worth it",
         no_count="nobody learns how many, everybody whether it was worth it",
     )
+    hint: bool = param(
+        True, "requests say when going pays, where it does so from an even chance of a good bar on"
+    )
     capacity_test: str = param(
-        "exact", exact="in integers", float="goers/players in doubles", hidden=True
+        "exact",
+        exact="in integers",
+        float="goers/players in doubles",
+        hidden=True,
+        stakes="changed",
     )
 
     def check(self) -> None:
@@ -128,7 +138,8 @@ class ElFarolBar(Rounds):
 
     def terms(self) -> dict[str, Any]:
         capacity = sum(bool(self.good(goers)) for goers in range(1, self.players + 1))
-        return super().terms() | {"capacity": capacity}
+        even = self.min < self.max and 2 * self.home == self.min + self.max
+        return super().terms() | {"capacity": capacity, "advised": self.hint and even}
 
     def goal(self, seat: int) -> Goal:
         return Goal(unit="points")

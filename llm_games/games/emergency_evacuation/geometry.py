@@ -71,6 +71,9 @@ class Layout:
         on = (row == self.rows - 1, column == 0, column == self.columns - 1, row == 0)
         self.sides = tuple(side for side, here in zip(SIDES, on, strict=True) if here.any())
         self.side: Array = np.argmax([here for here in on if here.any()], axis=0)  # of each exit
+        inner = np.ones((self.rows, self.columns), np.bool_)
+        inner[[0, -1]] = inner[:, [0, -1]] = False
+        self.walled = bool((~(self.free | self.seat) & inner.ravel()).any())  # walls stand inside
         self._joined()
 
     def row_column(self, cells: Any) -> tuple[Array, Array]:
@@ -110,20 +113,28 @@ class Layout:
         return found
 
     @cached_property
-    def nearest(self) -> Array:
-        """The nearest exit of each cell, ``(cells,)``; the first of equally near ones."""
-        return self.d2.argmin(axis=0)
+    def detour(self) -> Array:
+        """Steps to each exit beyond those in an empty room, int64 ``(exits, cells)``.
+
+        0 where nobody can start.
+        """
+        row, column = self.row_column(np.arange(self.cells))
+        at_row, at_column = (x[:, None] for x in self.row_column(self.exits))
+        straight = np.maximum(abs(row - at_row), abs(column - at_column))
+        return np.where(self.free, self.steps - straight, 0)
 
     @cached_property
-    def nearest_of(self) -> Array:
-        """The nearest exit of each side, ``(sides, cells)``; the first of equally near ones."""
-        sides = np.arange(len(self.sides))[:, None, None]
-        return np.where(self.side[:, None] == sides, self.d2, self.d2.max() + 1).argmin(axis=1)
+    def along(self) -> Measure:
+        """Distances along walkable ways: the straight one and the steps of the detour.
+
+        They fall with every step of a shortest way, and are the straight ones where none is needed.
+        """
+        return Measure(self, np.sqrt(self.d2) + self.detour, bool(self.detour.any()))
 
     @cached_property
-    def mean_distance(self) -> Array:
-        """The mean distance to the exits of each side, float64 ``(sides, cells)``."""
-        return self.of_sides(np.sqrt(self.d2))
+    def straight(self) -> Measure:
+        """Distances as the crow flies."""
+        return Measure(self, np.sqrt(self.d2))
 
     def of_sides(self, values: Array) -> Array:
         """Return the means over each side's exits, of ``(exits, ...)``."""
@@ -209,6 +220,19 @@ class Layout:
         """
         who = packed(occupied)[..., None, :]
         return np.moveaxis(counted(self.views(radius, angle)[cell], who), -1, 0)
+
+
+class Measure:
+    """How far cells are from exits, float64 ``(exits, cells)``, and what follows from it."""
+
+    def __init__(self, layout: Layout, far: Array, detours: bool = False) -> None:
+        self.layout, self.far, self.detours = layout, far, detours
+        self.rank: Array = np.unique(far, return_inverse=True)[1].reshape(far.shape)  # exact ties
+        self.nearest: Array = far.argmin(axis=0)  # of each cell; the first of equally near exits
+        sides = np.arange(len(layout.sides))[:, None, None]
+        own = np.where(layout.side[:, None] == sides, self.rank, self.rank.max() + 1)
+        self.nearest_of: Array = own.argmin(axis=1)  # of each side, ``(sides, cells)``
+        self.mean: Array = layout.of_sides(far)  # ``(sides, cells)``
 
 
 def line(ways: Array) -> Array:

@@ -16,12 +16,13 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, check_number, listed, once, param, ratio_of
 from llm_games.games.emergency_evacuation import people
 from llm_games.games.emergency_evacuation.drawing import Scene, room_image
-from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Layout, layout_of
+from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Layout, Measure, layout_of
 from llm_games.games.emergency_evacuation.questions import Assessment, Exit, Step
 from llm_games.games.emergency_evacuation.steps import NOBODY, lined, push, walk
 from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING
+from llm_games.rounds import MOST_ROUNDS as LONGEST
 from llm_games.rulebook import (
     Chance,
     Goal,
@@ -44,6 +45,16 @@ TALK = {
     "own": "hidden",
     "words": 49,
     "numbers": "discouraged",
+}
+PAPER = {"distances": "straight", "announce_rules": False}
+AUTHORS = {  # what the paper's program does otherwise than its text
+    "persona_labels": "swapped",
+    "view_count": "authors",
+    "feeling": "after_talk",
+    "code_order": "fixed",
+    "attributes": "normal",
+    "noise": "shared",
+    "injury": "off",
 }
 TARGET, MOVE = 0, 1
 """Phases of a round: exits are chosen, steps are taken."""
@@ -87,8 +98,8 @@ class EvacuationState(State):
     """People in a room between two moves; ``round`` counts the rounds that are over.
 
     `cell` is row times columns plus column, `OUT` of those who are out, and `came` the cell before
-    the last step (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED` or
-    `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
+    the last step to another one (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED`
+    or `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
     rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
     `line` are the movers in order, `NOBODY` after the last, and `place` is how many have moved.
     `chosen` counts how often each was chosen, ``(choices, players, *batch)``.
@@ -132,14 +143,17 @@ class EmergencyEvacuation(Rulebook):
     name: ClassVar[str] = "emergency_evacuation"
     title: ClassVar[str] = "Emergency evacuation"
     source: ClassVar[str] = "Shall We Talk"
+    edition: ClassVar[int] = 3
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
     picks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "shall_we_talk_ee_silent": {},
-        "shall_we_talk_ee_talk": {"talk": TALK},
-        "shall_we_talk_ee_uncooperative": {"talk": TALK, "uncooperative": True},
+        "shall_we_talk_ee_silent": PAPER,
+        "shall_we_talk_ee_talk": PAPER | {"talk": TALK},
+        "shall_we_talk_ee_uncooperative": PAPER | {"talk": TALK, "uncooperative": True},
+        "shall_we_talk_ee_authors": PAPER | AUTHORS | {"talk": TALK},
         "wang_baseline": {
+            **PAPER,
             "shares": ("3/10", "3/10", "1/5", "1/5"),
             "target_choice": "cell",
             "p_deliberate": 1,
@@ -159,12 +173,13 @@ class EmergencyEvacuation(Rulebook):
         read=_start,
         hidden=True,
     )
-    max_rounds: int = param(50, "rounds at most, T", low=1)
+    max_rounds: int = param(50, "rounds at most, T", low=1, high=LONGEST)
     p_deliberate: Fraction = param(
         Fraction(1, 5),
         "chance to choose again, from round 2 on",
         read=partial(ratio_of, high=1),
-        hidden=True,
+        hidden="announce_rules",
+        stakes="always",
     )
     shares: tuple[Fraction, ...] = param(
         (Fraction(1, 4),) * 4,
@@ -182,15 +197,26 @@ class EmergencyEvacuation(Rulebook):
         shared="all drawn alike, as in the paper's code",
         hidden=True,
     )
-    injury: str = param("wang", wang="people can be hurt", off="nobody can", hidden=True)
+    injury: str = param(
+        "wang",
+        wang="people can be hurt",
+        off="nobody can",
+        hidden="announce_rules",
+        stakes="always",
+    )
     injury_when: str = param(
-        "end", end="at the end of each round", start="before each round", hidden=True
+        "end",
+        end="at the end of each round",
+        start="before each round",
+        hidden="announce_rules",
+        stakes="always",
     )
     walker: str = param(
         "player",
         "who chooses the steps",
         player="the player",
-        greedy="nearest free cell to the target",
+        path="free cell from which the way to the target is shortest",
+        greedy="nearest free cell to the target, by `distances`",
         wang="the same, by Wang's rule model",
     )
     p_best: Fraction = param(
@@ -198,21 +224,42 @@ class EmergencyEvacuation(Rulebook):
         "chance that the walker ``wang`` takes the best cell, else the second",
         read=partial(ratio_of, high=1),
         hidden=True,
+        stakes=("walker", "wang"),
     )
-    rule_stay: bool = param(False, "whether that walker may also stay", hidden=True)
+    rule_stay: bool = param(
+        False, "whether that walker may also stay", hidden=True, stakes=("walker", "wang")
+    )
     rule_count: str = param(
         "people",
         "what the exits' costs by Wang's rule model count",
         people="people seen",
         occupied="walls and seats seen, too, as in the authors' reproduction",
         hidden=True,
+        stakes=("walker", "wang"),
     )
     moves: str = param(
         "sequential",
         sequential="steps are asked one at a time",
         simultaneous="all at once; whoever finds the cell taken stays",
     )
-    order: str = param("random", random="drawn in each round", id="ascending", hidden=True)
+    order: str = param(
+        "random",
+        random="drawn in each round",
+        id="ascending",
+        hidden="announce_rules",
+        stakes="always",
+    )
+    distances: str = param(
+        "path",
+        "how far exits are: for targets, walkers, and what is told",
+        path="along ways that can be walked: straight, and the steps of a detour",
+        straight="as the crow flies, through walls and seats, as in the papers",
+    )
+    announce_rules: bool = param(
+        True,
+        "people are told how many they are, when they choose again, in what order they step, how "
+        "they are hurt, and what hides people; the paper is silent on these",
+    )
     target_choice: str = param("side", side="a side is chosen", cell="one of the exits")
     personas: str = param(
         "body_mind", body_mind="people are told of their body and mind", none="they are not"
@@ -294,6 +341,11 @@ class EmergencyEvacuation(Rulebook):
         return layout_of(self.layout, self.seats)
 
     @cached_property
+    def measure(self) -> Measure:
+        """How far exits are."""
+        return self.room.along if self.distances == "path" else self.room.straight
+
+    @cached_property
     def _aisles(self) -> Array:
         """The free cells directly below seats, row by row."""
         seat, free = self.room.seat, self.room.free
@@ -346,7 +398,16 @@ class EmergencyEvacuation(Rulebook):
             "columns": room.columns,
             "sides": room.sides,
             "exits": self.exits,
+            "seats": bool(room.seat.any()),
+            "walls": room.walled,
+            "bodies": self._bodies,
         }
+
+    @property
+    def _bodies(self) -> bool:
+        """Whether those who are told of a strong body have one."""
+        named = self.personas == "body_mind" and self.persona_labels == "correct"
+        return named and isinstance(self.attributes, str)
 
     # -- chance ------------------------------------------------------------------------------------
 
@@ -553,7 +614,7 @@ class EmergencyEvacuation(Rulebook):
         return (outside | ((state.phase == MOVE) & ~legal)) & asked
 
     def fallback(self, state: EvacuationState) -> PerPlayer:
-        exit_ = np.where(state.target >= 0, state.target, self.room.nearest[state.cell])
+        exit_ = np.where(state.target >= 0, state.target, self.measure.nearest[state.cell])
         choice = self.room.side[exit_] if self.target_choice == "side" else exit_
         return np.where(state.phase == TARGET, choice, STAY)
 
@@ -632,7 +693,7 @@ class EmergencyEvacuation(Rulebook):
         choice = np.clip(actions, 0, len(self.exits) - 1)
         target = choice
         if self.target_choice == "side":
-            target = self.room.nearest_of[choice, state.cell]
+            target = self.measure.nearest_of[choice, state.cell]
         target = np.where(asked & ~(broke & (state.target >= 0)), target, state.target)
         named = tall(np.arange(len(self.exits)), choice.shape) == choice
         return state.replace(target=target, chosen=state.chosen + (named & asked))
@@ -683,7 +744,8 @@ class EmergencyEvacuation(Rulebook):
 
     def _line(self, state: EvacuationState, where: PerTable) -> PerPlayer:
         """Return who moves, in order, `NOBODY` after the last."""
-        movers, far = (state.status == NORMAL) & where, self.room.d2[state.target, state.cell]
+        movers = (state.status == NORMAL) & where
+        far = self.measure.rank[state.target, state.cell]
         return lined(movers, self.ranks(state), state.target, far)
 
     def _step_all(
@@ -699,7 +761,8 @@ class EmergencyEvacuation(Rulebook):
         place = state.place + where
         following = at(state.line, np.minimum(place, self.players - 1))
         done = where & ((place >= self.players) | (following == NOBODY))
-        cell, came = np.where(now, wish, state.cell), np.where(now, state.cell, state.came)
+        cell = np.where(now, wish, state.cell)
+        came = np.where(cell != state.cell, state.cell, state.came)
         return state.replace(cell=cell, came=came, place=place), now & False, done
 
     def _walk(self, state: EvacuationState, line: PerPlayer, where: PerTable) -> EvacuationState:
@@ -716,7 +779,7 @@ class EmergencyEvacuation(Rulebook):
     def _likes(self, state: EvacuationState) -> PerPlayer:
         """Return the cell that each would step to as all stand now."""
         liked = self._ranked[state.target, state.cell]
-        if self.walker == "greedy":
+        if self.walker != "wang":
             return liked[..., 0]
         taken = np.moveaxis(liked, -1, 0)
         flat = taken.reshape(-1, *state.cell.shape[1:])
@@ -728,9 +791,9 @@ class EmergencyEvacuation(Rulebook):
     @cached_property
     def _ranked(self) -> Array:
         """Cells as the built-in walker likes them, best first, ``(exits, cells, places)``."""
-        if self.walker == "greedy":
-            return greedy(self.room)
-        return ranked(self.room, self.rule_stay)
+        if self.walker != "wang":
+            return greedy(self.room.along if self.walker == "path" else self.measure)
+        return ranked(self.measure, self.rule_stay)
 
     @cached_property
     def _lists(self) -> list[list[list[int]]]:
@@ -758,10 +821,9 @@ class EmergencyEvacuation(Rulebook):
                 push(cell, order, occupied, wished)
         after = state.cell.reshape(self.players, -1).copy()
         after[:, rooms] = np.array(cells).T
-        moved = (state.status == NORMAL) & where
-        return state.replace(
-            cell=after.reshape(state.cell.shape), came=np.where(moved, state.cell, state.came)
-        )
+        cell = after.reshape(state.cell.shape)
+        came = np.where(cell != state.cell, state.cell, state.came)
+        return state.replace(cell=cell, came=came)
 
     def _close(
         self, state: EvacuationState, where: PerTable
@@ -833,7 +895,8 @@ class EmergencyEvacuation(Rulebook):
 
     def known(self) -> Sequence[Fact]:
         room, sides = self.room, len(self.room.sides)
-        scale, far = self._scale, float(np.sqrt(room.d2.max())) / self._scale
+        scale, ways = self._scale, self.measure
+        far = float(ways.far.max()) / scale
         choosing = once(lambda s: self.asked(s) & (s.phase == TARGET))
         moving = once(lambda s: self.asked(s) & (s.phase == MOVE))
         seen = once(lambda s: room.of_sides(self.counts(s)) * choosing(s))
@@ -843,9 +906,9 @@ class EmergencyEvacuation(Rulebook):
         aim = place(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
         told, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
         selfish = lambda s: np.full(s.cell.shape, self.uncooperative)
-        nearest = lambda s: np.sqrt(room.d2.min(axis=0)[s.cell]) / scale
+        nearest = lambda s: ways.far.min(axis=0)[s.cell] / scale
         around = lambda s: self.around(s) * choosing(s) / 8
-        distance = lambda s: room.mean_distance[:, s.cell] / scale
+        distance = lambda s: ways.mean[:, s.cell] / scale
         side = lambda s: np.where(s.target == NONE, NONE, room.side[s.target])
         target = lambda s: tall(np.arange(sides), s.cell.shape) == side(s)
         free = lambda s: (room.enterable[:, s.cell] & ~self._taken(s, s.cell))[others] & moving(s)
@@ -927,15 +990,16 @@ class EmergencyEvacuation(Rulebook):
     def _scene(self, state: EvacuationState) -> dict[str, list[Any]]:
         """Return what those who choose an exit are told, by name, of each seat."""
         room, around = self.room, self.around(state).tolist()
-        near = np.sqrt(room.d2.min(axis=0)[state.cell]).tolist()
+        near = self.measure.far.min(axis=0)[state.cell].tolist()
         seen = room.of_sides(self.counts(state)).T.tolist()
-        far = room.mean_distance[:, state.cell].T.tolist()
+        far = self.measure.mean[:, state.cell].T.tolist()
+        longer = self._detours(self.measure.nearest_of[:, state.cell], state.cell).T.tolist()
         sides = [
             [
-                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}"}
-                for name, d, n in zip(room.sides, *both, strict=True)
+                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}", "around": more}
+                for name, d, n, more in zip(room.sides, *row, strict=True)
             ]
-            for both in zip(far, seen, strict=True)
+            for row in zip(far, seen, longer, strict=True)
         ]
         chosen = [
             [{"name": name, "times": n} for name, n in zip(self.exits, own, strict=True) if n]
@@ -947,7 +1011,17 @@ class EmergencyEvacuation(Rulebook):
     def _aim_of(self, cell: int, exit_: int) -> dict[str, Any]:
         here, aim = self._at(cell), self._at(int(self.room.exits[exit_]))
         way = [int(np.sign(aim[axis] - here[axis])) for axis in aim]
-        return aim | {"way": next(name for name, step in WAYS.items() if [*step] == way)}
+        longer = int(self._detours(np.array(exit_), np.array(cell)))
+        if longer:
+            after = greedy(self.measure)[exit_, cell, 0]
+            name = [*WAYS][int((self.room.neighbours[:, cell] == after).argmax())]
+        else:
+            name = next(name for name, step in WAYS.items() if [*step] == way)
+        return aim | {"way": name, "around": longer}
+
+    def _detours(self, exit_: Array, cell: Array) -> Array:
+        """Return the steps by which ways are longer than straight, as far as they are told."""
+        return self.room.detour[exit_, cell] * (self.distances == "path")
 
     def lettered(self, state: EvacuationState, seat: int) -> dict[str, int]:
         """Return the steps that a seat of one table may take, by their letters."""
@@ -1005,11 +1079,12 @@ class EmergencyEvacuation(Rulebook):
         self, before: EvacuationState, after: EvacuationState, record: Mapping[str, Array]
     ) -> Iterator[EvacuationState]:
         """Yield the state at the end of each round, as recorded."""
-        cell, many = before.cell, int(record["rounds"])
+        cell, came, many = before.cell, before.came, int(record["rounds"])
         for place in range(many):
             names = ("row", "column", "status", "target")
             row, column, status, target = (np.asarray(record[name])[place] for name in names)
-            came, cell = cell, row * self.room.columns + column
+            there = row * self.room.columns + column
+            came, cell = np.where(there != cell, cell, came), there
             now = before.round + place + 1
             out = (after.escape_round > 0) & (after.escape_round <= now)
             yield after.replace(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.games.emergency_evacuation.geometry import STEPS, Layout, counted, packed
+from llm_games.games.emergency_evacuation.geometry import STEPS, Layout, Measure, counted, packed
 
 # Of the classes strong & positive, strong & negative, weak & positive, weak & negative:
 WEIGHTS = np.array([(2.4, 3.6, 1.2), (4.0, 4.0, 1.6), (6.0, 1.8, 1.8), (6.0, 1.5, 1.2)])
@@ -22,32 +22,33 @@ PART = 2000  # views that are worked out at a time
 
 
 @lru_cache(maxsize=256)
-def greedy(layout: Layout) -> Array:
+def greedy(measure: Measure) -> Array:
     """Return cells in the order in which greedy people like them, int64 ``(exits, cells, 9)``.
 
-    By squared distance to the exit, then by direction. The own cell is always to be had: what
+    By distance to the exit, then by direction. The own cell is always to be had: what
     comes after it is never looked at, and it stands for what nobody can enter.
     """
-    return _ranked(layout, np.arange(9), stay=True)[..., :9]
+    return _ranked(measure, np.arange(9), stay=True)[..., :9]
 
 
 @lru_cache(maxsize=256)
-def ranked(layout: Layout, stay: bool = False) -> Array:
+def ranked(measure: Measure, stay: bool = False) -> Array:
     """Return cells as Wang's people rank them, int64 ``(exits, cells, 11)``.
 
-    By squared distance to the exit, then row by row. At the end stands the own cell, at least
+    By distance to the exit, then row by row. At the end stands the own cell, at least
     twice: the first and the second that are to be had always exist. With `stay` it is also
     ranked.
     """
-    return _ranked(layout, np.lexsort(STEPS.T[::-1]), stay)
+    return _ranked(measure, np.lexsort(STEPS.T[::-1]), stay)
 
 
-def _ranked(layout: Layout, directions: Array, stay: bool) -> Array:
-    own, beyond = np.arange(layout.cells), layout.d2.max() + 1
+def _ranked(measure: Measure, directions: Array, stay: bool) -> Array:
+    layout = measure.layout
+    own, beyond = np.arange(layout.cells), measure.rank.max() + 1
     cells, enterable = layout.neighbours[directions], layout.enterable[directions].copy()
     if not stay:
         enterable &= cells != own
-    cost = np.where(enterable, layout.d2[:, cells], beyond)  # (exits, 9, cells)
+    cost = np.where(enterable, measure.rank[:, cells], beyond)  # (exits, 9, cells)
     place = np.argsort(cost, axis=1, kind="stable")
     cells = np.take_along_axis(np.where(enterable, cells, own)[None], place, axis=1)
     two = np.broadcast_to(own, (len(cells), 2, layout.cells))
@@ -66,7 +67,7 @@ def crowd(layout: Layout, occupied: Array, cell: Array) -> Array:
 
 
 def costs(
-    layout: Layout,
+    measure: Measure,
     occupied: Array,
     cell: Array,
     group: Array,
@@ -80,6 +81,7 @@ def costs(
     `group` 1 to 4 and `panic` (bool, one for all or for each) are ``(k, *batch)``. With `blocked`
     walls and seats in view count as people do.
     """
+    layout = measure.layout
     people, flat = cell.ravel(), occupied.reshape(layout.cells, -1)
     room = np.broadcast_to(np.arange(flat.shape[1]).reshape(occupied.shape[1:]), cell.shape).ravel()
     exits = np.arange(len(layout.exits))[:, None]
@@ -97,7 +99,7 @@ def costs(
     calm = ~np.broadcast_to(panic, cell.shape).ravel()
     powers = [np.where(calm, 1.0, b) for b in (6 * beta, 1 / (6 * beta), 1 / (4 * beta))]
     weights = WEIGHTS[group.ravel() - 1]
-    terms = (np.sqrt(layout.d2[:, people]), others, share)
+    terms = (measure.far[:, people], others, share)
     total: Array = sum(w**b * term for w, b, term in zip(weights.T, powers, terms, strict=True))
     return (total / weights.sum(axis=-1)).reshape(len(exits), *cell.shape)
 

@@ -147,6 +147,11 @@ class EnglishAuction(Rulebook):
     personal = ("budgets", "overestimate_pct", "objective", "private_values")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "auc_arena": {},
+        "auc_arena_authors": {
+            "tie_rule": "authors",
+            "reask_limit": "unlimited",
+            "terse_rules": True,
+        },
         "auc_arena_20": {"players": 6, "items": "items_20", "item_order": "shuffled"},
         **{
             f"econ_arena_english_{group}": {
@@ -171,29 +176,48 @@ class EnglishAuction(Rulebook):
     budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(
-        50, "mean of private values, normal within 1 to the own budget", hidden="tell_prior"
+        50,
+        "mean of private values, normal within 1 to the own budget",
+        hidden="tell_prior",
+        stakes=("values", "private"),
     )
-    value_sd: int = param(10, "their standard deviation, at most `value_mean`", hidden="tell_prior")
+    value_sd: int = param(
+        10,
+        "their standard deviation, at most `value_mean`",
+        hidden="tell_prior",
+        stakes=("values", "private"),
+    )
     private_values: Any = param(None, "a row for each bidder", none="drawn", hidden=True)
     overestimate_pct: Each[int] = param(
-        10, "percent above the value", each=(-100, 100), hidden=True
+        10, "percent above the value", each=(-100, 100), hidden=True, stakes=("values", "common")
     )
     objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
     first_bidder: int | str = param(
-        0, "seat asked first if bidding is cyclic, or ``random``", hidden=True
+        0,
+        "seat asked first if bidding is cyclic, or ``random``",
+        hidden=True,
+        stakes=("bidding", "cyclic"),
     )
     discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
     max_discounts: int = param(
         3, "how often an item's start price is cut at most", low=0, high=1000
     )
     max_reasks: int = param(
-        3, "how often a bidder is asked again after an illegal reply", low=0, hidden=True
+        3,
+        "how often a bidder is asked again after an illegal reply",
+        low=0,
+        hidden=True,
+        stakes=("reask_limit", "bounded"),
     )
     reask_limit: str = param(
-        "bounded", bounded="`max_reasks` times", unlimited="until it is legal", hidden=True
+        "bounded",
+        bounded="`max_reasks` times",
+        unlimited="until it is legal",
+        hidden=True,
+        stakes="changed",
     )
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(
@@ -292,6 +316,19 @@ class EnglishAuction(Rulebook):
         return tuple(most)
 
     # -- the first state --------------------------------------------------------------------------
+
+    @property
+    def repeated(self) -> str:
+        return "" if self.private_values is None else "private values"
+
+    @property
+    def fictions(self) -> tuple[str, ...]:
+        if self.values == "private":
+            return ()
+        shares = ", ".join(
+            f"{share:+d} %" for share in dict.fromkeys(self.of_each("overestimate_pct"))
+        )
+        return (f"that an estimate may be too high or too low: each is {shares} off",)
 
     def draws(self) -> Sequence[Draw]:
         count, seats = len(self.catalogue), self.players

@@ -65,7 +65,10 @@ class PirateGame(Rulebook):
     title: ClassVar[str] = "Pirate game"
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"vote_parse": "contains", "proposal_check": "sum_and_length"},
+    }
 
     gold: int = param(100, "coins to share", low=1, high=10**9)
     quota: str = param("half", half="at least half of the votes", majority="more than half")
@@ -78,7 +81,11 @@ class PirateGame(Rulebook):
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
     vote_parse: str = param(
-        "strict", strict="one of two words", contains="accept anywhere in it", hidden=True
+        "strict",
+        strict="one of two words",
+        contains="accept anywhere in it",
+        hidden=True,
+        stakes="changed",
     )
 
     @property

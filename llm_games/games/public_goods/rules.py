@@ -41,7 +41,10 @@ class PublicGoods(Rounds):
     title: ClassVar[str] = "Public goods game"
     source: ClassVar[str] = "γ-Bench"
     edition: ClassVar[int] = 3
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {"contribution_range": "unbounded", "number_parse": "truncate"},
+    }
 
     tokens: int = param(20, "endowment of each player in each round", low=1, high=10**9)
     ratio: Fraction = param(Fraction(2), "factor on the pot; a dilemma from 1 to n", read=ratio_of)
@@ -50,7 +53,11 @@ class PublicGoods(Rounds):
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
     number_parse: str = param(
-        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+        "strict",
+        strict="whole numbers only",
+        truncate="fractions are cut",
+        hidden=True,
+        stakes="changed",
     )
 
     def check(self) -> None:

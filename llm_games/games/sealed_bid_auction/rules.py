@@ -48,15 +48,33 @@ class SealedBidAuction(Rounds):
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
     narrows: ClassVar[bool] = True
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"gamma_bench": {}}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "gamma_bench": {},
+        "gamma_bench_authors": {
+            "bid_range": "unbounded",
+            "number_parse": "truncate",
+            "tie_rng": "shared",
+        },
+    }
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(0, "smallest possible valuation", low=0, hidden="tell_prior")
+    valuation_min: int = param(
+        0, "smallest possible valuation", low=0, hidden="tell_prior", stakes="always"
+    )
     valuation_max: int = param(
-        200, "largest, more than `valuation_min`", low=1, high=10**9, hidden="tell_prior"
+        200,
+        "largest, more than `valuation_min`",
+        low=1,
+        high=10**9,
+        hidden="tell_prior",
+        stakes="always",
     )
     interval: int = param(
-        10, "step between valuations, a divisor of their range", low=1, hidden="tell_prior"
+        10,
+        "step between valuations, a divisor of their range",
+        low=1,
+        hidden="tell_prior",
+        stakes="always",
     )
     seed: int = param(
         42,
@@ -77,7 +95,11 @@ class SealedBidAuction(Rounds):
         "own", own="the table's lots", shared="the generator of the valuations", hidden=True
     )
     number_parse: str = param(
-        "strict", strict="whole numbers only", truncate="fractions are cut", hidden=True
+        "strict",
+        strict="whole numbers only",
+        truncate="fractions are cut",
+        hidden=True,
+        stakes="changed",
     )
 
     @classmethod
@@ -101,6 +123,11 @@ class SealedBidAuction(Rounds):
         has_law(self, self.valuations is None)
         if self.tie_rng == "shared" and (self.valuations or self.valuation_draw == "random"):
             raise BadParameter('tie_rng "shared" needs seeded valuations; use tie_rng "own"')
+
+    @property
+    def repeated(self) -> str:
+        drawn = self.valuations is None and self.valuation_draw == "random"
+        return "" if drawn else "valuations"
 
     def draws(self) -> Sequence[Draw]:
         return (

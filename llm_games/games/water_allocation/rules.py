@@ -16,6 +16,7 @@ from llm_games.arrays import Array, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, Remark, SealedBid
+from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import (
     Chance,
     Goal,
@@ -113,6 +114,16 @@ def price_of(bids: PerPlayer, won: PerPlayer) -> PerTable:
     return np.where(price < UNSOLD, price, NO_BID)
 
 
+_AUTHORS: dict[str, Any] = {
+    "supply_upper_inclusive": False,
+    "no_bid": "zero",
+    "tie_rule": "index",
+    "reset_balance_on_death": False,
+    "shown_dry_counter": "next_loss",
+}
+"""What the authors' program does otherwise than the paper says."""
+
+
 @dataclass(frozen=True)
 class WaterAllocation(Rulebook):
     """Water allocation challenge. Source: Alympics (arXiv 2311.03220), sections 3.1 and 4.
@@ -134,7 +145,9 @@ class WaterAllocation(Rulebook):
     source: ClassVar[str] = "Alympics"
     fewest_players: ClassVar[int] = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        f"setting_{i}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
+        f"setting_{i}{whose}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
+        | otherwise
+        for whose, otherwise in (("", {}), ("_authors", _AUTHORS))
         for i, (persona, low) in enumerate(product(("none", "default"), (10, 15, 20)), start=1)
     }
 
@@ -142,7 +155,7 @@ class WaterAllocation(Rulebook):
     residents: tuple[Resident, ...] | None = param(
         None, "rows ``(name, units a day, dollars a day)``", none="the paper's"
     )
-    days: int = param(20, "days of a game, known to the players", low=1)
+    days: int = param(20, "days of a game, known to the players", low=1, high=MOST_ROUNDS)
     supply_low: int = param(10, "smallest daily supply, units of water", low=0)
     supply_high: int = param(20, "largest one; all integers from `supply_low` are equally likely")
     supply_upper_inclusive: bool = param(True, "whether `supply_high` can occur, as in the paper")
@@ -284,6 +297,10 @@ class WaterAllocation(Rulebook):
         return self.days
 
     # -- a day -------------------------------------------------------------------------------------
+
+    @property
+    def repeated(self) -> str:
+        return "" if self.supplies is None else "supplies"
 
     def draws(self) -> Sequence[Draw]:
         low, top = self.supply_low, self.supply_top
