@@ -491,15 +491,20 @@ class Training(Generic[Told]):
     def end(self, learner: Policy, player: str, games: int | None = None, **more: float) -> Judged:
         """Judge the learner once more, in other games, and say what it came to and how to seat it.
 
-        `player` is its name, such as ``sb3:PATH``; `games` are 5 times its `episodes` unless it is
-        said how many. One that was stopped before is not judged: that is a KeyboardInterrupt.
+        First stands what the method measures itself, `more`; what it came to among its opponents
+        is named by these. `player` is its name, such as ``sb3:PATH``; `games` are 5 times its
+        `episodes` unless it is said how many. One that was stopped before is not judged: that is a
+        KeyboardInterrupt.
         """
         if self.stopping and self.step < self.options.steps:
             raise KeyboardInterrupt
         found = judge(self.table, learner, games or 5 * self.options.episodes, LAST)
         self.bar.stop()
-        for name, value in {**found.values(), **more}.items():
-            print(f"{name:15} {value:.5g}")
+        for name, value in more.items():
+            print(f"{name:20} {value:.5g}")
+        print(f"among               {', '.join(dict.fromkeys(self.options.opponents))}")
+        for name, value in found.values().items():
+            print(f"  {name:18} {value:.5g}")
         if self.options.best:
             print(f"best response   {_in_words(found.payoff, self.table.best())}")
         print(f"player          {player}")
