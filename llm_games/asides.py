@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from llm_games.noise import Noise
-from llm_games.questions import BadReply, Question
+from llm_games.questions import LONGEST_TEXT, BadReply, Question
 from llm_games.schemas import object_of
 
-LONGEST_TEXT = 4000  # characters of a text that are kept
 MOST_LESSONS = 20
 
 

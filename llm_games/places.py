@@ -52,7 +52,9 @@ _MARKED = _words(
 _MINE = _words(r"\W{0,5}(?:is|as|that is|that's) (?:my|the final|our)\b")
 _IMAGINED = (
     r"if|unless|suppos\w+|imagin\w+|hypothe\w+|e\.g|example|instance|such as|something like|"
-    r"template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|hätte\w*"
+    r"template|of (?:this|the) form|well-formed|draft\w*|wenn|falls|wäre\w*|hätte\w*|"
+    r"let(?:['’]s| me| us) (?:\w+[ -])?(?:verify|check|test|compute|calculate)|verify(?:ing)?|"
+    r"double-check(?:ing)?|sanity check"
 )
 _DOUBT = _words(
     rf"\b(?:{_IMAGINED}|could|might|may|maybe|perhaps|probably|never|not|cannot|neither|nor|either|"
@@ -108,6 +110,10 @@ _RETRACTED = _words(
     r"actually,? (?:no\b|scratch|i\b|let)|correction\b|let me (?:re|correct|think|change))",
     r"^\W{0,5}or\b\W{0,5}\w",
 )
+_ALTERNATIVE = _words(
+    r"^(?:or )?(?:(?:an?|my|another|other|possible) )?"
+    r"(?:alternativ\w*|second option|option \w|plan b|backup)(?: \w+){0,3} ?[:：]?$"
+)
 _KEPT = _words(r"\b(?:keep|confirm|stands|stick|remains?|unchanged)\b")
 _WAVERING = _words(
     _RETRACTED.pattern,
@@ -162,6 +168,11 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     scope = clause if _CONNECTED.match(clause) else sentence
     own = whole and _OWN.search(sentence) and not _doubtful(scope, differ)
     return PLAIN if not after or led or own else QUOTED
+
+
+def alternative(text: str) -> bool:
+    """Return whether a text ends by leading in an alternative to what stands before, as a label."""
+    return _ALTERNATIVE.search(_plain(text[-WINDOW:].rstrip().rsplit("\n", 1)[-1])) is not None
 
 
 def retracted(behind: str) -> bool:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -32,6 +33,7 @@ NO_BID = -1  # the action of a seat that declines to bid, null in a reply
 
 Action = int | tuple[int, ...] | str
 """A move of the rules; words are a str, "" is silence."""
+LONGEST_TEXT = 4000  # characters of a text that are kept
 LONGEST_SPEECH = 4000  # characters; whatever a talk allows, one that is longer is cut
 _LONGEST = 400  # digits before the point; a larger number is as far out of range as any
 _NUMBER = re.compile(rf"[+-]?\d{{1,{_LONGEST}}}(\.\d{{1,{_LONGEST}}})?")
@@ -55,6 +57,27 @@ class BadReply(Exception):
         self.kind, self.action, self.detail = kind, action, detail
 
 
+class Remark(NamedTuple):
+    """What a reply says beside its answer, under a key of its own; it need not be there."""
+
+    key: str
+    about: str
+    """in a few words"""
+    number: bool = False
+    last: bool = False
+    """it stands behind the answer"""
+
+    def value(self, whole: Mapping[str, Any]) -> Any:
+        """Return what a reply says, a number or a text; None if it does not say it."""
+        value = whole.get(self.key)
+        if self.number:
+            plain = isinstance(value, int | Decimal) and not isinstance(value, bool)
+            number = float(cast(Decimal, value)) if plain else inf
+            return number if isfinite(number) else None
+        text = value.strip()[:LONGEST_TEXT] if isinstance(value, str) else ""
+        return text or None
+
+
 @dataclass(frozen=True)
 class Question(ABC):
     """Base: the reply is a JSON object in which only `key` counts.
@@ -70,6 +93,8 @@ class Question(ABC):
     """the game's words for what a number counts, such as ``tokens``; ``$`` may stand before it"""
     also: tuple[tuple[str, Any], ...] = field(default=(), kw_only=True, repr=False)
     """other words (small letters) for a value, such as ``withdraw`` for null"""
+    remarks: tuple[Remark, ...] = field(default=(), kw_only=True, repr=False)
+    """what the same reply is asked for beside the answer, and what is noted down of it"""
     bare: ClassVar[bool] = True
     """whether the value alone can be the whole reply"""
 
@@ -116,7 +141,8 @@ class Question(ABC):
 
         These are noted down as answers to asides are.
         """
-        return {}
+        said = ((remark.key, remark.value(whole)) for remark in self.remarks)
+        return {key: {key: value} for key, value in said if value is not None}
 
     def value_of(self, action: Any) -> Any:
         """Turn an action into the JSON value that means it."""
@@ -139,8 +165,11 @@ class Question(ABC):
 
     def form(self, reasoning: bool = False) -> str:
         """Show the form of a legal reply, such as ``{"bid": <a whole number from 0 to 9>}``."""
-        explanation = '"explanation": <your reasoning>, ' if reasoning else ""
-        return f'{{{explanation}"{self.key}": {self._value_form()}}}'
+        parts = ['"explanation": <your reasoning>'] if reasoning else []
+        parts += [f'"{key}": <{about}>' for key, about, _, last in self.remarks if not last]
+        parts += [f'"{self.key}": {self._value_form()}']
+        parts += [f'"{key}": <{about}>' for key, about, _, last in self.remarks if last]
+        return f"{{{', '.join(parts)}}}"
 
     @cached_property
     def plain_form(self) -> str:
@@ -153,7 +182,13 @@ class Question(ABC):
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         """Return the JSON schema of a whole reply, with the explanation first if asked for."""
         properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
-        properties[self.key] = self.value_schema()
+        for last in (False, True):
+            for remark in self.remarks:
+                if remark.last == last:
+                    kind = "number" if remark.number else "string"
+                    properties[remark.key] = {"type": kind}
+            if not last:
+                properties[self.key] = self.value_schema()
         return object_of(properties)
 
     def reply(self, action: Any) -> str:
@@ -190,8 +225,8 @@ class Question(ABC):
         return beginnings(self.legal())
 
     def legal(self) -> dict[str, Any]:
-        """Return the schema of legal replies, where `schema` tells less than the rules know."""
-        return self.schema()
+        """Return the schema of legal replies without remarks, as exact as the rules know them."""
+        return replace(self, remarks=()).schema() if self.remarks else self.schema()
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from llm_games.errors import unknown
 from llm_games.messy import DECODER, Conflict, TooMessy, parts, values
-from llm_games.places import PLAIN, QUOTED, retracted, standing, undecided
+from llm_games.places import FINAL, PLAIN, QUOTED, alternative, retracted, standing, undecided
 from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real, Shares
+from llm_games.xml_calls import calls_as_json
 
 ReplyOutcome = Literal[
     "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
@@ -39,7 +40,8 @@ LENIENCIES = {
     "thousands": "the number has marks between its thousands",
     "word": "another word for the value, such as withdraw for null",
     "list": "shares in order, without their ranks",
-    "bare": "the value alone is the whole reply",
+    "bare": "the value alone is the whole reply, or stands in a tag of answers or a box",
+    "tags": "a call is written in tags",
 }
 """What the reading ``strict`` lets pass, by name."""
 
@@ -150,11 +152,15 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
     if thoughts and not text.strip():
         raise BadReply("format", "it has thoughts only and no answer")
     text, lenient = _turn(text), {"thoughts"} if thoughts else set[str]()
+    plain, text = text, calls_as_json(text)
+    lenient |= {"tags"} if text != plain else set()
     answers = _answers(text, question)
     if not answers and "{" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
         lenient.add("escapes")
         answers = _answers(text, question)
+    if not answers:
+        answers = _enclosed(text, question)
     if not answers:
         if finish == "length":  # a number may lack digits
             raise _no_object(question, text)
@@ -164,7 +170,9 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
         raise BadReply("format", "it has answers in its sentences only, none as its own answer")
     *before, last = counting
     others = [answer for answer in before if answer.reply != last.reply]
-    if any(answer.standing >= last.standing for answer in others):
+    beside = answers[answers.index(last) + 1 :] if last.standing < FINAL else []
+    others += [a for a in beside if a.reply != last.reply and alternative(text[: a.begin])]
+    if any(answer.standing >= last.standing or answer.begin > last.begin for answer in others):
         of = f" for {json.dumps(question.key)}" if question.key else ""
         raise BadReply("format", f"it gives different answers{of}")
     behind, cut = text[last.end :], finish == "length"
@@ -206,17 +214,24 @@ READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
 
 def _answers(text: str, question: Question) -> list[_Answer]:
     """Return the objects that are answers, with how they stand in the text."""
-    found = list(values(text))
-    answers = [
+    objects = list(values(text))
+    replies = [
         (at, _read(held, question, names | value.leniencies))
-        for at, value in enumerate(found)
+        for at, value in enumerate(objects)
         for held, names in _held(value.value, question)
     ]
-    differ = any(reply != answers[0][1] for _, reply in answers)
-    ends = [0, *(value.end for value in found)]
-    begins = [*(value.begin for value in found), len(text)]
+    return _placed(text, [(value.begin, value.end) for value in objects], replies)
+
+
+def _placed(
+    text: str, spans: list[tuple[int, int]], replies: list[tuple[int, Reply]]
+) -> list[_Answer]:
+    """Return answers, each with the index of its span, with how they stand in the text."""
+    differ = any(reply != replies[0][1] for _, reply in replies)
+    ends = [0, *(end for _, end in spans)]
+    begins = [*(begin for begin, _ in spans), len(text)]
     read = list[_Answer]()
-    for at, reply in answers:
+    for at, reply in replies:
         begin, end, since = begins[at], ends[at + 1], ends[at]
         place = standing(text, begin, end, since, begins[at + 1], differ)
         gap = text[since:begin]
@@ -255,7 +270,8 @@ def _held(
     if question.holds(whole):
         yield whole, names | ({"key"} if whole is not value else set())
         return
-    called = str(value.get("name")).casefold() in WRAPPERS
+    name = str(value.get("name")).casefold()
+    called = name in WRAPPERS or name == question.key.casefold() or _SUBMITTING.fullmatch(name)
     for key, inner in value.items():
         word = key.strip().casefold().replace(" ", "_")
         if word in WRAPPERS or (called and word in ARGUMENTS):
@@ -284,24 +300,42 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
             yield from _inside(inner, question)
 
 
+def _enclosed(text: str, question: Question) -> list[_Answer]:
+    """Return the values in tags of answers, or in boxes that stand alone on their lines."""
+    matches = list(_ENCLOSED.finditer(text)) if question.bare and question.key else []
+    replies = [
+        (at, _value(match[match.lastindex or 0], question)) for at, match in enumerate(matches)
+    ]
+    read = [(at, reply) for at, reply in replies if reply.outcome != "unparsable"]
+    return _placed(text, [match.span() for match in matches], read)
+
+
 def _bare(text: str, question: Question) -> _Answer:
     """Read a whole reply that is the value alone, or the value with its key."""
-    said = _FENCE.sub("", text[: LONGEST_BARE + 1]).strip(" \t\r\n*`>~#")
-    said = said.strip("$ ") if said.endswith("$") else said
-    said = match[1] if (match := _BOXED.fullmatch(said)) else said
-    match = _KEY.match(said)
-    if match and match[1].casefold() in (question.key.casefold(), "answer", "final answer"):
-        said = said[match.end() :]
-    said = said.strip(" *`").removesuffix(".")
-    if said and len(text) <= LONGEST_BARE and question.bare and question.key:
-        try:
-            value = DECODER.decode(said)
-        except (ValueError, RecursionError):
-            value = said.strip("\"'“”‘’")
-        reply = _read({question.key: value}, question, frozenset({"bare"}))
+    if len(text) <= LONGEST_BARE and question.bare and question.key:
+        reply = _value(text, question)
         if reply.outcome != "unparsable":
             return _Answer(reply, PLAIN, 0, len(text))
     raise _no_object(question, text)
+
+
+def _value(text: str, question: Question) -> Reply:
+    """Read a text that is the value alone, or the value with its key, in layout or a box."""
+    text = _FENCE.sub("", text).strip(_AROUND_VALUE + ">~#")
+    text = text.strip("$ ") if text.endswith("$") else text
+    text = match[1] if (match := _BOXED.fullmatch(text)) else text
+    match = _KEY.match(text)
+    if match and match[1].casefold() in (question.key.casefold(), *ANSWER_WORDS):
+        text = text[match.end() :]
+    text = text.strip(" *`").removesuffix(".")
+    try:
+        value = DECODER.decode(text)
+    except (ValueError, RecursionError):
+        value = text.strip("\"'“”‘’")
+    value = value.strip(_AROUND_VALUE) if isinstance(value, str) else value
+    if value == "":
+        return Reply("unparsable")
+    return _read({question.key: value}, question, frozenset({"bare"}))
 
 
 def _turn(text: str) -> str:
@@ -327,7 +361,22 @@ _WRAPPING = "answer final final_answer response reply output result action choic
 WRAPPERS = frozenset([*_WRAPPING.split(), "function", "tool_calls"])
 """Keys under which an answer may stand, and names of calls that are one."""
 ARGUMENTS = frozenset({"arguments", "parameters", "input"})
+_WORDS = (
+    "answer|final answer|答案|最终答案|最終答案|回答|最终回答|最終回答|antwort|endgültige antwort|"
+    "réponse|réponse finale|respuesta|respuesta final|resposta|resposta final|risposta|"
+    "risposta finale|ответ|окончательный ответ|итоговый ответ|답|정답|최종 답|최종 답변"
+)
+ANSWER_WORDS = frozenset(_WORDS.split("|"))
+"""Words before a bare value, in the languages of common models."""
 LONGEST_BARE = 1000  # characters
+_AROUND_VALUE = " \t\r\n*`"
+_SUBMITTING = re.compile(r"(?:submit|place|make|send|give|cast|choose)_\w+")
+_ENCLOSED = re.compile(
+    rf"<(final[_ -]?answer|answer)>([^<]{{1,{LONGEST_BARE}}}+)</\1>"
+    r"|^[ \t>*]*+(?:(?:\\[\[(]|\$\$?)\s*+)?\\boxed\{(?:\\text\{)?+"
+    rf"([^{{}}]{{1,{LONGEST_BARE}}}+)\}}{{1,2}}(?:\s*+(?:\\[\])]|\$\$?))?[ \t*.]*+$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _TAG = re.compile(
     r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]|<\|(?:begin|end)_of_thought\|>",
     re.IGNORECASE,

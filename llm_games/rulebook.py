@@ -626,7 +626,10 @@ class Rulebook(ABC):
 
     @property
     def shown_last(self) -> str | int:
-        """How many past rounds a player is shown before a decision: ``all`` or a number."""
+        """How many past rounds a player is shown before a decision: ``all`` or a number.
+
+        ``request``: what a player may remember stands in each request.
+        """
         return getattr(self, "reveal_last", "all")
 
     def attempts(self, own: int) -> int | None:

@@ -1,3 +1,3 @@
 """The package's version: read here by all that name it, and by the build."""
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"

@@ -26,6 +26,7 @@ from jinja2 import compiler, meta, nodes, runtime, sandbox
 from llm_games import rooms
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, unknown
+from llm_games.foreign_templates import FolderLoader, Guarded, GuardedCode
 from llm_games.questions import LONGEST_SPEECH, Question
 from llm_games.rulebook import Goal, Rulebook
 from llm_games.view import View
@@ -370,16 +371,35 @@ class _Environment(sandbox.ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
 
+class _ForeignCode(GuardedCode, _Code):
+    pass
+
+
+class _ForeignEnvironment(Guarded, _Environment):
+    code_generator_class = _ForeignCode
+
+
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
     if block not in template.blocks:
         raise BadParameter(f"{template.filename} lacks the block {block!r}")
+    environment = template.environment
+    pieces = template.blocks[block](_Context(environment, values, template))
     try:
-        text = "".join(template.blocks[block](_Context(template.environment, values, template)))
-    except (jinja2.UndefinedError, sandbox.SecurityError) as error:
-        raise BadParameter(f"{template.filename}, block {block!r}: {error.message}") from None
+        text = "".join(environment.pieces(pieces) if isinstance(environment, Guarded) else pieces)
+    except Exception as error:  # whatever a template does wrong
+        raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
     if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
         text = "\n".join(map(str.strip, text.splitlines()))
     return text.strip()
+
+
+def _fault(error: Exception) -> str:
+    """Say what was wrong with a template."""
+    if isinstance(error, jinja2.TemplateNotFound):
+        return f"there is no template {error.name!r} in its folder"
+    if isinstance(error, jinja2.TemplateError):
+        return str(error.message)
+    return f"{type(error).__name__}: {error}"
 
 
 def _ours(path: str) -> tuple[str, str, None] | None:
@@ -393,15 +413,20 @@ def _ours(path: str) -> tuple[str, str, None] | None:
 
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
-    own = [jinja2.FileSystemLoader(folder)] if folder else []
-    environment = _Environment(
-        loader=jinja2.ChoiceLoader([*own, jinja2.FunctionLoader(_ours)]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     filters = (number, exact, counted, percent, listed, named, quoted)
-    environment.filters |= {filter.__name__: filter for filter in filters}
+    settings: dict[str, Any] = {
+        "undefined": jinja2.StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
+    environment: jinja2.Environment
+    ours = jinja2.FunctionLoader(_ours)
+    if folder:
+        loader = jinja2.ChoiceLoader([FolderLoader(folder), ours])
+        environment = _ForeignEnvironment(filters, loader=loader, **settings)
+    else:
+        environment = _Environment(loader=ours, **settings)
+        environment.filters |= {filter.__name__: filter for filter in filters}
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:
         template = environment.get_template(path)
@@ -416,6 +441,8 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
         raise unknown(f"wording of {game}", version, known) from None
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
+    except Exception as error:  # no text, a link that leads out, too deep to be read
+        raise BadParameter(f"{path} in {folder}: {_fault(error)}") from error
     needed = _NEEDED.get(game, BLOCKS)
     for block in needed:
         if block not in template.blocks:

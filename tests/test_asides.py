@@ -1,6 +1,8 @@
 """What a game asks a seat beside its moves: when, in which words, and what is shown again."""
 
 import json
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Note, RandomPolicy
 from llm_games.wrappers.seats import play
 
+ROOT = Path(__file__).parents[1]
 MOOD = Text("mood", "how you feel", ("panic",))
 AIM = Text("aim", "what you want")
 WORDS = """
@@ -249,3 +252,62 @@ def test_words_of_an_aside_in_a_batch_of_one():
     aside = Aside("rules", AIM)  # any block will do
     assert Prompts("public_goods").aside(view, aside, reasoning=True).endswith('"explanation".')
     assert np.shape(view.seat) == ()
+
+
+# -- in the same reply ----------------------------------------------------------------------------
+
+FULL = (
+    """{"understanding": " Guess low. ", "popular_answer": 33.5, "answer": 20, "reason": "So."}"""
+)
+REMARKS = [
+    ("beauty_contest", "answer", FULL, ["understanding", "popular_answer", "reason"]),
+    ("beauty_contest", "answer", '{"answer": 20}', []),
+    ("beauty_contest", "answer", '{"answer": 20, "popular_answer": "a third"}', []),
+    ("beauty_contest", "answer", '{"answer": 20, "popular_answer": NaN}', []),
+    ("beauty_contest", "answer", '{"answer": 20, "popular_answer": 1e999}', []),
+    ("budget_auction", "bid", '{"bid": 20, "reason": "Cheap."}', ["reason"]),
+    ("water_allocation", "bid", '{"bid": 20, "reason": "Thirst."}', ["reason"]),
+]
+
+
+@pytest.mark.parametrize(("name", "key", "reply", "kinds"), REMARKS)
+def test_what_a_reply_says_beside_its_answer_is_noted_down(name, key, reply, kinds):
+    remarks = "alympics" if name == "water_allocation" else "econ_arena"
+    preset = "setting_1" if name == "water_allocation" else "econ_arena"
+    game = rulebook(name, preset=preset, remarks=remarks)
+    policy = LLMPolicy(ScriptedClient(lambda request: reply))
+    view = View.of(game, game.reset(0), 0)
+    decision, _ = policy.act(view, policy.start(game, 0, 1))
+    assert [note.kind for note in decision.notes] == kinds
+    assert decision.outcome == "valid"
+    asked = decision.attempts[0].messages[-1]["content"]
+    assert '"reason": <' in asked
+    assert game.asks(view.sight.state, 0).legal()["required"] == [key]
+
+
+def test_with_a_history_other_remarks_are_asked_for():
+    later = {
+        "beauty_contest": ["goal", "previous_answer", "answer", "reason"],
+        "budget_auction": ["goal", "previous_bid", "previous_payoff", "bid", "reason"],
+    }
+    for name, keys in later.items():
+        for reveal, asked in (("shown", keys), ("hidden", None)):
+            last = {"reveal_last": "all" if reveal == "shown" else 0, "rounds": 2}
+            last |= {"reveal": "bids"} if name == "budget_auction" else {}
+            game = rulebook(name, preset="econ_arena", remarks="econ_arena", **last)
+            state = game.reset(0)
+            first = [*game.asks(state, 0).schema()["properties"]]
+            state, _ = game.step(state, np.full(game.players, 5 * game.unit))
+            assert [*game.asks(state, 0).schema()["properties"]] == (asked or first)
+
+
+def test_the_papers_files_ask_for_them():
+    for paper, game, kind in (
+        ("econ_arena", "beauty_contest", "econ_arena"),
+        ("econ_arena", "budget_auction", "econ_arena"),
+        ("alympics", "water_allocation", "alympics"),
+    ):
+        text = (ROOT / f"benchmarks/papers/{paper}/vanilla.toml").read_text("utf-8")
+        games = [g for g in tomllib.loads(text)["games"] if g["game"] == game]
+        assert games
+        assert all(g["params"]["remarks"] == kind for g in games)

@@ -30,10 +30,11 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient, retry_after
+from llm_games.wrappers.clients.openai import OpenAIClient, connections, retry_after
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.tools import Parameter, Tool
 
 KEY = "sk-test-0123456789abcdef"
 ASK = Request(
@@ -692,11 +693,12 @@ def test_a_server_that_sends_elsewhere_is_followed(server):
 
 
 @pytest.mark.parametrize("status", [302, 307])
-def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status):
+@pytest.mark.parametrize("elsewhere", [("127.0.0.1", "localhost"), ("", "")], ids=["host", "port"])
+def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status, elsewhere):
     monkeypatch.setenv("TEAM_KEY", "team-0123456789")
     other = Server()
     other.script = [(200, completion())]
-    there = other.url.replace("127.0.0.1", "localhost")
+    there = other.url.replace(*elsewhere)
     server.script = [(status, "", {"location": f"{there}/chat/completions"})]
     headers = {"x-api-key": "env:TEAM_KEY"}
     failure = fails(OpenAIClient("m", server.url, api_key=KEY, headers=headers))
@@ -704,6 +706,40 @@ def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status):
     assert not other.seen
     assert there.removesuffix("/v1") in str(failure)
     assert not failure.transient
+
+
+@pytest.mark.parametrize(
+    ("home", "there"),
+    [
+        ("https://a.example/v1", "http://a.example/v1"),
+        ("http://a.example/v1", "https://a.example/v1"),
+        ("https://a.example/v1", "https://a.example:8443/v1"),
+        ("http://a.example:80/v1", "http://a.example:81/v1"),
+        ("https://a.example/v1", "https://b.example/v1"),
+        ("https://a.example:443/v1", "https://a.example/v2"),
+    ],
+)
+def test_calls_are_sent_on_within_one_scheme_host_and_port_only(home, there):
+    import httpx2
+
+    async def send():
+        http = connections(home, 5, str)
+        [hook] = http.event_hooks["request"]
+        await hook(httpx2.Request("POST", there))
+        await http.aclose()
+
+    if there.endswith("v2"):
+        asyncio.run(send())
+        return
+    with pytest.raises(ClientError, match="sends calls on to"):
+        asyncio.run(send())
+
+
+def test_a_key_in_place_of_a_variables_name_is_not_shown():
+    for how in ({"api_key_env": KEY}, {"headers": {"x": f"env:{KEY}"}}):
+        with pytest.raises(ClientError, match="the name of an environment variable") as caught:
+            OpenAIClient("m", "http://127.0.0.1:9/v1", **how)
+        assert KEY not in str(caught.value)
 
 
 def test_no_proxy_is_asked_for_a_server_on_this_machine(server, monkeypatch):
@@ -802,11 +838,17 @@ def test_a_key_that_is_a_common_word_breaks_no_reply(server):
     assert answer.text == said
 
 
+CALLED = json.dumps({"a": [f"my key is {KEY}", {"b": KEY}], KEY: 1})
+"""Arguments of a call in which a key stands everywhere."""
+ANY = Parameter("array", "anything", True)
+
+
 def test_a_key_never_shows(server, caplog, capfd):
     """Errors, reprs, attempts, completions and logs, with a server that repeats the key."""
     caplog.set_level(logging.DEBUG)
     client = OpenAIClient("m", server.url, api_key=KEY)
-    policy = LLMPolicy(client)
+    tool = Tool("echo", "says it", lambda view, arguments: str(arguments), {"a": ANY})
+    policy = LLMPolicy(client, tools=[tool])
     seen = [repr(client), repr(policy), repr(vars(client)), str(client._key)]
     echo = f"Authorization: Bearer {KEY}"
     for answer in [
@@ -816,6 +858,10 @@ def test_a_key_never_shows(server, caplog, capfd):
         (200, echo),
         (200, completion(echo)),
         (200, completion(None, refusal=echo)),
+        (200, completion("", reasoning_content=echo)),
+        (200, completion("", tool_calls=[{"function": {"name": "echo", "arguments": CALLED}}])),
+        (200, completion("", tool_calls=[{"function": {"name": KEY, "arguments": CALLED}}])),
+        (307, "", {"location": f"https://{KEY}.example.org/v1"}),
         (200, {"error": echo}),
         (200, echo.encode()),
         (200, echo.encode(), {"drop": "yes"}),

@@ -396,3 +396,22 @@ SOURCES = [f"{group}/{name}" for group, names in experiments().items() for name 
 @pytest.mark.parametrize("name", SOURCES)
 def test_rational_can_be_seated_in_every_experiment(name):
     players(planned_with(name, "rational"))
+
+
+KEY = "sk-verysecretkey1234567890"
+SECRET = [
+    f'headers = {{ authorization = "Bearer {KEY}" }}',
+    f'headers = {{ x = 5, authorization = "{KEY}" }}',
+    f'headers = "{KEY}"',
+    f'base_url = "http://user:{KEY}@127.0.0.1/v1"',
+    f'api_key = "{KEY}"',
+    f'apiKey = "{KEY}"',
+]
+
+
+@pytest.mark.parametrize("line", SECRET)
+def test_an_error_shows_no_secret(line):
+    text = f'seats = ["openai:m"]\n[models.m]\n{line}\n[[games]]\ngame = "public_goods"\n'
+    with pytest.raises(ConfigError) as caught:
+        parse(load(text), "x.toml")
+    assert KEY[:12] not in str(caught.value)

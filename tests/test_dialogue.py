@@ -13,8 +13,9 @@ from fault_server import FaultServer, error, http
 from fault_server import completion as answered
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import NAMES, SMALL
 
-from llm_games.baselines.players import make_player
+from llm_games.baselines.players import make_player, mind_of
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -22,6 +23,8 @@ from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
+from llm_games.noise import Noise
+from llm_games.registry import rulebook
 from llm_games.wrappers.clients.base import Chat, Completion, ContextOverflow
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -75,6 +78,7 @@ EXCHANGES = st.lists(
         st.text("ab", max_size=4),
         st.sampled_from(["", "x", "yy"]),
         st.sampled_from(["move", "move", "belief", "plan", "replan", "summary"]),
+        st.sampled_from([(), (("assistant", "call"), ("user", "result"))]),
     ),
     max_size=12,
 )
@@ -87,10 +91,11 @@ def test_a_dialogue_is_its_exchanges_in_order(exchanges, request):
     assert list(dialogue) == exchanges
     assert len(dialogue) == len(exchanges)
     chat, heard = [{"role": "system", "content": "rules"}], []
-    for told, answer, _ in exchanges:  # as it was always written
+    for told, answer, _, calls in exchanges:  # as it was always written
         heard.append(told)
         if answer:
             chat.append({"role": "user", "content": joined(*heard) or NOTHING_NEW})
+            chat += [{"role": role, "content": content} for role, content in calls]
             chat.append({"role": "assistant", "content": answer})
             heard = []
     now = {"role": "user", "content": joined(*heard, request) or NOTHING_NEW}
@@ -120,7 +125,8 @@ def test_windows_count_moves_and_bytes(exchanges, moves, size):
     assert sum(e.kind == "move" for e in kept) == min(moves, dialogue.moves)
     kept = exchanges[dialogue.over(moves, size) :]
     assert sum(e.kind == "move" for e in kept) <= moves
-    assert sum(len(e.told) + len(e.answer) for e in kept) <= size
+    calls = sum(len(content) for e in kept for _, content in e.calls)
+    assert sum(len(e.told) + len(e.answer) for e in kept) + calls <= size
 
 
 @settings(max_examples=40, deadline=None)
@@ -183,6 +189,67 @@ def test_with_notices_every_message_stays_as_it_was_sent():
     for old, new in pairwise(found):
         assert new[: len(old)] == old
     assert "Round 1 of 12" in found[-1][1]["content"]
+
+
+def as_sent(chat):
+    return "".join(f"\n<{message['role']}>\n{message['content']}" for message in chat)
+
+
+def restarts(game, make, rubbish=3):
+    """Return pairs of a seat's prompts of which the second does not begin with the whole first.
+
+    And the number of all pairs. What a game asks beside its moves has a chat of its own, which is
+    in none. Every so many replies are rubbish.
+    """
+    prompts = {seat: [] for seat in range(game.players)}
+
+    class Chance(ScriptedClient):
+        async def complete(self, request):
+            if request.kind in ("move", "plan", "replan", "belief", "learn"):
+                prompts[request.who.seat].append(as_sent(request.messages))
+            asked = sum(map(len, prompts.values()))
+            if asked % rubbish == 0:
+                return Completion("No idea.")
+            return Completion(request.question.reply(request.question.sample(Noise(asked))))
+
+    play(game, [make(Chance(five))] * game.players, seed=3)
+    pairs = [pair for by_seat in prompts.values() for pair in pairwise(by_seat)]
+    return [pair for pair in pairs if not pair[1].startswith(pair[0])], len(pairs)
+
+
+LIMITED = {"bertrand_competition": "request", "budget_auction": 0}
+"""What games show of the past where it is not all: there a dialogue cannot only grow."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_prompt_begins_with_the_whole_of_the_one_before(name):
+    game = rulebook(name, **SMALL.get(name, {}))
+    assert game.shown_last == LIMITED.get(name, "all")
+    anew, pairs = restarts(game, LLMPolicy)
+    assert pairs
+    assert not anew or name in LIMITED
+
+
+@pytest.mark.parametrize("name", ["bertrand_competition", "english_auction", "public_goods"])
+def test_so_does_each_prompt_of_a_planner(name):
+    planning = Planning(learning=True)
+    anew, pairs = restarts(
+        rulebook(name, **SMALL.get(name, {})),
+        lambda client: PlanningPolicy(client, planning, mind_of, structured=True),
+        rubbish=100,
+    )
+    assert (anew, pairs > 5) == ([], True)
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3, 5, 8])
+def test_of_a_window_of_k_moves_one_call_in_half_of_them_begins_anew(moves):
+    decisions = table(five, memory=moves)
+    prompts = [as_sent(chat) for chat in chats(decisions)]
+    anew = [not new.startswith(old) for old, new in pairwise(prompts)]
+    assert sum(anew[moves:]) <= len(anew[moves:]) / (moves / 2) + 1
+    sizes = [(len(chat) - 2) // 2 for chat in chats(decisions)]
+    assert max(sizes) == min(moves, len(decisions) - 1)
+    assert min(sizes[moves:]) == -(-moves // 2)
 
 
 def test_with_notices_what_tools_said_stays_too():
@@ -516,7 +583,6 @@ def test_a_plan_that_cannot_be_used_leaves_what_was_told():
     text = "\n".join(message["content"] for message in chat)
     assert well_formed(chat)
     assert "Hm." not in text
-    assert "Make a plan" not in text
     assert [text.count(f"Result of round {n}:") for n in range(1, 5)] == [1, 1, 1, 0]
 
 
@@ -555,5 +621,7 @@ def test_windows_that_the_rules_fill_are_refused_and_no_summary_is_bought_for_no
     for name in ("memory_tokens", "context"):
         with pytest.raises(BadParameter, match=rf"{name} = 50 is less than the rules of public_go"):
             table(five, overflow="summarise", **{name: 50})
-    decisions = table(five, overflow="summarise", memory=0)  # each is shorter than its summary
+    decisions = table(
+        five, overflow="summarise", memory=0, notices=False
+    )  # each is shorter than its summary
     assert all(attempt.kind == "move" for made in decisions for attempt in made.attempts)

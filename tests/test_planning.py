@@ -267,7 +267,7 @@ def test_strategies(strategy, plans):
 
 def test_a_call_of_an_item_stays_in_the_dialogue():
     client = Spy()
-    auction(client, seats=2, strategy="none")
+    auction(client, seats=2, strategy="none", apart=True)
     rounds = [r.messages for r in client.seen if r.kind == "move" and len(r.messages) > 2]
     assert rounds
     for messages in rounds:
@@ -289,9 +289,9 @@ def test_options_of_what_is_shown():
     assert [len(items) for items in left] == [2, 1]
 
 
-def test_a_bid_is_asked_for_after_the_plan_and_what_was_said_about_the_item():
+def test_apart_a_bid_is_asked_for_after_the_plan_and_what_was_said_about_the_item():
     client = Spy()
-    auction(client, seats=1)
+    auction(client, seats=1, apart=True)
     for request in client.seen:
         said = [message["content"] for message in request.messages]
         if request.kind != "move":

@@ -2,6 +2,8 @@
 
 import copy
 import re
+import shutil
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from playing import IDS, NAMES, SETTINGS, SMALL, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.registry import rulebook
+from llm_games.rooms import wordings
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 
@@ -332,3 +336,91 @@ def test_a_wording_of_ones_own(tmp_path):
 def test_unknown_wordings_name_the_nearest():
     with pytest.raises(UnknownName, match="did you mean 'v1'"):
         Prompts("divide_dollar", "V1")
+
+
+# -- folders of strangers ------------------------------------------------------------------------
+
+DOUBLED = "{% set a = 'xxxxxxxxxx' %}" + "".join(
+    "{% set a = a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a ~ a %}" for _ in range(9)
+)
+HOSTILE = [
+    ("{{ 1 / 0 }}", "ZeroDivisionError"),
+    ("{{ players + 'a' }}", "TypeError"),
+    ("{{ 1 + none }}", "TypeError"),
+    ("{{ nobody }}", "nobody"),
+    ("{{ players.__class__.__mro__ }}", "__class__"),
+    ("{% include 'missing.txt' %}", "missing.txt"),
+    ("{% include 'link.txt' %}", "leads out of its folder"),
+    ("{{ 'x' * 10**9 }}", "no number"),
+    ("{{ [0] * 10**9 }}", "no number"),
+    ("{{ 9 ** 9999 }}", "far too large"),
+    ("{{ 'x'.ljust(10**9) }}", "ljust"),
+    ("{{ '{:>1000000000}'.format(1) }}", "format"),
+    ("{{ '%1000000000d' % 1 }}", "width"),
+    ("{{ '%1000000000d' | format(1) }}", "width"),
+    ("{{ '%*d' | format(1000000000, 1) }}", "width"),
+    ("{{ 'x' | center(10**9) }}", "center"),
+    ("{{ ('a' ~ 'b') | replace('a', 'b') }}", "replace"),
+    ("{{ 5 | round(-1000000000) }}", "round"),
+    (DOUBLED + "{{ a }}", "characters"),
+    (DOUBLED.replace(" ~ ", " + ") + "{{ a }}", "characters"),
+    ("{% for i in s %}{% for j in s %}{% endfor %}{% endfor %}", "steps"),
+    ("{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}", "Recursion"),
+    (
+        "{% macro f(n) %}{% if n %}{{ f(n-1) ~ f(n-1) }}{% endif %}{% endmacro %}{{ f(40) }}",
+        "steps",
+    ),
+    ("{% for i in s %}" + "x" * 100 + "{% endfor %}", "characters"),
+    ("{{" * 200_000, "Recursion"),
+    ("{{" + "(" * 5000 + "1" + ")" * 5000 + "}}", "Recursion"),
+    ("\udc80", "Unicode"),
+]
+
+
+def folder_of(tmp_path, rules):
+    folder = tmp_path / "prompts"
+    (folder / "public_goods").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("a secret")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    rules = rules.replace(" s %}", f" '{'x' * 20_000}' %}}")
+    text = f"{{% block rules %}}{rules}{{% endblock %}}{{% block report %}}{{% endblock %}}"
+    text += "{% block request %}{{ form }}{% endblock %}"
+    path = folder / "public_goods" / "mine.j2"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return folder
+
+
+@pytest.mark.parametrize(("rules", "fault"), HOSTILE, ids=range(len(HOSTILE)))
+def test_a_template_of_a_stranger_ends_in_an_error_that_names_it(tmp_path, rules, fault):
+    folder, game = folder_of(tmp_path, rules), rulebook("public_goods")
+    began = time.process_time()
+    with pytest.raises(BadParameter, match=r"public_goods.mine\.j2") as caught:
+        Prompts("public_goods", "mine", folder).rules(game, 0)
+    assert time.process_time() - began < 20  # a second on a quiet machine; hours were possible
+    assert fault.lower() in str(caught.value).lower()
+    assert "a secret" not in str(caught.value)
+
+
+def test_our_own_wordings_can_be_copied_and_read_the_same(tmp_path):
+    """What guards a folder changes no word of a template that is well meant."""
+    for name in NAMES:
+        folder = tmp_path / name
+        folder.mkdir()
+        for version in versions(name):
+            shutil.copy(wordings(name) / f"{version}.j2", folder)
+        game = rulebook(name)
+        state = game.reset(0)
+        seat = int(np.flatnonzero(game.asked(state))[0])
+        view = View.of(game, state, seat)
+        for version in versions(name):
+            ours, copied = Prompts(name, version), Prompts(name, version, tmp_path)
+            assert copied.folder is not None
+            assert copied.rules(game, seat) == ours.rules(game, seat)
+            assert copied.request(view) == ours.request(view)
+
+
+def test_a_link_to_a_wording_outside_its_folder_is_refused(tmp_path):
+    folder = folder_of(tmp_path, "")
+    (folder / "public_goods" / "v9.j2").symlink_to(tmp_path / "secret.txt")
+    with pytest.raises(BadParameter, match="leads out of its folder"):
+        Prompts("public_goods", "v9", folder)

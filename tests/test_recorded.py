@@ -113,9 +113,9 @@ def test_an_edition_has_a_version_of_the_package():
     """Who raises an edition raises the package's version, and then adds a line here."""
     from llm_games import __version__
 
-    assert __version__ == "0.7.0"
+    assert __version__ == "0.8.0"
     assert editions("public_goods")["rules"] == 3
-    assert editions("public_goods")["seat"] == 2
+    assert editions("public_goods")["seat"] == 3
     assert len(editions("public_goods")["wording"]) == 16
 
 

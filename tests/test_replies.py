@@ -85,6 +85,39 @@ def test_an_answer_is_found_in_messy_text(text):
     assert read(text) == Reply("valid", 5)
 
 
+ENCLOSED = [
+    "<answer>5</answer>",
+    "I shade my value.\n<answer>\n**5**\n</answer>",
+    "<final_answer>5</final_answer>",
+    r"\[ \boxed{5} \]",
+    r"\( \boxed{5} \)",
+    "I shade.\n\n\\[\n\\boxed{5}\n\\]",
+    "最终答案：5",
+    "**最终答案：5**",
+    "Réponse finale : 5",
+    "Antwort: 5",
+    "ответ: 5",
+    '"**5**"',
+    "'**5**'",
+    "<tool_call>reply\n<arg_key>bid</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
+    "<tool_call>\n<function=submit_bid>\n<parameter=bid>\n5\n</parameter>\n</function>\n</tool_call>",
+    "<function=bid><parameter=bid>5</parameter></function>",
+    '<invoke name="reply"><parameter name="bid">5</parameter></invoke>',
+    '<tool_call>\n{"name": "submit_bid", "arguments": {"bid": 5}}\n</tool_call>',
+]
+
+
+@pytest.mark.parametrize("text", ENCLOSED)
+def test_an_answer_is_read_from_tags_boxes_and_other_languages(text):
+    assert read(text) == Reply("valid", 5)
+
+
+def test_a_share_in_tags_is_a_json_value():
+    text = "<function=reply><parameter=proposal>[4, 6]</parameter></function>"
+    assert read(text, PLAN).action == (0, 4, 6)
+    assert read("<answer>go</answer>", GO).action == 1
+
+
 BAD = [
     ("", "empty"),
     (" \n", "empty"),
@@ -112,6 +145,15 @@ BAD = [
     ('{"bid": "<number>"} {"bid": 5}', "different answers"),
     ('{"bid": 5, "bid": 6}', "two values"),
     ('{"bid": 1, "bid": true}', "two values"),
+    ("Put it into <answer>5</answer> tags, they say", "in its sentences only"),
+    (r"The answer is \boxed{5}.", "no complete JSON object"),
+    ("<answer>5</answer>\n<answer>6</answer>", "different answers"),
+    ("<function=get_history><parameter=bid>5</parameter></function>", "no complete JSON object"),
+    ('Let me verify: {"bid": 5}', "in its sentences only"),
+    ('Let me double-check:\n{"bid": 5}', "in its sentences only"),
+    ('{"bid": 5}\nAlternative: {"bid": 6}', "different answers"),
+    ('{"bid": 5}\n\nAlternatively:\n{"bid": 6}', "different answers"),
+    ('{"bid": 5}\nOption B: {"bid": 6}', "different answers"),
 ]
 
 
@@ -468,6 +510,8 @@ REPEATED = [
     *('{"a": \'', '{"a": "\\', '{"bid": 5}\n', '{\\"bid\\": 5} ', '[{"a":1},', "if {'bid': 5} "),
     *("<think>", "</think>", "<think>\n</think>\n", "<|channel|>", "<|channel|>a<|message|>"),
     *("```", "...!!!", "\n....", " ", "player ", "I ", "the a ", "a: ", "**", "n’", "</s>", "<a|"),
+    *("<tool_call>a<arg_key>", "<arg_key>a</arg_key><arg_value>", "<function=a>", "<answer>a"),
+    *("<function=a><parameter=b>", '<invoke name="a">', "\n\\boxed{", "\n$", "\nAlternative: "),
 ]
 
 

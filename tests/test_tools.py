@@ -85,8 +85,11 @@ def test_a_call_is_run_and_told_and_the_model_asked_again():
     assert told["role"] == "user"
     assert told["content"].startswith('The tool says: "seat 0 says hello 1 times"\n')
     assert "once more" in told["content"]
-    assert memory.exchanges[0].answer == FIVE
-    assert "echo" not in str(memory)
+    (exchange,) = memory.exchanges
+    assert exchange.answer == FIVE
+    assert exchange.calls == tuple((m["role"], m["content"]) for m in (said, told))
+    forgotten = decide([call(word="hello"), FIVE], notices=False)[1]
+    assert "echo" not in str(forgotten)
 
 
 def test_the_request_says_which_tools_there_are():
@@ -511,7 +514,7 @@ def test_a_native_call_is_run_and_told_as_a_tools_message():
     assert said == {"role": "assistant", "content": call(word="hello")}
     assert told["role"] == "tool"
     assert told["content"].startswith('The tool says: "seat 0 says hello 1 times"\n')
-    assert "echo" not in str(memory)
+    assert [role for role, _ in memory.exchanges[0].calls] == ["assistant", "tool"]
     (offered,) = requests[0].tools
     assert (offered["name"], offered["description"]) == ("echo", "says a word")
     assert offered["parameters"]["required"] == ["word"]

@@ -36,6 +36,8 @@ class Exchange(NamedTuple):
     answer: str
     kind: str = "move"
     """what was asked for, as in `Attempt`"""
+    calls: tuple[tuple[str, str], ...] = ()
+    """what tools were called between the two, and what they said: roles and contents"""
 
 
 class Dialogue(Grown[Exchange]):
@@ -58,10 +60,13 @@ class Dialogue(Grown[Exchange]):
             self.chat, self.heard = before.chat, joined(before.heard, last.told)
             if last.answer:
                 told = self.heard or NOTHING_NEW
-                self.chat = self.chat.plus("user", told).plus("assistant", last.answer)
-                self.heard = ""
+                chat = self.chat.plus("user", told)
+                for role, content in last.calls:
+                    chat = chat.plus(role, content)
+                self.chat, self.heard = chat.plus("assistant", last.answer), ""
             self.moves = before.moves + (last.kind == "move")
-            self.size = before.size + sum(len(part.encode(errors="replace")) for part in last[:2])
+            parts = *last[:2], *(content for _, content in last.calls)
+            self.size = before.size + sum(len(part.encode(errors="replace")) for part in parts)
 
     @classmethod
     def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
@@ -170,7 +175,7 @@ class Remembering:
     memory: int | str = "full"
     memory_tokens: int | None = None
     remember: str = "answers"
-    notices: bool = False
+    notices: bool | None = None
     thoughts: str = "drop"
     overflow: str = "stop"
     context: int | None = None
@@ -186,7 +191,8 @@ class Remembering:
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
         check_choice("remember", self.remember, ("answers", "replies"))
-        check_choice("notices", self.notices, (False, True))
+        if self.notices is not None:
+            check_choice("notices", self.notices, (False, True))
         check_choice("thoughts", self.thoughts, ("drop", "keep"))
         check_choice("overflow", self.overflow, ("stop", "shorten", "summarise"))
 
@@ -225,17 +231,17 @@ class Remembering:
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
         """Return how many of the oldest exchanges have no room in the windows.
 
-        `chat` is of the memory's dialogue. If any, it is about the older half if it `sums_up`.
+        `chat` is of the memory's dialogue. If any, it is about the older half, so that most prompts
+        begin with the one before.
         """
         dialogue, room = memory.dialogue, ALL
         if self.memory_tokens is not None:
             beside = chat.size - dialogue.size
             room = max(0.0, self.memory_tokens / (MARGIN * memory.rate) - beside)
-        if not dialogue.over(self.moves if sums_up else ALL, room):
+        moves = self.moves if sums_up else ALL
+        if not dialogue.over(moves, room):
             return 0
-        if sums_up:
-            return dialogue.over(self.moves / 2, min(room, dialogue.size / 2))
-        return dialogue.over(ALL, room)
+        return dialogue.over(moves / 2, min(room, dialogue.size) / 2)
 
 
 def joined(*parts: str) -> str:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from inspect import iscoroutinefunction, signature
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
-EDITION = 2
+EDITION = 3
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
@@ -56,6 +57,8 @@ class Answer(NamedTuple):
     memory: Any
     """with the dialogue in which it was asked"""
     notes: tuple[Note, ...] = ()
+    again: str = ""
+    """how the last call asked again"""
 
 
 class Cut(NamedTuple):
@@ -71,8 +74,8 @@ class LLMPolicy(Policy):
 
     The dialogue is: the rules as system text; for every remembered decision what was reported
     before it and the own answer in its canonical form; last what happened since and the request.
-    Unless it is said otherwise, requests of the past, explanations and failed answers are not kept.
-    Text only grows at its end, so that a server can reuse what it has read.
+    Unless it is said otherwise, explanations and failed answers are not kept. Text only grows at
+    its end, so that a server can reuse what it has read.
 
     Args:
         client: where completions come from; or an async function of a request, see `Function`.
@@ -80,13 +83,16 @@ class LLMPolicy(Policy):
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
         persona: one of ``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own.
-        memory: how many past decisions the dialogue holds: ``"full"``, a number, or ``"none"``.
-            What happened since the last decision is told in any case. A game's ``shown_last``
-            caps it.
-        memory_tokens: how many tokens a prompt has, at most: its oldest exchanges fall out.
+        memory: how many past decisions the dialogue holds: ``"full"``, ``"none"``, or a number at
+            most; where one more would be too many, it goes on with the newer half. What happened
+            since the last decision is told in any case. A game's ``shown_last``
+            caps it exactly.
+        memory_tokens: how many tokens a prompt has, at most: else its older half falls out.
         remember: ``"answers"`` in their canonical form, or whole ``"replies"`` as they came, those
             that could not be used too, but without thoughts.
-        notices: past requests are kept too, with what tools said before them.
+        notices: past requests are kept too, with what tools were called and said, so that each
+            prompt begins with the whole of the one before. None: where the game lets players forget
+            nothing that they hold, see docs/experiments.md.
         thoughts: ``"keep"`` hands thoughts of the past back, before the answer as
             ``<think>…</think>``; ``"drop"`` does not.
         context: how many tokens the model takes, prompt and reply together; None: not known.
@@ -98,8 +104,8 @@ class LLMPolicy(Policy):
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
-            with the outcome ``"tool"``, no answer and no rule break; what was called and said is
-            in the chat until the decision is made, and not remembered.
+            with the outcome ``"tool"``, no answer and no rule break; what was called and said stays
+            in the chat as requests do, see `notices`.
         max_tool_calls: calls for one decision, at most. They do not count as its attempts.
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
@@ -124,7 +130,7 @@ class LLMPolicy(Policy):
         memory: int | str = "full",
         memory_tokens: int | None = None,
         remember: str = "answers",
-        notices: bool = False,
+        notices: bool | None = None,
         thoughts: str = "drop",
         overflow: str = "stop",
         context: int | None = None,
@@ -258,19 +264,41 @@ class LLMPolicy(Policy):
             max_attempts=self.attempts_in(view.core.game),
             bench=bench,
         )
-        told = joined(*now) if self.remembering.notices else now[0]
         answer = self.remembering.answer(question, found.reply, found.attempts)
-        dialogue = found.memory.dialogue.plus(Exchange(told, answer))
+        exchange = Exchange(now[0], answer)
+        if self._keeps_requests(view.game):
+            exchange = self._exchange(now, answer, bench, found.again)
+        dialogue = found.memory.dialogue.plus(exchange)
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
-        shown: Any = view.core.game.shown_last
-        most = ALL if shown == "all" else max(0, shown - 1)
-        if not self._sums_up(view.game):
-            most = min(most, self.remembering.moves)
-        dialogue = dialogue.without(dialogue.over(most))
+        dialogue = dialogue.without(dialogue.over(max(0, self.shown_last(view.game) - 1)))
+        window = self.remembering.moves
+        if not self._sums_up(view.game) and dialogue.moves > window:
+            dialogue = dialogue.without(dialogue.over(ceil(window / 2)))
         made = memory.decisions + 1
         after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue, thought=())
         notes = *found.notes, *(Note(k, said) for k, said in found.reply.beside.items())
         return Decision(found.reply.action, found.attempts, notes), after
+
+    def shown_last(self, game: Rulebook) -> float:
+        """Return how many reports of past rounds the dialogue may show."""
+        return {"all": ALL, "request": 0}.get(game.shown_last, game.shown_last)  # type: ignore
+
+    def _keeps_requests(self, game: Rulebook) -> bool:
+        """Return whether past requests stay in the dialogue.
+
+        Unless it is said, they do where they hold nothing that a game lets its players forget: what
+        was heard in a talk, or rounds before the last ones.
+        """
+        if self.remembering.notices is not None:
+            return self.remembering.notices
+        return game.core is game and self.shown_last(game) == ALL
+
+    def _exchange(self, now: Sequence[str], answer: str, bench: Bench, again: str) -> Exchange:
+        """Return an exchange that has all messages of its last call as they were sent."""
+        messages = [{"role": "user", "content": joined(*now)}, *bench.said]
+        messages[-1] = messages[-1] | {"content": joined(messages[-1]["content"], again)}
+        calls = tuple((message["role"], message["content"]) for message in messages[1:])
+        return Exchange(messages[0]["content"], answer, calls=calls)
 
     async def _speak(
         self, view: View, memory: ChatMemory, calls: int
@@ -379,7 +407,7 @@ class LLMPolicy(Policy):
         if kind != "summary":
             memory, attempts, notes = await self._in_window(view, memory, now, calls)
         reply, why, action, left = Reply("unparsable"), "", MISSING, max_attempts
-        prompts = self._prompts(view.game)
+        again, prompts = "", self._prompts(view.game)
         while reply.outcome != "valid" and left:
             asked = bench.question(question) if bench else question
             again = prompts.again(why, question, self.reasoning) if why else ""
@@ -406,7 +434,7 @@ class LLMPolicy(Policy):
                 why = ""
             else:
                 why, left = reply.why, left - 1
-        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes)
+        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, again)
 
     def _request(
         self,
@@ -463,7 +491,7 @@ class LLMPolicy(Policy):
 
     def _sums_up(self, game: Rulebook) -> bool:
         """Return whether what falls out is summed up; not in a game that shows its last rounds."""
-        return self.remembering.overflow == "summarise" and game.shown_last == "all"
+        return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL
 
     async def _in_window(self, view: View, memory: Any, now: Sequence[str], calls: int) -> Cut:
         """Let fall out of the dialogue what has no room in its window."""

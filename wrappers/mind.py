@@ -45,6 +45,10 @@ class Planning:
     """a bidder without a plan is shown its estimates when an item is called"""
     replan_shows_old_plan: bool = param(True)
     """the request for a new plan shows the old one"""
+    apart: bool = param(False)
+    """each question beside moves is a chat of its own, after which the dialogue of moves begins
+    with the plan, and anew with each scene of the game (item of an auction), as AucArena's; else
+    all is one dialogue in the order in which it happened"""
     bidder_names: str = param(
         "exact", "names in beliefs", exact="compared whole", substring="also match longer ones"
     )
@@ -72,7 +76,9 @@ class PlanningMemory(ChatMemory):
     reviewed: int = 0
     """how many chapters it has updated its belief on"""
     scene: Any = None
-    """what the dialogue is about, see `Mind.scene`"""
+    """what the last moves were about, see `Mind.scene`"""
+    scene_began: int = 0
+    """how many decisions it had made when that began"""
     lessons: tuple[str, ...] = ()
     """from earlier games"""
     told: int = -1
@@ -99,9 +105,6 @@ class Mind:
     """of its words"""
     chapter: ClassVar[str] = "decision"
     """what a chapter is called in notes"""
-    apart: ClassVar[bool] = False
-    """each aside is a chat of its own, after which the dialogue of moves begins with the plan;
-    else all is one dialogue in the order in which it happened"""
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
         self.words, self.planning = Blocks(self.name, folder), planning
@@ -115,7 +118,7 @@ class Mind:
         return log
 
     def scene(self, view: View) -> Any:
-        """Return what the dialogue of moves is about: it begins anew when that changes."""
+        """Return what the coming moves are about."""
         return None
 
     def closed(self, memory: PlanningMemory) -> int:
@@ -123,8 +126,14 @@ class Mind:
         return memory.decisions
 
     def status(self, view: View, memory: PlanningMemory) -> str:
-        """Return the belief in words."""
+        """Return the belief in words, unless it stands in the dialogue."""
+        if not self.planning.apart and memory.dialogue.last_of("belief"):
+            return ""
         return self.words.say("status", belief=memory.belief)
+
+    def news(self, view: View, memory: PlanningMemory) -> str | None:
+        """Return what is told before a question beside moves; None: as other players hear it."""
+        return None
 
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
         """Return what happened and what is asked before a move; None: as other players hear it."""

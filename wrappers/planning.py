@@ -20,7 +20,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Blocks
 from llm_games.wrappers.clients.base import Client
-from llm_games.wrappers.dialogue import ChatMemory, Dialogue, Exchange, joined
+from llm_games.wrappers.dialogue import ALL, ChatMemory, Dialogue, Exchange, joined
 from llm_games.wrappers.llm_policy import LLMPolicy, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
@@ -55,9 +55,9 @@ class _Thought(NamedTuple):
 class PlanningPolicy(LLMPolicy):
     """A player that plans, updates its belief, plans again, and learns from game to game.
 
-    All is asked in one dialogue, in the order in which it happens; where the game's mind thinks
-    `apart`, moves are asked for in a dialogue that begins with the latest plan, and everything else
-    is one request of its own. Each note of a decision says what was kept and what could not be
+    All is asked in one dialogue, in the order in which it happens; if `Planning.apart`, moves are
+    asked for in a dialogue that begins with the latest plan, and everything else is one request of
+    its own. Each note of a decision says what was kept and what could not be
     used. For the `settings` see `LLMPolicy`.
     """
 
@@ -101,9 +101,11 @@ class PlanningPolicy(LLMPolicy):
         if memory.plan is None and self.planning.strategy != "none":
             memory = await self._plan(memory, thoughts)
         memory = await self._review(memory, thoughts)
-        if memory.scene != mind.scene(view.core):
-            dialogue = memory.dialogue.without(len(memory.dialogue))
-            memory = dataclasses.replace(memory, dialogue=dialogue, scene=mind.scene(view.core))
+        if memory.scene != (scene := mind.scene(view.core)):
+            memory = dataclasses.replace(memory, scene=scene, scene_began=memory.decisions)
+            if self.planning.apart:
+                dialogue = memory.dialogue.without(len(memory.dialogue))
+                memory = dataclasses.replace(memory, dialogue=dialogue)
         decision, after = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
         return Decision(decision.action, attempts, (*thoughts.notes, *decision.notes)), after
@@ -118,6 +120,11 @@ class PlanningPolicy(LLMPolicy):
             kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
             thoughts.note("lessons", lessons=kept)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
+
+    def shown_last(self, game: Rulebook) -> float:
+        """Return it; in one dialogue with plans and beliefs, requests tell past rounds as well."""
+        in_requests = game.shown_last == "request" and not self.planning.apart
+        return ALL if in_requests else super().shown_last(game)
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return what is told before a move, in the words of the game's mind, or a speech."""
@@ -138,7 +145,7 @@ class PlanningPolicy(LLMPolicy):
         unusable = [attempt.why for attempt in found.attempts if attempt.outcome != "valid"]
         thoughts.note("plan", **note, unusable=unusable, again=aside.kind == "replan")
         memory = found.memory
-        if mind.apart:
+        if self.planning.apart:
             planned = Exchange(found.asked, aside.question.reply(plan), aside.kind)
             dialogue = Dialogue(memory.dialogue.rules).plus(planned)
             memory = dataclasses.replace(memory, dialogue=dialogue)
@@ -163,20 +170,18 @@ class PlanningPolicy(LLMPolicy):
     async def _think(self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside) -> _Thought:
         """Ask what is no move: at the end of the dialogue, where it stays, or apart from it."""
         view, mind = thoughts.view, self._mind(thoughts.view.game)
-        news, status = self._news(view, memory), mind.status(view, memory)
-        if not mind.apart and memory.dialogue.last_of("belief"):
-            status = ""
+        apart, news = self.planning.apart, self._news(view, memory)
         common = {
-            "status": status,
-            "report": news if mind.apart else "",
+            "status": mind.status(view, memory),
+            "report": news if apart else "",
             "goal": mind.words.goal(view.game, view.seat),
             "form": aside.question.form(self.reasoning),
         }
         asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
         found = await self.ask(
             view,
-            memory.asked_apart() if mind.apart else memory,
-            (asked,) if mind.apart else (news, asked),
+            memory.asked_apart() if apart else memory,
+            (asked,) if apart else (news, asked),
             aside.question,
             calls=len(thoughts.attempts),
             seeds=thoughts.seeds,
@@ -186,20 +191,19 @@ class PlanningPolicy(LLMPolicy):
         thoughts.attempts += found.attempts
         thoughts.notes += found.notes
         attempts = tuple(a for a in found.attempts if a.kind == aside.kind)
-        if not mind.apart:
-            said = Exchange(news, "", "news")
-            if found.reply.outcome == "valid":
-                kept = self.remembering.answer(aside.question, found.reply, attempts)
-                said = Exchange(joined(news, asked), kept, aside.kind)
-            dialogue = found.memory.dialogue.plus(said)
+        if not apart:
+            answer = self.remembering.answer(aside.question, found.reply, attempts)
+            kind = aside.kind if answer else "news"
+            exchange = Exchange(joined(news, asked, found.again), answer, kind)
+            dialogue = found.memory.dialogue.plus(exchange)
             memory = dataclasses.replace(found.memory, dialogue=dialogue, told=memory.decisions)
         return _Thought(found.reply, attempts, memory, asked)
 
     def _news(self, view: View, memory: PlanningMemory) -> str:
         """Return what happened, in a dialogue with what is up now and the goal; told once."""
-        prompts = self._prompts(view.game)
-        if self._mind(view.game).apart:
-            return prompts.report(view)
+        prompts, news = self._prompts(view.game), self._mind(view.game).news(view, memory)
+        if news is not None or self.planning.apart:
+            return prompts.report(view) if news is None else news
         if memory.told == memory.decisions:
             return ""
         return joined(prompts.report(view), prompts.situation(view))

@@ -187,15 +187,23 @@ class OrCall:
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
         """Return whether it is an answer or a call."""
-        return whole.get("tool") is not None or self.alone.holds(whole)
+        return self._call(whole) is not None or self.alone.holds(whole)
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
         """Read an action or a `Call`."""
-        if whole.get("tool") is None:
+        call = self._call(whole)
+        if call is None:
             return self.alone.answer(whole)
         if self.alone.holds(whole):
             raise BadReply("format", "it is an answer and the call of a tool at once")
-        return Call(whole["tool"], whole.get("arguments", {}))
+        return call
+
+    def _call(self, whole: Mapping[str, Any]) -> Call | None:
+        """Read a call in our form, or one of a tool of ours in the form of native calls."""
+        name = whole.get("tool")
+        if name is None and whole.get("name") in [tool.name for tool in self._tools]:
+            name = whole["name"]
+        return None if name is None else Call(name, whole.get("arguments", {}))
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         """Return the schema of answers and calls."""

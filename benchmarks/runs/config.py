@@ -381,6 +381,8 @@ def _problem(found: dict[str, Any], whole: type[Settings]) -> str:
     if found["type"] == "model_type":  # the message would name a class
         said = "Input should be a table"
     shown = value if len(value) <= 60 else f"{value[:57]}..."
+    if said.endswith(KEYS) or "headers" in where:
+        shown = "(not shown)"
     return f"{path} = {shown}: {said.replace('Input', 'it')}"
 
 

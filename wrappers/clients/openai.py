@@ -9,7 +9,7 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -147,7 +147,14 @@ class OpenAIClient:
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
-        return answer
+        return replace(
+            answer,
+            text=self._masked(answer.text, reply=True),
+            thoughts=self._masked(answer.thoughts, reply=True),
+            refusal=self._masked(answer.refusal, reply=True),
+            tool_calls=self._masked(answer.tool_calls, reply=True),
+            model=self._shown(answer.model),
+        )
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
@@ -289,7 +296,7 @@ class OpenAIClient:
         import httpx2
         import openai
 
-        http = connections(self.base_url, self.timeout)
+        http = connections(self.base_url, self.timeout, self._masked)
         account = openai.AsyncOpenAI(
             api_key=self._key.reveal() if self._key else "none",
             base_url=self.base_url,
@@ -322,10 +329,7 @@ class OpenAIClient:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
             got,
-            text=self._masked(got.text, reply=True),
-            thoughts=self._masked(got.thoughts, reply=True),
-            refusal=self._masked(got.refusal, reply=True),
-            model=self._shown(got.model or self.model),
+            model=got.model or self.model,
             latency=latency,
             left_out=left_out,
         )
@@ -349,7 +353,6 @@ class OpenAIClient:
 
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
         """Return the outcome of a call that a filter of prompts declined."""
-        words = self._masked(words, reply=True)
         return Completion(
             "", "refusal", 0, 0, latency, self.model, refusal=words, left_out=left_out
         )
@@ -381,11 +384,19 @@ class OpenAIClient:
             status=status,
         )
 
-    def _masked(self, text: str, reply: bool = False) -> str:
-        """Mask secrets; in a `reply` only those that it cannot hold by chance."""
-        for secret in self._secrets:
-            text = text if reply and secret.plain else secret.redact(text)
-        return text
+    def _masked(self, value: Any, reply: bool = False) -> Any:
+        """Mask secrets in a text, or in all texts of a JSON value.
+
+        In a `reply` only those that it cannot hold by chance.
+        """
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value if reply and secret.plain else secret.redact(value)
+        elif isinstance(value, list):
+            value = [self._masked(item, reply) for item in value]
+        elif isinstance(value, dict):
+            value = {self._masked(k, reply): self._masked(v, reply) for k, v in value.items()}
+        return value
 
     def _shown(self, text: str) -> str:
         text = " ".join(self._masked(text).split())
@@ -427,10 +438,11 @@ def _form(request: Request) -> str:
 # -- connections ----------------------------------------------------------------------------------
 
 
-def connections(base_url: str, timeout: float) -> Any:
+def connections(base_url: str, timeout: float, masked: Callable[[str], str]) -> Any:
     """Open connections for one event loop; the limit of time is on connecting alone.
 
-    What is sent, keys among it, goes to no other server, wherever one sends calls to.
+    What is sent, keys among it, goes to no other server, wherever one sends calls to. `masked`
+    takes secrets out of what an error shows.
     """
     import httpx2
     import openai
@@ -439,9 +451,9 @@ def connections(base_url: str, timeout: float) -> Any:
 
     async def stay(asked: Any) -> None:
         to = asked.url
-        if to.host != home.host or (to.port != home.port and to.scheme != "https"):
+        if (to.scheme, to.host, to.port) != (home.scheme, home.host, home.port):
             raise ClientError(
-                f"{base_url} sends calls on to {to.scheme}://{to.netloc.decode()}: "
+                f"{base_url} sends calls on to {masked(f'{to.scheme}://{to.netloc.decode()}')}: "
                 "give the address there as base_url if keys and prompts may go there"
             )
 

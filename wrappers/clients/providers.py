@@ -250,7 +250,7 @@ class ProviderClient(OpenAIClient):
 
         # Completions say what was left out.
         warnings.filterwarnings("ignore", ".* not supported (by|when)", UserWarning)
-        http = connections(self.base_url, self.timeout)
+        http = connections(self.base_url, self.timeout, self._masked)
         http.event_hooks["request"].append(keep)
         key = self._key.reveal() if self._key else "none"
 
@@ -290,13 +290,13 @@ class ProviderClient(OpenAIClient):
         whole = len(text) <= answers.LONGEST_TEXT
         finish: Any = ends.get(got.finish_reason, "stop") if whole else "length"
         return Completion(
-            text=self._masked(text[: answers.LONGEST_TEXT], reply=True),
+            text=text[: answers.LONGEST_TEXT],
             finish=finish,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             latency=latency,
-            model=self._shown(got.model_name or self.model),
-            thoughts=self._masked(thoughts[: answers.LONGEST_TEXT], reply=True),
+            model=got.model_name or self.model,
+            thoughts=thoughts[: answers.LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
             tokens_reasoning=min(thought, usage.output_tokens),

@@ -46,6 +46,11 @@ class Secret:
     @classmethod
     def from_environment(cls, name: str) -> Secret:
         """Read a key from an environment variable."""
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ClientError(
+                "api_key_env and env: take the name of an environment variable, such as "
+                "OPENAI_API_KEY; what stands there is none, and is not shown lest it is the key"
+            )
         if not os.environ.get(name):
             raise ClientError(
                 f"no key: set the environment variable {name} (export {name}=…), or put the key "

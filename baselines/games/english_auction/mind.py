@@ -93,7 +93,6 @@ class AuctionMind(Mind):
 
     name = "english_auction"
     chapter = "item"
-    apart = True
 
     def begin(self, game: Any, seat: int) -> tuple[None, Belief]:
         names = game.names()
@@ -112,6 +111,9 @@ class AuctionMind(Mind):
     def status(self, view: View, memory: PlanningMemory) -> str:
         return self.words.say("status", **self._known(view), belief=_shown(memory.belief))
 
+    def news(self, view: View, memory: PlanningMemory) -> str:
+        return ""  # each question tells what it is about
+
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str]:
         told, known, question = view.told, self._known(view), view.question
         assert told is not None
@@ -120,7 +122,7 @@ class AuctionMind(Mind):
         sees = not unplanned or self.planning.none_sees_estimates or known["private"]
         listed = unplanned and sees  # the others have this list in the request for their plan
         values = told | known | {
-            "first": not memory.dialogue.moves,
+            "first": memory.decisions == memory.scene_began,
             "count": len(view.game.catalogue),
             "estimate": told["estimate"] if sees else None,
             "adaptive": self.planning.strategy == "adaptive",

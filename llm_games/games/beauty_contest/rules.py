@@ -26,7 +26,7 @@ from llm_games.facts import (
     ratio_of,
     rounds_shown,
 )
-from llm_games.questions import MISSING, Integer, Question, Real
+from llm_games.questions import MISSING, Integer, Question, Real, Remark
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
@@ -43,6 +43,14 @@ _ECON_ARENA |= {
     "reasks": False,
 }
 _SHALL_WE_TALK: dict[str, Any] = {"players": 24, "reveal": (), "reply_key": "number"}
+_GUESS = Remark("popular_answer", "the number you expect most others to name", number=True)
+_REASON = Remark("reason", "why, in a few sentences", last=True)
+_FIRST = (Remark("understanding", "what this game is about, in a few words"), _GUESS, _REASON)
+_LATER = (
+    Remark("goal", "what you want to reach, in a few words"),
+    Remark("previous_answer", "the number that you named in the round before", number=True),
+    _REASON,
+)
 _IN_ROUNDS = {"turns": (0, 1, 1, 1), "order": "shuffled_per_round", "memory": "all"}
 
 
@@ -185,6 +193,14 @@ class BeautyContest(Rounds):
     )
     reasks: bool = param(
         True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
+    remarks: str = param(
+        "none",
+        "what a reply is asked for beside the number; nothing hangs on it",
+        none="nothing",
+        guess="the number expected of others",
+        econ_arena="what the game is about, that number and a reason; in later rounds the goal and "
+        "one's last number",
     )
 
     def check(self) -> None:
@@ -421,9 +437,15 @@ class BeautyContest(Rounds):
         spot = bare if key == "chosen_number" else outermost
         if self.domain == "real":
             kind = AnyReal if free else Real
-            return kind(key, low, high, self.decimals, published=spot)
+            return kind(key, low, high, self.decimals, published=spot, remarks=self._remarks(state))
         least, most = (None, None) if free else (low, high)
-        return Integer(key, least, most, self.number_parse == "truncate", published=spot)
+        truncate = self.number_parse == "truncate"
+        return Integer(key, least, most, truncate, published=spot, remarks=self._remarks(state))
+
+    def _remarks(self, state: BeautyContestState) -> tuple[Remark, ...]:
+        if self.remarks != "econ_arena":
+            return (_GUESS,) if self.remarks == "guess" else ()
+        return _LATER if state.round and self.reveal and self.reveal_last != 0 else _FIRST
 
     def spectacle(self, state: BeautyContestState) -> Seen:
         none, told = np.isnan(state.mean), f"mean {state.mean:.2f}, target {state.target:.2f}"

@@ -571,8 +571,8 @@ class BertrandCompetition(Rounds):
         return "the firms' costs differ" if len(set(self.costs)) > 1 else ""
 
     @property
-    def shown_last(self) -> int:
-        return 0  # what they remember stands in each request
+    def shown_last(self) -> str:
+        return "request"
 
     def goal(self, seat: int) -> Goal:
         return Goal(unit="profits")

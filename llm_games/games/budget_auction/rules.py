@@ -14,10 +14,18 @@ from llm_games import facts
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Real
+from llm_games.questions import MISSING, Real, Remark
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
+_REASON = Remark("reason", "why, in a few sentences", last=True)
+_FIRST = (Remark("understanding", "what this auction is about, in a few words"), _REASON)
+_LATER = (
+    Remark("goal", "what you want to reach, in a few words"),
+    Remark("previous_bid", "your bid in the round before", number=True),
+    Remark("previous_payoff", "your payoff in the round before", number=True),
+    _REASON,
+)
 _ARENA: dict[str, Any] = {"players": 5, "price": "second", "rounds": 1}
 _ARENA |= {"reveal_last": 3, "reasks": False}
 
@@ -88,6 +96,13 @@ class BudgetAuction(Rounds):
     told_equal: bool = param(False, "they hear that all others are as rational and able as they")
     reasks: bool = param(
         True, "a language model is asked again after a broken reply; else never", hidden=True
+    )
+    remarks: str = param(
+        "none",
+        "what a reply is asked for beside the bid; nothing hangs on it",
+        none="nothing",
+        econ_arena="what the auction is about and a reason; in later rounds the goal and "
+        "one's last bid and payoff",
     )
 
     def check(self) -> None:
@@ -239,7 +254,14 @@ class BudgetAuction(Rounds):
         return Goal(unit="gains in assets")
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
-        return Real("bid", 0, self.of_each("assets")[seat] * self.unit, self.decimals)
+        remarks = _LATER if state.round and self.shown != "none" else _FIRST
+        return Real(
+            "bid",
+            0,
+            self.of_each("assets")[seat] * self.unit,
+            self.decimals,
+            remarks=remarks if self.remarks == "econ_arena" else (),
+        )
 
     @property
     def heading(self) -> str:

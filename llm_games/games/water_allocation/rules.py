@@ -15,7 +15,7 @@ import numpy as np
 from llm_games.arrays import Array, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
-from llm_games.questions import NO_BID, Action, SealedBid
+from llm_games.questions import NO_BID, Action, Remark, SealedBid
 from llm_games.rulebook import (
     Chance,
     Goal,
@@ -83,6 +83,8 @@ PERSONAS = tuple(Persona(*lines.splitlines()) for lines in _WHO.split("\n\n"))
 UNSOLD = np.iinfo(np.int64).max
 """Above all prices."""
 MOST = 10**9
+
+_LOGIC = Remark("reason", "the logic of your bid, in a few sentences", last=True)
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,12 @@ class WaterAllocation(Rulebook):
     tie_rule: str = param("lower_requirement", lower_requirement="then seat", index="lower seat")
     reset_balance_on_death: bool = param(
         True, "a dead resident's money becomes 0, in records", hidden=True
+    )
+    remarks: str = param(
+        "none",
+        "what a reply is asked for beside the bid; nothing hangs on it",
+        none="nothing",
+        alympics="the logic of the bid",
     )
     shown_dry_counter: str = param("days", days="dry days so far", next_loss="what the next costs")
 
@@ -479,7 +487,9 @@ class WaterAllocation(Rulebook):
         return Goal("survive", "day")
 
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
-        return SealedBid("bid", 0, int(self.purse(state)[seat]), self.money_decimals)
+        remarks = (_LOGIC,) if self.remarks == "alympics" else ()
+        purse = int(self.purse(state)[seat])
+        return SealedBid("bid", 0, purse, self.money_decimals, remarks=remarks)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)
