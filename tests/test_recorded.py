@@ -82,8 +82,9 @@ def test_it_says_which_version_plays_it_again(old, llm_games):
     assert (code, out) == (2, "")
     assert "made by llm-games 0.1.0" in err
     assert "the rules of beauty_contest" in err
-    assert err.endswith("pip install llm-games==0.1.0\n")
-    with pytest.raises(OtherEdition, match=r"neither replayed nor resumed.* llm-games==0\.1\.0"):
+    assert err.endswith("use the llm-games that made it: 0.1.0\n")
+    assert "pip install" not in err  # no index has it
+    with pytest.raises(OtherEdition, match=r"neither replayed nor resumed.* made it: 0\.1\.0"):
         Store.open(old)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from llm_games.benchmarks.cli import board, cache, crossplay, games, ghost, look, run, view
 from llm_games.benchmarks.cli.common import Commands, say
-from llm_games.benchmarks.runs.plain import speak_plainly
+from llm_games.benchmarks.runs.plain import shown, speak_plainly
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -59,16 +61,36 @@ app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, o
 app.add_typer(ghost.app, name="ghost", help="Make opponents of the players of a run's record.")
 
 
+class _Shown(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record))
+
+
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
     speak_plainly(sys.stdin, sys.stdout, sys.stderr)
+    if logging.lastResort is not None:  # what is logged may quote a server
+        logging.lastResort.setFormatter(_Shown())
     try:
         app()
     except LLMGamesError as error:
         say(f"error: {error}")
         raise SystemExit(2) from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError):
+        if fault := _damaged(sys.argv[1:]):
+            say(f"error: {fault}")
+            raise SystemExit(2) from None
+        raise
     except KeyboardInterrupt:  # before a command has begun; a command says what is kept
         raise SystemExit(130) from None
+
+
+def _damaged(arguments: list[str]) -> LLMGamesError | None:
+    """Return what is wrong with a file of a run that was named, if that is why a command failed."""
+    from llm_games.benchmarks.runs.damage import damage
+
+    files = [Path(word) for word in arguments if word.endswith(".db") and Path(word).is_file()]
+    return next((fault for path in files if (fault := damage(path))), None)
 
 
 def _version(wanted: bool) -> None:

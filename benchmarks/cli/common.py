@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 from typer import BadParameter as BadOption
 from typer.core import TyperGroup
+
+from llm_games.benchmarks.runs.plain import shown
 
 
 class Commands(TyperGroup):
@@ -67,15 +69,26 @@ BaseUrl = Annotated[
 
 
 def console(stderr: bool = False) -> Any:
-    """Return a terminal to print on."""
+    """Return a terminal to print on, which shows control characters of a text and obeys none."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(stderr=stderr)
+    class Terminal(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for part in super().render(renderable, options):
+                yield part if part.control else Segment(shown(part.text), part.style)
+
+    return Terminal(stderr=stderr)
+
+
+def tell(text: str) -> None:
+    """Print to the output, as `console` does."""
+    print(shown(text))
 
 
 def say(text: str) -> None:
-    """Print to the error output."""
-    print(text, file=sys.stderr)
+    """Print to the error output, as `console` does."""
+    print(shown(text), file=sys.stderr)
 
 
 EXAMPLES = {

@@ -273,7 +273,7 @@ def carry_out(
         except Exception:  # such as of somebody's own player
             if not path.exists():
                 raise
-            traceback.print_exc(limit=-NEAREST)
+            say(traceback.format_exc(limit=-NEAREST).rstrip())
             said(f"stopped by an error; {go_on(path)}")
             raise Exit(1) from None
 

@@ -63,6 +63,13 @@ def _hash(paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
+def origin(package: str) -> str:
+    """Name the version that made a file, by its commit where the file has one."""
+    version, _, commit = package.partition("+")
+    where = f", at commit {commit.removesuffix('.changed')}" if commit else ""
+    return f"the llm-games that made it: {version}{where}"
+
+
 def check_editions(records: Records) -> None:
     """Check what a run hangs on; `OtherEdition` says what changed, and which version plays it."""
     changed: dict[tuple[str, str, str], list[str]] = {}
@@ -79,5 +86,5 @@ def check_editions(records: Records) -> None:
         raise OtherEdition(
             f"{records.path} was made by llm-games {records.package}; it can be read and reported, "
             f"but neither replayed nor resumed, since this has changed: {parts}. To replay or "
-            f"resume it: pip install llm-games=={records.package}"
+            f"resume it, use {origin(records.package)}"
         )

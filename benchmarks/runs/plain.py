@@ -13,12 +13,21 @@ ERRORS = "llm_games.plain"
 
 _SIGNS = dict(zip("–—−‐‑×‘’“”•·⁄━─", "-----x''\"\"**/--", strict=True))
 _SIGNS |= {"±": "+-", "≤": "<=", "≥": ">=", "≠": "!=", "∞": "inf", "→": "->", "€": "EUR", "ß": "ss"}
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ALIKE = re.compile("[\udc80-\udcff]+|[^\udc80-\udcff]+")  # bytes of a file's name, or text
 
 
 def plain(text: str, encoding: str) -> str:
     """Return a text with fitting plain characters for those that an encoding does not have."""
     return text.encode(encoding, ERRORS).decode(encoding, "surrogateescape")
+
+
+def shown(text: str) -> str:
+    r"""Return a text that moves no cursor and hides nothing: control characters as ``\x1b``.
+
+    Lines and tabs stay; marks that turn the direction of writing are controls too.
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def speak_plainly(*streams: Any) -> None:

@@ -24,11 +24,12 @@ class Spending:
         rows = records.games()
         known = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
         known |= {row.label: row for row in rows}
-        old = [int(part) for part in re.findall(r"\d+", records.package)[:2]] < [0, 3]
+        old = [int(part) for part in re.findall(r"\d{1,9}", records.package)[:2]] < [0, 3]
         for (model, seat), usage in self.pairs.items():
             label, _, place = seat.rpartition("/player_")
             found = [self.total, self.models[model], self.seats[seat]]
-            if (row := known.get(label)) is not None:
+            seats = [f"{n}" for n in range(len(known[label].seats))] if label in known else []
+            if (row := known.get(label)) is not None and place in seats:
                 found += [self.games[row.label]]
                 found += [] if old else [self.players[row.seats[int(place)]]]
             for one in found:
