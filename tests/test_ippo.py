@@ -228,7 +228,8 @@ def test_a_training_that_was_stopped_goes_on_as_if_it_was_not(given, tmp_path, m
     one, other = (weights(tmp_path / part) for part in ("whole", "parts"))
     assert len(one) == (12 if given else 36)
     assert same(one, other)
-    assert curve(tmp_path / "parts")["payoff"][0, -1] == 320
+    one, other = ((tmp_path / part / "curve.csv").read_text() for part in ("whole", "parts"))
+    assert one == other
 
 
 CODECS = {

@@ -290,7 +290,7 @@ class Training(Generic[Told]):
         usual = Path("trainings", f"{method}-{options.game}-{options.seed}")
         self.folder = Path(options.folder or usual)
         self.step, self.stopping, self.sound = 0, False, -1
-        self._mark = -1  # the last at which it was judged
+        self._mark, self._judged = -1, -1  # the last at which it was judged, and its step
         self.saving: Callable[[], bytes] | None = None
         self.state = self._state()
         self.began = time.process_time()
@@ -437,15 +437,30 @@ class Training(Generic[Told]):
         self.step = step
         self.bar.update(self._task, completed=step)
 
+    def go_on(self, step: int) -> None:
+        """Go on from the state of a step; what the curve has beyond it was lost with its state."""
+        self.at(step)
+        self.sound, self._mark = step, step // max(1, self.options.steps // POINTS)
+        log = self.folder / "curve.csv"
+        rows = log.read_text("utf-8").splitlines() if log.exists() else []
+        steps = [int(row.partition(",")[0]) for row in rows]
+        if any(there > step for there in steps):
+            kept = [row for row, there in zip(rows, steps, strict=True) if there <= step]
+            write_whole(log, "".join(f"{row}\n" for row in kept).encode())
+        if f"{step},payoff" in {row.rpartition(",")[0] for row in rows}:
+            self._judged = step
+
     def due(self) -> bool:
         """Return whether it is time to judge it: `POINTS` times in all, and at the end."""
         before, self._mark = self._mark, self.step // max(1, self.options.steps // POINTS)
-        return self._mark != before or self.step >= self.options.steps
+        time = self._mark != before or self.step >= self.options.steps
+        return time and self.step != self._judged
 
     def judge(self, learner: Policy, **more: float) -> Judged:
         """Judge the learner in games of its own, and log what it came to."""
         found = judge(self.table, learner, self.options.episodes)
         self.log(**found.values(), **more)
+        self._judged = self.step
         shown = f"{self.options.game}, payoff {found.payoff:.4g}"
         self.bar.update(self._task, description=shown)
         return found

@@ -228,8 +228,7 @@ def begun(run: Training[Settings]) -> Team:
     if run.state is not None:
         team, step, chance = run.read()
         torch.set_rng_state(chance)
-        run.at(step)
-        run.sound = step
+        run.go_on(step)
         return team
     told = run.options
     torch.manual_seed(told.seed)
@@ -268,9 +267,11 @@ def train(options: Settings) -> Judged:
         run.saving = lambda: pickle.dumps((team, run.step, torch.get_rng_state()))
         while True:
             stops = run.stopping or run.step >= options.steps
-            if run.due() or stops:
+            due = run.due()
+            if due or stops:
                 values = judged(run, own, tree)
-                run.judge(own, **{"train/loss": loss, **values})
+                if due:
+                    run.judge(own, **{"train/loss": loss, **values})
                 nets = [learner.net for learner in team.learners]
                 file = run.folder / "player.safetensors"
                 save_network(nets, rules, trained, file, not team.discrete)
