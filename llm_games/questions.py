@@ -428,7 +428,8 @@ class SealedBid(Real):
         low, high = (super(SealedBid, self).value_of(end) for end in (self.low, self.high))
         kind = "number" if self.decimals else "integer"
         step = {"multipleOf": 10**-self.decimals} if self.decimals else {}
-        return {"type": [kind, "null"], **step, "minimum": low, "maximum": high}
+        price = {"type": kind, **step, "minimum": low, "maximum": high}
+        return {"anyOf": [price, {"type": "null"}]}
 
     def read(self, value: Any) -> int:
         if value is None:
@@ -520,7 +521,7 @@ class Target(Question):
     with_action: bool = False
 
     def value_schema(self) -> dict[str, Any]:
-        return {"type": ["string", "null"], "enum": [*self.names, None]}
+        return {"anyOf": [{"type": "string", "enum": [*self.names]}, {"type": "null"}]}
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
         """As in general; names may have other capitals, or a blank within."""

@@ -732,3 +732,44 @@ def serving(port):
             yield
         finally:
             server.terminate()
+
+
+STEERING = """
+title = "a\\u001b[31mb\\u0007\\u202e"
+episodes = 2
+seats = ["random", { player = "fixed:3", name = "x\\u001b]0;t\\u0007y\\r" }, "tiny"]
+[[games]]
+game = "public_goods"
+label = "l\\u001b[2J\\u009b1m"
+params = { players = 3, rounds = 2 }
+talk = { turns = 1 }
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colour", ["0", "1"])
+def test_no_text_of_a_file_steers_the_terminal(llm_games, monkeypatch, tmp_path, colour):
+    """Every command that shows a stranger's record, plain and as on a terminal with colours."""
+    if colour == "1":
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    Path("steering.toml").write_text(STEERING, "utf-8")
+    shown = [llm_games("run", "steering.toml", "--db", "a.db")]
+    shown.append(llm_games("run", "steering.toml", "--db", "b.db", "--seed", "2"))
+    for command in (
+        ("run", "steering.toml", "--dry-run"),
+        ("compare", "a.db", "b.db"),
+        ("leaderboard", "a.db"),
+        ("reliability", "a.db", "--success", "payoff >= 20"),
+        ("replay", "a.db"),
+        ("resume", "a.db"),
+        ("talk", "a.db"),
+        ("watch", "a.db"),
+        ("report", "missing.db"),
+    ):
+        shown.append(llm_games(*command))
+    text = "".join(out + err for _, out, err in shown)
+    assert "⟨U+001B⟩[2J⟨U+009B⟩1m" in text
+    assert sum(not code for code, *_ in shown) >= 8
+    for steering in ("\x1b[2J", "\x9b", "\x07", "\u202e", "\x1b]0", "b\r", "a\x1b[31mb"):
+        assert steering not in text
+    assert ("\x1b" in text) == (colour == "1")  # rich's own

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import fault_server
 import pytest
@@ -605,6 +607,107 @@ def test_a_filter_of_prompts_is_a_refusal(server):
     server.script = [(400, fault)]
     (got,) = run(OpenAIClient("m", server.url))
     assert (got.text, got.finish, got.refusal) == ("", "refusal", "The response was filtered")
+
+
+OVERFLOWS = [
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", ""),
+    (422, "`inputs` must have less than 1024 tokens. Given: 2000", ""),
+    (400, "Invalid request: Your request exceeded model token limit: 8192", ""),
+    (400, "Prompt exceeds max length", "1261"),
+    (400, "Range of input length should be [1, 30720]", "invalid_parameter_error"),
+    (400, "litellm.ContextWindowExceededError: no words", ""),
+]
+FILTERS = [
+    (400, error("Invalid prompt: your prompt was flagged", code="invalid_prompt")),
+    (400, error("Input data may contain inappropriate content.", code="data_inspection_failed")),
+    (400, error("系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301")),
+    (
+        403,
+        error("Your chosen model requires moderation and your input was flagged")
+        | {"metadata": {"reasons": ["violence"], "flagged_input": "..."}},
+    ),
+    (400, error("Content Exists Risk", code="invalid_request_error")),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "code"), OVERFLOWS)
+def test_wordings_of_a_full_context(server, status, words, code):
+    server.script = [(status, error(words, code=code))]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert type(got) is ContextOverflow
+
+
+@pytest.mark.parametrize(("status", "body"), FILTERS)
+def test_filters_of_providers_refuse_that_reply(server, status, body):
+    server.script = [(status, body)]
+    (got,) = run(OpenAIClient("m", server.url))
+    assert (got.text, got.finish) == ("", "refusal")
+    assert got.refusal
+
+
+def test_an_account_that_may_not_use_a_model_is_no_filter(server):
+    server.script = [(403, error("You do not have access to this model"))]
+    assert fails(OpenAIClient("m", server.url)).status == 403
+
+
+UNAVAILABLE = error("This response_format type is unavailable now", type="invalid_request_error")
+
+
+def test_where_only_json_objects_are_taken_they_are_asked_for(server):
+    """DeepSeek refuses a schema with these words, and takes an object."""
+
+    def answer(body):
+        kind = body.get("response_format", {}).get("type")
+        return (400, UNAVAILABLE) if kind == "json_schema" else (200, completion())
+
+    server.script = [answer]
+    client = OpenAIClient("m", server.url)
+    for _ in range(2):
+        (got,) = run(client)
+        assert (got.text, got.left_out) == ('{"bid": 5}', ["response_format"])
+    kinds = [body["response_format"]["type"] for body in server.seen]
+    assert kinds == ["json_schema", "json_object", "json_object"]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_any_refusal_that_names_an_option_is_tried_once_without_it(server, status):
+    def answer(body):
+        words = "top_p, whatever it is, is on holiday"
+        return (status, error(words)) if "top_p" in body else (200, completion())
+
+    server.script = [answer]
+    client = OpenAIClient("m", server.url)
+    ask = Request(ASK.messages, ASK.question, sampling=Sampling(top_p=0.5))
+    (got,) = run(client, ask)
+    assert got.left_out == ["top_p"]
+
+
+def test_what_was_left_out_in_vain_is_sent_again(server):
+    server.script = [(400, error("top_p and all else is on holiday"))]
+    client = OpenAIClient("m", server.url)
+    ask = Request(ASK.messages, ASK.question, sampling=Sampling(top_p=0.5))
+    for _ in range(2):
+        (got,) = run(client, ask)
+        assert isinstance(got, ClientError)
+    assert ["top_p" in body for body in server.seen] == [True, False, True, False]
+
+
+SHAPES = tomllib.loads((Path(__file__).parent / "data/provider_shapes.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: shape["provider"])
+def test_recorded_shapes_are_typed(server, shape):
+    assert shape["source"].startswith("https://")
+    server.script = [(shape["status"], json.loads(shape["body"]))]
+    (got,) = run(OpenAIClient("m", server.url))
+    kinds = {
+        "overflow": isinstance(got, ContextOverflow),
+        "refusal": isinstance(got, Completion) and got.finish == "refusal",
+        "transient": isinstance(got, ClientError) and got.transient,
+        "fatal": type(got) is ClientError and not got.transient,
+        "answer": isinstance(got, Completion) and got.finish != "refusal",
+    }
+    assert kinds[shape["expect"]], got
 
 
 def test_one_schema_may_be_refused_and_another_taken(server):

@@ -3,12 +3,17 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 from fault_server import completion, error
+from playing import SETTINGS
 from test_clients_openai import KEY, Server, run
 
+from llm_games.asides import Lessons, Text
+from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.questions import Integer
+from llm_games.questions import Integer, Speech
+from llm_games.registry import rulebook
 from llm_games.wrappers.clients.base import (
     ClientError,
     Completion,
@@ -429,3 +434,61 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
     with pytest.raises(ClientError, match=r"pip install 'llm-games\[providers\]'"):
         client_for("anthropic/claude-haiku-4-5", api_key=KEY)
+
+
+# -- every question to every provider --------------------------------------------------------------
+
+
+def questions():
+    """Yield what games ask in all their settings, beside moves and planning too, a form each."""
+    forms = {}
+    for name, settings in SETTINGS:
+        game = rulebook(name, **settings)
+        state = game.reset(0)
+        for seat in np.flatnonzero(game.asked(state)).tolist()[:2]:
+            asides = [a for phase in ("talk", "move") for a in game.asides(state, seat, phase)]
+            for question in (game.asks(state, seat), *(aside.question for aside in asides)):
+                forms[name, type(question).__name__, json.dumps(question.schema())] = question
+    for name, question in (
+        ("talk", Speech("speech", 30)),
+        ("planning", Text("plan", "a plan")),
+        ("planning", Lessons("lessons")),
+        ("english_auction", Priorities("priorities", ("A", "B"))),
+        ("english_auction", Beliefs("money", "Ann", TRUTH, ("A",))),
+    ):
+        forms[name, type(question).__name__, ""] = question
+    return {f"{name} {kind} {i}": q for i, ((name, kind, _), q) in enumerate(forms.items())}
+
+
+TRUTH = {"remaining_budget": 3, "total_profits": {"Ann": 1}, "winning_bids": {"Ann": {}}}
+QUESTIONS = questions()
+
+
+@pytest.mark.parametrize("provider", [*SERVED])
+def test_every_question_of_every_game_can_be_sent(server, provider):
+    """No form of an answer fails in a library of ours before anything is sent, or is left out."""
+    server.script = [(200, SERVED[provider])] * (2 * len(QUESTIONS))
+    assert len(QUESTIONS) > 40
+    for name, question in QUESTIONS.items():
+        for reasoning in (False, True):
+            ask = Request(CHAT, question, reasoning, Sampling(max_tokens=99), seed=5)
+            (got,) = run(client(provider, server), ask)
+            assert isinstance(got, Completion), (name, got)
+            assert "response_format" not in (got.left_out or ()), name
+    assert len(server.seen) == 2 * len(QUESTIONS)
+
+
+def test_a_fault_of_our_own_libraries_is_waited_for_by_nobody(server, monkeypatch):
+    from pydantic_ai.providers.anthropic import AnthropicJsonSchemaTransformer as Transformer
+
+    def fail(*_):
+        raise AssertionError("unexpected schema")
+
+    monkeypatch.setattr(Transformer, "walk", fail)
+    server.script = [(200, SERVED["anthropic/claude-haiku-4-5"])]
+    (got,) = run(client("anthropic/claude-haiku-4-5", server), ASK)
+    assert isinstance(got, Completion)  # it goes without the form
+    assert got.left_out == ["response_format", "seed"]
+    (got,) = run(client("anthropic/claude-haiku-4-5", server, structured="always"), ASK)
+    assert isinstance(got, ClientError)
+    assert (got.transient, "nothing was sent" in str(got)) == (False, True)

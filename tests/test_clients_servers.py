@@ -201,7 +201,7 @@ def test_a_schema_that_the_server_refuses_is_left_out(tiny):
     odd = Odd("target", {"player_1": 1}, {"player_0": 0}, {}, -2)
     (got,) = run(client, Request(first_request().messages, odd))
     assert isinstance(got, Completion)
-    assert client._refused == {"response_format target"}
+    assert client._refused == {"json_schema of response_format target", "response_format target"}
 
 
 def test_tools_that_the_server_does_not_let_models_call_are_called_in_the_text(tiny):

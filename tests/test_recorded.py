@@ -6,12 +6,13 @@
 import csv
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from llm_games.benchmarks.runs import rows
-from llm_games.benchmarks.runs.editions import OtherEdition, editions
+from llm_games.benchmarks.runs.editions import OtherEdition, editions, maker, package
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import Store
@@ -82,9 +83,9 @@ def test_it_says_which_version_plays_it_again(old, llm_games):
     assert (code, out) == (2, "")
     assert "made by llm-games 0.1.0" in err
     assert "the rules of beauty_contest" in err
-    assert err.endswith("use the llm-games that made it: 0.1.0\n")
-    assert "pip install" not in err  # no index has it
-    with pytest.raises(OtherEdition, match=r"neither replayed nor resumed.* made it: 0\.1\.0"):
+    assert err.endswith("use llm-games 0.1.0\n")
+    assert "pip install" not in err  # no release can be installed
+    with pytest.raises(OtherEdition, match=r"neither replayed nor resumed.* llm-games 0\.1\.0"):
         Store.open(old)
 
 
@@ -108,6 +109,20 @@ def test_what_changed_is_named(tmp_path, monkeypatch, part, says):
     assert says.replace(" g", " public_goods") in said
     assert "another" in said
     assert sum(other in said for other in ("rules of", "wording of", "models are")) == 1
+
+
+def test_a_record_names_the_commit_that_made_it(tmp_path):
+    number, _, commit = package().partition("+")
+    asked = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
+    )
+    assert asked.stdout.startswith(commit.removesuffix(".dirty")[:12])
+    assert bool(commit) == (asked.returncode == 0)
+    Store.create(tmp_path / "a.db", "A run", {"seed": 1}, [], []).close()
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        assert records.package == package()
+    assert maker("0.8.0+9db80c6") == "llm-games 0.8.0 (commit 9db80c6)"
+    assert maker(number) == f"llm-games {number}"
 
 
 def test_an_edition_has_a_version_of_the_package():

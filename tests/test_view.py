@@ -651,7 +651,7 @@ def test_an_older_edition(tmp_path):
     wait_for(lambda: run.decisions.complete)
     page = run.select(Filter(phase=("move",)))
     run.stop()
-    assert "use the llm-games that made it: 0.1.0" in " ".join(pages.run(run)["warnings"])
+    assert "use llm-games 0.1.0" in " ".join(pages.run(run)["warnings"])
     with Records.open_readonly(OLD) as records:
         known = sum(len(records.decisions(row.id)) for row in records.episodes())
     assert page.count == known > 0

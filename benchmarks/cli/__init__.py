@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from llm_games.benchmarks.cli import board, cache, crossplay, games, ghost, look, run, view
 from llm_games.benchmarks.cli.common import Commands, say
-from llm_games.benchmarks.runs.plain import shown, speak_plainly
+from llm_games.benchmarks.runs.plain import harmless_streams, speak_plainly
 from llm_games.errors import LLMGamesError
 from llm_games.version import __version__
 
@@ -61,16 +60,14 @@ app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, o
 app.add_typer(ghost.app, name="ghost", help="Make opponents of the players of a run's record.")
 
 
-class _Shown(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return shown(super().format(record))
-
-
 def main() -> None:
     """Run the command line; what a user can cause ends with one message and exit code 2."""
     speak_plainly(sys.stdin, sys.stdout, sys.stderr)
-    if logging.lastResort is not None:  # what is logged may quote a server
-        logging.lastResort.setFormatter(_Shown())
+    with harmless_streams():
+        _command_line()
+
+
+def _command_line() -> None:
     try:
         app()
     except LLMGamesError as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llm_games.benchmarks.cli.common import AsJson, Commands, console, tell, value
+from llm_games.benchmarks.cli.common import AsJson, Commands, console, value
 from llm_games.errors import BadParameter
 
 ReplyFile = Annotated[Path, typer.Argument(metavar="FILE", help="a file of replies")]
@@ -39,7 +39,7 @@ def prune(
     if not 0 <= older_than < float("inf"):
         raise BadParameter(f"--older-than must be a number of days from 0, not {older_than}")
     with closing(_replies(file)) as kept:
-        tell(f"{kept.prune(older_than=older_than * 86_400)} replies dropped from {file}")
+        print(f"{kept.prune(older_than=older_than * 86_400)} replies dropped from {file}")
 
 
 def _replies(file: Path) -> Any:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 from typer import BadParameter as BadOption
 from typer.core import TyperGroup
-
-from llm_games.benchmarks.runs.plain import shown
 
 
 class Commands(TyperGroup):
@@ -69,26 +67,23 @@ BaseUrl = Annotated[
 
 
 def console(stderr: bool = False) -> Any:
-    """Return a terminal to print on, which shows control characters of a text and obeys none."""
+    """Return a terminal to print on, which no text steers."""
     from rich.console import Console
     from rich.segment import Segment
 
+    from llm_games.benchmarks.runs.plain import harmless
+
     class Terminal(Console):
-        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
-            for part in super().render(renderable, options):
-                yield part if part.control else Segment(shown(part.text), part.style)
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            segments = (s if s.control else s._replace(text=harmless(s.text)) for s in buffer)
+            return super()._render_buffer(segments)
 
     return Terminal(stderr=stderr)
 
 
-def tell(text: str) -> None:
-    """Print to the output, as `console` does."""
-    print(shown(text))
-
-
 def say(text: str) -> None:
-    """Print to the error output, as `console` does."""
-    print(shown(text), file=sys.stderr)
+    """Print to the error output."""
+    print(text, file=sys.stderr)
 
 
 EXAMPLES = {

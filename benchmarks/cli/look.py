@@ -11,16 +11,7 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option
 
 from llm_games.benchmarks.cli import common
-from llm_games.benchmarks.cli.common import (
-    PLAIN,
-    AsJson,
-    Database,
-    Scoring,
-    console,
-    say,
-    tell,
-    value,
-)
+from llm_games.benchmarks.cli.common import PLAIN, AsJson, Database, Scoring, console, say, value
 
 SHOWN = 20
 """Differences that a replay prints; the rest is counted."""
@@ -123,7 +114,7 @@ def replay(db: Database, as_json: AsJson = False) -> None:
 
     Exit code 1: something differs, and is named.
     """
-    from llm_games.benchmarks.runs.editions import origin
+    from llm_games.benchmarks.runs.editions import maker
     from llm_games.benchmarks.runs.replay import replay
     from llm_games.benchmarks.runs.store import Records
     from llm_games.version import __version__
@@ -132,17 +123,17 @@ def replay(db: Database, as_json: AsJson = False) -> None:
         done, made_by = replay(records), records.package
     if made_by.partition("+")[0] != __version__:
         say(
-            f"{db} was made by llm-games {made_by}, this is {__version__}: wordings and rules may "
-            f"have changed; to compare with those of then, use {origin(made_by)}"
+            f"{db} was made by {maker(made_by)}, this is {__version__}: wordings and rules may "
+            "have changed"
         )
     if as_json:
         print(json.dumps({"db": str(db), "package": made_by} | dataclasses.asdict(done)))
     else:
-        tell(done.summary())
+        print(done.summary())
         for difference in done.differences[:SHOWN]:
-            tell(str(difference))
+            print(difference)
         if len(done.differences) > SHOWN:
-            tell(f"and {len(done.differences) - SHOWN} more; all of them with --json")
+            print(f"and {len(done.differences) - SHOWN} more; all of them with --json")
     raise Exit(1 if done.differences else 0)
 
 
@@ -204,11 +195,11 @@ def export(
             return
         if logs:
             for path, count in export_eval(records, out).items():
-                tell(f"{path}: {count} samples")
+                print(f"{path}: {count} samples")
             return
         made = export_trace(records, out) if form == "trace" else export(records, out, form)
         for path, count in made.items():
-            tell(f"{path}: {count} rows")
+            print(f"{path}: {count} rows")
 
 
 def _export_dialogues(
@@ -222,10 +213,10 @@ def _export_dialogues(
     from llm_games.benchmarks.runs.dialogues import preferences, sft, write
 
     if good is not None:
-        tell(f"{good}: {write(sft(records, most_regret=most_regret, **how), good)} replies")
+        print(f"{good}: {write(sft(records, most_regret=most_regret, **how), good)} replies")
     if pairs is not None:
         left_out = Counter[str]()
-        tell(f"{pairs}: {write(preferences(records, left_out=left_out, **how), pairs)} pairs")
+        print(f"{pairs}: {write(preferences(records, left_out=left_out, **how), pairs)} pairs")
         for why, many in left_out.items():
             say(f"prompts without a pair: {many}, {why}")
 
@@ -252,7 +243,7 @@ def animate(
         if episode >= len(episodes):
             raise BadParameter(f"{label} has {len(episodes)} episodes that were played")
         many = animate(frames(episodes[episode]), out, speed)
-    tell(f"{out}: {many} pictures")
+    print(f"{out}: {many} pictures")
 
 
 def talk(

@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.benchmarks.ghosts.answers import VOTES, Answers, Limits, Plan
 from llm_games.benchmarks.ghosts.memory import Memory
 from llm_games.benchmarks.ghosts.mixture import Rows
-from llm_games.benchmarks.runs.editions import UNNAMED, OtherEdition, origin
+from llm_games.benchmarks.runs.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import DecisionRow, EpisodeRow, Plain, StepRow
@@ -179,10 +179,10 @@ def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
         old, new = (row.edition or UNNAMED)["rules"], game_class(row.game.game).edition
         if old != new:
             raise OtherEdition(
-                f"{records.path} was made by llm-games {records.package}: the rules of "
+                f"{records.path} was made by {maker(records.package)}: the rules of "
                 f"{row.game.game} have changed since (edition {old}, here {new}), so that what its "
                 f"players saw cannot be found again; record another run, or use "
-                f"{origin(records.package)}"
+                "that llm-games"
             )
 
 

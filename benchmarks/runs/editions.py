@@ -7,11 +7,12 @@ still plays it again. Files of all editions are read, reported, compared and exp
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from llm_games import rooms, words
+from llm_games import rooms, version, words
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import Plain
@@ -27,6 +28,29 @@ SAID = {
     "seat": "how models are asked and read (edition {old}, here {new})",
     "talk": "the wording of talk ({old}, here {new})",
 }
+
+
+@cache
+def package() -> str:
+    """Return the version of the package, in a checkout with the commit: ``0.8.0+9db80c6d11aa``."""
+    root = Path(version.__file__).parents[1]
+    commit = ""
+    if (root / ".git").exists() and (root / "llm_games" / "version.py").is_file():
+        command = ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--exclude=*"]
+        try:
+            asked = subprocess.run(
+                [*command, "--dirty"], capture_output=True, text=True, timeout=10, check=False
+            )
+            commit = asked.stdout.strip().replace("-", ".")
+        except (OSError, subprocess.TimeoutExpired):
+            pass  # without git no commit is known
+    return f"{version.__version__}+{commit}" if commit else version.__version__
+
+
+def maker(package: str) -> str:
+    """Say which llm-games made a record, as far as it says so."""
+    number, _, commit = package.partition("+")
+    return f"llm-games {number} (commit {commit})" if commit else f"llm-games {number}"
 
 
 class OtherEdition(StoreError):
@@ -63,13 +87,6 @@ def _hash(paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def origin(package: str) -> str:
-    """Name the version that made a file, by its commit where the file has one."""
-    version, _, commit = package.partition("+")
-    where = f", at commit {commit.removesuffix('.changed')}" if commit else ""
-    return f"the llm-games that made it: {version}{where}"
-
-
 def check_editions(records: Records) -> None:
     """Check what a run hangs on; `OtherEdition` says what changed, and which version plays it."""
     changed: dict[tuple[str, str, str], list[str]] = {}
@@ -84,7 +101,7 @@ def check_editions(records: Records) -> None:
             for (part, old, new), games in changed.items()
         )
         raise OtherEdition(
-            f"{records.path} was made by llm-games {records.package}; it can be read and reported, "
+            f"{records.path} was made by {maker(records.package)}; it can be read and reported, "
             f"but neither replayed nor resumed, since this has changed: {parts}. To replay or "
-            f"resume it, use {origin(records.package)}"
+            f"resume it, use {maker(records.package)}"
         )

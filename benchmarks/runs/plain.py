@@ -1,19 +1,25 @@
-"""Plain characters for an output that cannot show others, such as one in cp1252 or ASCII."""
+"""What a terminal gets: characters that it has, and none that steer it.
+
+Titles, labels, names and replies may come from strangers: an escape in them stands as ⟨U+001B⟩.
+"""
 
 from __future__ import annotations
 
 import codecs
 import io
 import re
+import sys
 import unicodedata
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
 
 ERRORS = "llm_games.plain"
 """How a stream of text treats what it cannot encode, see `codecs.register_error`."""
 
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SIGNS = dict(zip("–—−‐‑×‘’“”•·⁄━─", "-----x''\"\"**/--", strict=True))
 _SIGNS |= {"±": "+-", "≤": "<=", "≥": ">=", "≠": "!=", "∞": "inf", "→": "->", "€": "EUR", "ß": "ss"}
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _ALIKE = re.compile("[\udc80-\udcff]+|[^\udc80-\udcff]+")  # bytes of a file's name, or text
 
 
@@ -22,19 +28,44 @@ def plain(text: str, encoding: str) -> str:
     return text.encode(encoding, ERRORS).decode(encoding, "surrogateescape")
 
 
-def shown(text: str) -> str:
-    r"""Return a text that moves no cursor and hides nothing: control characters as ``\x1b``.
-
-    Lines and tabs stay; marks that turn the direction of writing are controls too.
-    """
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
-
-
 def speak_plainly(*streams: Any) -> None:
     """Let streams of text, where they can, replace what they cannot show, or read."""
     for stream in streams:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=ERRORS if stream.writable() else "replace")
+
+
+def harmless(text: str) -> str:
+    """Return a text in which controls, but for tabs and line ends, stand as codes."""
+    return _STEERING.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+
+
+class Harmless:
+    """A stream of text that writes what is `harmless`.
+
+    A terminal of rich's writes to the stream below, and sees to it itself, see `cli.common`.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return self.rich_proxied_file.write(harmless(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def harmless_streams() -> Iterator[None]:
+    """Let what is printed steer no terminal."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, Harmless(stream)) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 def _fitting(error: UnicodeError) -> tuple[str | bytes, int]:

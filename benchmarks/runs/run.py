@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from llm_games.benchmarks.runs import rows
 from llm_games.benchmarks.runs.database import NotARun, StoreError
+from llm_games.benchmarks.runs.editions import maker
 from llm_games.benchmarks.runs.lock import BEAT
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan, check, players
 from llm_games.benchmarks.runs.records import Records
@@ -466,8 +467,8 @@ class _Record(Recorded):
         return ReplayFailed(
             f"{self.store.path} cannot be resumed: in {self.row.game.label}, episode "
             f"{self.row.number}, step {at.step}, seat {at.seat}, {what} differs from the "
-            f"record. It was made by llm-games {self.store.package}; resume with that version "
-            "and the same prompts"
+            f"record. It was made by {maker(self.store.package)}; resume with that and the "
+            "same prompts"
         )
 
 

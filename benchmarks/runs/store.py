@@ -21,7 +21,6 @@ from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
-from llm_games.version import made_by
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.policy import Attempt
@@ -71,7 +70,7 @@ class Store(Records):
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
-        first: list[Any] = [rows.RunRow(title, made_by(), config, now())]
+        first: list[Any] = [rows.RunRow(title, editions.package(), config, now())]
         about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
         for i, (label, name, params, seats) in enumerate(games):
             game = rows.GameRow(i + 1, label, name, params, list(seats))

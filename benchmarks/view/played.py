@@ -16,7 +16,7 @@ from llm_games import rooms
 from llm_games.baselines.deviation import deviation, has_deviation, stacked
 from llm_games.benchmarks.runs.animate import shown
 from llm_games.benchmarks.runs.database import NotARun
-from llm_games.benchmarks.runs.editions import UNNAMED
+from llm_games.benchmarks.runs.editions import UNNAMED, maker
 from llm_games.benchmarks.runs.reader import RecordedEpisode, Shelf
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow
@@ -198,7 +198,7 @@ def _changed(episode: RecordedEpisode) -> str:
     return (
         f"it was played by edition {old} of the rules of {episode.row.game.game}, which are now "
         f"edition {new}: moves are shown as they were recorded, without regret and pictures; the "
-        f"version that plays it again is llm-games {episode.file.package}"
+        f"one that plays it again is {maker(episode.file.package)}"
     )
 
 

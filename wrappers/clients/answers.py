@@ -28,9 +28,14 @@ _ENDS = {word: kind for kind, words in _FINISH.items() for word in words.split()
 _OF_ACCOUNTS = 401, 402, 403, 429
 """Statuses that are about a key, money or pace, whatever the words say beside it."""
 _TOO_LONG = re.compile(
-    r"context_length_exceeded|exceed_context_size|(context|prompt) (length|size|window|limit)"
-    r"|context the overflows|(prompt|input) is too long|input token count.*exceeds"
-    r"|tokens_limit_reached|too many (input )?tokens in|tokens. \+ .max_new_tokens",
+    r"context_length_exceeded|ContextWindowExceeded|exceed_context_size|tokens_limit_reached"
+    r"|(context|prompt) (length|size|window|limit)|context the overflows"
+    r"|too many (input )?tokens in|(prompt|input) is too long|prompt \(length \d+\) is longer"
+    r"|prompt exceeds max"
+    r"|input token count.*exceeds|input tokens exceed|input length should be"
+    r"|tokens.? \+ .max_new_tokens|.inputs. must have less than|exceeded model token limit"
+    r"|current length is.*while limit is|maximum input length is"
+    r"|exceeds the maximum number of tokens|string too long. expected a string with maximum length",
     re.I | re.S,
 )
 _BROKE = re.compile(
@@ -39,8 +44,14 @@ _BROKE = re.compile(
     re.I,
 )
 _FILTERED = re.compile(
-    r"content_filter|content management policy|ResponsibleAIPolicy|ContentPolicyViolation", re.I
+    r"content_filter|content management policy|ResponsibleAIPolicy|ContentPolicyViolation"
+    r"|content_policy_violation|\binvalid_prompt\b|data_?inspection_?failed"
+    r"|inappropriate content|flagged.input|requires moderation|\bwas flagged\b|safety system"
+    r"|unsafe or sensitive content|content exists risk",
+    re.I,
 )
+_FILTER_CODES = frozenset({"1301"})
+"""Numbers by which a server names its filter: Z.ai's."""
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
     r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
@@ -49,6 +60,7 @@ _REFUSING = re.compile(
 _SIZE = re.compile(
     r"too (large|big|high|many)|at most|maximum|exceed|less than|up to|range|<=", re.I
 )
+_KIND = re.compile(r"json.?schema|json.?object|response_format.{0,3}type|\btype\b", re.I)
 _WORDS = {  # how servers call some options beside their names
     "response_format": [r"json.?schema|structured.?output|output.?(schema|format)|guided"],
     "tools": [r"tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
@@ -279,9 +291,14 @@ def broke(status: int | None, said: Mapping[str, Any]) -> bool:
 
 
 def filtered(status: int | None, said: Mapping[str, Any]) -> bool:
-    """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it."""
-    of_call = status is None or (400 <= status < 500 and status not in _OF_ACCOUNTS)
-    return of_call and bool(_FILTERED.search(_all(said)))
+    """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it.
+
+    With OpenRouter it is a 403, as of a key that may not use a model.
+    """
+    of_call = status in (None, 403) or (400 <= status < 500 and status not in _OF_ACCOUNTS)
+    named = str(said.get("code")) in _FILTER_CODES
+    flagged = isinstance(said.get("metadata"), dict) and "flagged_input" in said["metadata"]
+    return of_call and (named or flagged or bool(_FILTERED.search(_all(said))))
 
 
 def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:
@@ -301,9 +318,16 @@ def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | 
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
             found[name] = match.start()
     first = min(found, key=lambda name: found[name], default=None)
-    if first is None or (found[first] >= 0 and not _REFUSING.search(text)):
+    if first is None:
+        return None
+    if status not in (400, 422) and found[first] >= 0 and not _REFUSING.search(text):
         return None
     return None if first in LIMITS and _SIZE.search(text) else first  # fewer tokens may do
+
+
+def of_kind(said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal of a form of answers is of its kind, and not of all forms."""
+    return bool(_KIND.search(f"{said.get('param')} {said['message']}"))
 
 
 def _all(said: Mapping[str, Any]) -> str:

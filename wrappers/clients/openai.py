@@ -62,6 +62,10 @@ class _Line(NamedTuple):
         await self.account.close()
 
 
+JSON_OBJECT = {"type": "json_object"}
+"""The form of an answer that is any JSON object."""
+
+
 class OpenAIClient:
     """Completes chats on a server that speaks OpenAI's chat completions.
 
@@ -168,7 +172,7 @@ class OpenAIClient:
 
     async def _call(self, request: Request) -> Completion | ClientError:
         """Try once; options that the server refuses by name are left out at once."""
-        began = time.perf_counter()
+        began, blamed = time.perf_counter(), set[str]()
         while True:
             body, left_out = self._body(request)
             got = await self._send(body)
@@ -185,8 +189,15 @@ class OpenAIClient:
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
             name = answers.refused(status, said, self._optional(body))
             if name is None:
-                return self._failure(status, said, headers)
-            self._leave_out(_form(request) if name == "response_format" else name)
+                failure = self._failure(status, said, headers)
+                if not failure.transient:  # it was not for what was left out
+                    self._refused -= blamed
+                return failure
+            if name == "response_format":
+                plain = body[name]["type"] == "json_object"
+                name = _form(request) if plain or not answers.of_kind(said) else _schema(request)
+            blamed |= {name} - self._refused
+            self._leave_out(name)
 
     def _optional(self, body: Mapping[str, Any]) -> set[str]:
         """Return what of a body can be left out."""
@@ -215,7 +226,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
-            "response_format": form and _named(form),
+            "response_format": form and self._wanted_form(request, form),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
             "stream_options": {"include_usage": True} if self.stream else None,
@@ -229,7 +240,14 @@ class OpenAIClient:
         wanted = {k: v for k, v in options.items() if v not in (None, []) and k not in never}
         body = {"model": self.model, "messages": rendered(request.messages, native)}
         body |= {name: value for name, value in wanted.items() if name not in refused}
-        return body, sorted(wanted.keys() & refused) or None
+        left_out = wanted.keys() & refused
+        if body.get("response_format") == JSON_OBJECT:
+            left_out |= {"response_format"}  # its schema
+        return body, sorted(left_out) or None
+
+    def _wanted_form(self, request: Request, form: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the form of an answer: its schema, or JSON alone where only that is taken."""
+        return JSON_OBJECT if _schema(request) in self._refused else _named(form)
 
     def _calls_natively(self) -> bool:
         return self.tool_calls != "json" and "tools" not in self._refused | self.leave_out
@@ -427,6 +445,10 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
 def _named(form: Mapping[str, Any]) -> dict[str, Any]:
     schema = {"name": answers.REPLY, "strict": True, "schema": form}
     return {"type": "json_schema", "json_schema": schema}
+
+
+def _schema(request: Request) -> str:
+    return f"json_schema of {_form(request)}"
 
 
 def _form(request: Request) -> str:

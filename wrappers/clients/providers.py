@@ -177,7 +177,13 @@ class ProviderClient(OpenAIClient):
                 fault = error
             except (faults.UnexpectedModelBehavior, *_UNREADABLE) as error:
                 said = f"{type(error).__name__}: {error}"
-                return self._broken(f"sent no completion ({self._shown(said)})")
+                if sent:
+                    return self._broken(f"sent no completion ({self._shown(said)})")
+                form = "response_format" if "response_format" in self._optional(options) else None
+                if form is None:  # a fault on this side, which no waiting mends
+                    return ClientError(f"{self.provider}: nothing was sent ({self._shown(said)})")
+                self._leave_out(form)
+                continue
             name = self._refused_by(fault, options)
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
@@ -257,7 +263,8 @@ class ProviderClient(OpenAIClient):
         def provider(name: str) -> Any:
             made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
-                return made(api_key=self._key and key)
+                given = self.base_url != ADAPTED["bedrock"].base_url  # else that of the region
+                return made(api_key=self._key and key, base_url=self.base_url if given else None)
             return made(api_key=key, base_url=self.base_url, http_client=http)
 
         return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
