@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ def damage(path: Path) -> LLMGamesError | None:
     """Return what a file holds that no run writes; None if nothing was found, or it is no run."""
     try:
         with Records.open_readonly(path) as records:
+            if not _times(records.created):
+                return records.damaged(f"{records.created[:60]!r} is no time")
             for row in records.episodes():
                 if fault := _fault(records, row):
                     return records.damaged(f"{row.game.label}, episode {row.number}: {fault}")
@@ -30,6 +33,8 @@ def damage(path: Path) -> LLMGamesError | None:
 
 
 def _fault(records: Records, row: EpisodeRow) -> str:
+    if not _times(row.started, row.ended):
+        return f"{str(row.started)[:60]!r} or {str(row.ended)[:60]!r} is no time"
     rules, steps = row.rules(), records.steps(row.id)
     if rules.players != len(row.seating):
         return f"{len(row.seating)} players sit at {rules.players} seats"
@@ -51,6 +56,13 @@ def _fault(records: Records, row: EpisodeRow) -> str:
         if not all(move is None or isinstance(move, kinds) for move in moves):
             return f"{at}: no move is {str(made.action)[:60]!r}"
     return ""
+
+
+def _times(*texts: str | None) -> bool:
+    try:
+        return all(text is None or datetime.fromisoformat(text) for text in texts)
+    except (ValueError, OverflowError):
+        return False
 
 
 def _step(step: StepRow, players: int, like: Mapping[str, Any] | None) -> str:
