@@ -175,9 +175,20 @@ def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
 
     The copies take their moves independently, as often as the seat in all these steps did: 0 where
     these frequencies are a symmetric equilibrium. Few steps flatter the reply, so that it is biased
-    upwards. Raises `UnknownName` where it is not defined.
+    upwards; `llm_games.baselines.copies.exploited` has an interval. Raises `UnknownName` where it
+    is not defined.
     """
-    return np.asarray(_of(game, "exploitability")(game.core, steps), np.float64)
+    return np.array([max(gain_on_copies(game, steps, i)[0], 0.0) for i in range(game.players)])
+
+
+def gain_on_copies(game: Rulebook, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a reply gains a step on copies of a seat's own play, and the reply.
+
+    By default a best one; a reply that was best to other steps is valued without bias. NaN where
+    the play says nothing. Raises `UnknownName` where it is not defined.
+    """
+    found: tuple[float, Any] = _of(game, "exploitability")(game.core, steps, seat, reply)
+    return found
 
 
 def welfare(game: Rulebook, steps: Steps) -> Welfare:

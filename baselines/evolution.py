@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,25 +23,43 @@ ALPHA = 10.0  # how strongly the better is preferred, in units of one over the r
 LEAST = -1e300  # logarithm of a rate: of none at all
 
 
-def alpha_rank(game: MetaGame, alpha: float = ALPHA, population: int = POPULATION) -> Array:
+def alpha_rank(
+    game: MetaGame,
+    alpha: float = ALPHA,
+    population: int = POPULATION,
+    selection: Literal["global", "local"] = "global",
+) -> Array:
     """Return how often each strategy holds a population in the long run, ``(strategies,)``.
 
     Somebody of another strategy comes rarely, and takes over or dies out by imitation of whoever
-    earns more (`alpha`: how strongly, in units of one over the range of payoffs). Tables are drawn
-    from the population without replacement, own one excepted: α-rank of one population, with more
-    than two players as Moran's process has it.
+    earns more (`alpha`: how strongly, in units of one over the range of payoffs). By ``global``
+    selection tables are drawn from the population without replacement, own one excepted, as the
+    paper and, for more than two players, Moran's process have it: OpenSpiel's
+    ``use_local_selection_model=False``. By ``local``, OpenSpiel's default, only the payoffs of the
+    two who differ count, at a table of these two; how those who are alike fare does not.
 
     Raises:
-        BadParameter: `alpha` is not above 0 or infinite, or `population` smaller than a table.
+        BadParameter: `alpha` is not above 0 or infinite, `population` smaller than a table, or
+            `selection` is no such model, or ``local`` for more than two players.
     """
     _check_rank(game, alpha, population)
+    if selection not in ("global", "local") or (selection == "local" and game.players != 2):
+        raise BadParameter(
+            "selection is 'global', or at tables of two 'local', got "
+            f"{selection!r} for {game.players} players"
+        )
     many = len(game.names)
     if many == 1:
         return np.ones(1)
     rates = np.zeros((many, many))
     for resident, other in np.ndindex(many, many):
         if resident != other:
-            ahead = _ahead(game, other, resident, population) * alpha / game.scale
+            if selection == "local":
+                apart = game.earned(other, resident) - game.earned(resident, other)
+                ahead = np.full(population - 1, apart)
+            else:
+                ahead = _ahead(game, other, resident, population)
+            ahead = ahead * alpha / game.scale
             rates[resident, other] = -np.logaddexp.reduce(np.append(0, -np.cumsum(ahead)))
     return stationary(rates)
 

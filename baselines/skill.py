@@ -118,6 +118,13 @@ class Played(NamedTuple):
     records: list[Mapping[str, Array]]
     lengths: PerTable
 
+    def records_of(self, table: int) -> list[dict[str, Any]]:
+        """Return what happened at a table, step by step, as a file has it."""
+        return [
+            {name: np.asarray(value)[..., table].tolist() for name, value in record.items()}
+            for record in self.records[: self.lengths[table]]
+        ]
+
 
 def rule_player(game: Rulebook, name: str) -> RulePolicy:
     """Return a player that follows a rule; `BadParameter` if it is none, or not of this game."""

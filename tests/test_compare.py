@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import llm_games
+from llm_games.baselines.skill import play_rules
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.needed import needed, needed_grids
+from llm_games.benchmarks.runs.paper import score
 from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
@@ -27,9 +29,11 @@ from llm_games.benchmarks.stats.comparing import (
     paired_t,
     power,
     stratified,
+    two_sided,
     welch_satterthwaite,
 )
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.registry import rulebook
 
 numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))
 
@@ -417,6 +421,32 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
     [told] = json.loads(out)["needed"]
     assert (code, told["label"], told["pairs"]["20"]) == (0, "pirate_game", [9, 9])
     assert "Episodes that each side needs" in llm_games("run", "gamma-bench", "--dry-run")[1]
+
+
+OFF = {
+    "beauty_contest": {"players": 3, "rounds": 1},
+    "el_farol_bar": {"players": 5, "rounds": 5},
+    "divide_dollar": {"players": 4, "golds": 37},
+    "public_goods": {"players": 4, "rounds": 5},
+    "diners_dilemma": {"players": 3, "rounds": 4},
+    "sealed_bid_auction": {"players": 4, "rounds": 3},
+    "battle_royale": {"players": 4},
+    "pirate_game": {"players": 6},
+}
+
+
+@pytest.mark.parametrize("game", OFF)
+def test_the_power_that_is_promised_is_that_of_this_very_game(game):
+    """Random players on both sides, of whom one has the difference that is promised to show."""
+    plan = {"game": game, "params": OFF[game], "seats": ["random"]}
+    [row] = needed(plan_of({"episodes": 5, "games": [plan]}))
+    assert row.of == "random"
+    rules, many, rng = rulebook(game, **OFF[game]), 1000, np.random.default_rng(3)
+    side = play_rules(rules, ["random"] * rules.players, range(many))
+    scores = np.array([score(rules, side.records_of(i), "corrected") for i in range(many)])
+    change = rng.choice(scores, (20_000, 5)) - rng.choice(scores, (20_000, 5)) + row.found
+    error = np.maximum(change.std(axis=1, ddof=1) / np.sqrt(5), 1e-9)
+    assert np.mean(two_sided(change.mean(axis=1), error, 4) < 0.05) == pytest.approx(0.8, abs=0.1)
 
 
 def test_what_no_paper_scores_needs_nothing_known_and_one_episode_shows_nothing():

@@ -318,18 +318,18 @@ def test_exploitability_is_that_of_playing_every_profile(name, parameters, moves
 
 def test_known_mixed_equilibria_cannot_be_exploited():
     game = bar.Bar()
-    assert bar.gain_on_copies(bar.mixed_equilibrium(game), game) == pytest.approx(0, abs=1e-9)
-    assert 10 * bar.gain_on_copies(0.6, game) == pytest.approx(0.6956, abs=5e-5)
+    assert bar.gain_on_copies(bar.mixed_equilibrium(game), game)[0] == pytest.approx(0, abs=1e-9)
+    assert 10 * bar.gain_on_copies(0.6, game)[0] == pytest.approx(0.6956, abs=5e-5)
     split = guess.Contest(10, Fraction(2, 3), prize_rule="split")
     mixed = np.repeat([0, 1], (129_408, 870_592))
-    assert guess.gain_on_copies(mixed, split) == pytest.approx(0, abs=2e-6)
-    assert guess.gain_on_copies(np.repeat([0, 1], (1, 1)), split) > 0.05
-    assert guess.gain_on_copies(np.array([0]), split) == 0
-    assert guess.gain_on_copies(np.array([2]), split) == pytest.approx(0.9)  # 1 wins alone
-    assert dollar.gain_on_copies(np.array([4, 4, 6]), 2, 10) == pytest.approx(0)
-    assert dollar.gain_on_copies(np.array([10]), 10, 100) == 0
-    assert dollar.gain_on_copies(np.array([9]), 10, 100) == 10
-    assert dollar.gain_on_copies(np.array([50]), 10, 100) == 0  # nobody alone can repair it
+    assert guess.gain_on_copies(mixed, split)[0] == pytest.approx(0, abs=2e-6)
+    assert guess.gain_on_copies(np.repeat([0, 1], (1, 1)), split)[0] > 0.05
+    assert guess.gain_on_copies(np.array([0]), split)[0] == 0
+    assert guess.gain_on_copies(np.array([2]), split)[0] == pytest.approx(0.9)  # 1 wins alone
+    assert dollar.gain_on_copies(np.array([4, 4, 6]), 2, 10)[0] == pytest.approx(0)
+    assert dollar.gain_on_copies(np.array([10]), 10, 100)[0] == 0
+    assert dollar.gain_on_copies(np.array([9]), 10, 100)[0] == 10
+    assert dollar.gain_on_copies(np.array([50]), 10, 100)[0] == 0  # nobody alone can repair it
 
 
 @pytest.mark.filterwarnings("ignore:\\s*An even number")
@@ -341,14 +341,14 @@ def test_symmetric_equilibria_of_two_by_nashpy_cannot_be_exploited():
     for own, other in nashpy.Game(*paid).support_enumeration():
         if np.allclose(own, other):
             moves = np.repeat(bids, np.rint(own * 12).astype(int))
-            assert dollar.gain_on_copies(moves, 2, 4) == pytest.approx(0, abs=1e-9)
+            assert dollar.gain_on_copies(moves, 2, 4)[0] == pytest.approx(0, abs=1e-9)
             mixed += own.max() < 1
     assert mixed
 
 
 def test_wide_ranges_are_searched_at_best_replies():
     wide = guess.Contest(3, Fraction(2, 3), high=10**6, prize_rule="split")
-    assert guess.gain_on_copies(np.array([999_999, 500_000]), wide) > 0.5
+    assert guess.gain_on_copies(np.array([999_999, 500_000]), wide)[0] > 0.5
     game = rulebook("beauty_contest", preset="econ_arena_L", rounds=1, reveal_last=0)
     assert np.isnan(exploitability(game, steps_of(game, ["random"] * 9)[0])).all()
 

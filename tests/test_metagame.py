@@ -296,6 +296,29 @@ def test_alpha_rank_is_that_of_open_spiel(name, alpha):
     )
 
 
+@pytest.mark.parametrize(("name", "alpha"), OPEN_SPIEL)
+def test_local_selection_counts_the_two_who_differ(name, alpha):
+    """By the closed form of who takes over, as OpenSpiel has it by default."""
+    paid, size = np.array(GAMES[name], float), 20
+    up = alpha * (paid.T - paid)  # of whoever comes, the column
+    with np.errstate(invalid="ignore"):
+        takes = np.where(up == 0, 1 / size, np.expm1(-up) / np.expm1(-size * up))
+    flow = takes / (len(paid) - 1)
+    np.fill_diagonal(flow, 0)
+    flow -= np.diag(flow.sum(axis=1))
+    shares = np.linalg.lstsq(np.vstack([flow.T, np.ones(len(paid))]), [0] * len(paid) + [1])[0]
+    game = of_two(name)
+    found = alpha_rank(game, alpha * game.scale, size, "local")
+    assert found == pytest.approx(shares, rel=1e-6, abs=1e-9)
+
+
+def test_local_selection_is_of_two():
+    with pytest.raises(BadParameter, match="'local', got 'local' for 3 players"):
+        alpha_rank(drawn(2, 3), selection="local")
+    dilemma = MetaGame.of_matrix("ab", [[3, 3], [1, 9]])  # who meets its like has more
+    assert alpha_rank(dilemma).argmax() != alpha_rank(dilemma, selection="local").argmax()
+
+
 # The same, of ``[matrix, matrix.T]`` or three tensors, profiles of the same counts added up.
 SEATS = {
     ("chicken", 0.1): [0.06886408517520724, 0.9208360086911074, 0.010299906133685375],
@@ -333,6 +356,9 @@ def test_open_spiel_itself():
         matrix = np.array(GAMES[name], float)
         found = theirs.compute([matrix], 20, alpha, use_local_selection_model=False)[2]
         assert found == pytest.approx(OPEN_SPIEL[name, alpha], rel=1e-10)
+        game, usual = of_two(name), theirs.compute([matrix], 20, alpha)[2]
+        ours = alpha_rank(game, alpha * game.scale, 20, "local")
+        assert ours == pytest.approx(usual, rel=1e-9, abs=1e-12)
 
 
 def test_who_takes_over_a_population_of_more_than_two_seats():

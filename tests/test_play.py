@@ -18,13 +18,13 @@ import pytest
 from playing import SMALL
 
 import llm_games
-from llm_games.benchmarks.cli.human_play import moves, opponents, parameters, payoffs, play_with
+from llm_games.benchmarks.cli.human_play import entries, parameters, planned, played, record
 from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.replay import replay
 from llm_games.questions import NO_BID, Bid, Choice, SealedBid, Shares, Target
 from llm_games.replies import Reply
-from llm_games.view import View
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer, show
-from llm_games.wrappers.policy import RandomPolicy
 
 ROOT = str(Path(__file__).parents[1])
 
@@ -74,9 +74,10 @@ class Terminal:
 
 
 @pytest.mark.slow
-def test_a_whole_game_in_a_terminal():
+def test_a_whole_game_in_a_terminal(tmp_path):
     game = ("--param", "players=3", "--params", "rounds=2", "--param", "tokens=20")
-    table = Terminal("play", "public_goods", *game, "--against", "fixed:4", "--seed", "1")
+    table = Terminal("play", "public_goods", *game, "--against", "fixed:4", "--seed", "1",
+                     "--db", str(tmp_path / "a.db"))  # fmt: skip
     assert "Round 1 of 2" in table.wait("\n> ")
     for wrong, why in (("twelve", "is not a whole number"), ("21", "21 is not")):
         table.type(f"{wrong}\n")
@@ -92,18 +93,37 @@ def test_a_whole_game_in_a_terminal():
     assert re.search(r"player_1 +fixed:4 +\d+\.\d\d", table.said)
     assert re.search(r"1 +12 +0 +4\.00", table.said)  # 12 tokens, of which a third comes back twice
     assert re.search(r"2 +0 +0 +0\.00", table.said)
+    assert "best reply in your place, rational: 2.00 more a round" in table.said
     assert "Traceback" not in table.said
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        [episode], replies = records.episodes(), records.attempts(1)
+        assert replay(records).differences == ()
+    assert (episode.seed, episode.status) == (1, "done")
+    assert [json.loads(reply.text) for reply in replies] == [
+        {"tokens_contributed": 12},
+        {"tokens_contributed": 0},
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["\x04", "\x03"], ids=["Ctrl-D", "Ctrl-C"])
-def test_leaving(key):
-    table = Terminal("play", "divide_dollar", "--param", "players=3", "--seat", "2")
+@pytest.mark.parametrize(("key", "code"), [("\x04", 0), ("\x03", 130)], ids=["Ctrl-D", "Ctrl-C"])
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_leaving_keeps_what_was_played(key, code, rounds, tmp_path):
+    db, game = tmp_path / "you.db", ("divide_dollar", "--param", "players=3", "--seat", "2")
+    table = Terminal("play", *game, "--db", str(db))
+    for _ in range(rounds):
+        table.wait("\n> ")
+        table.type("20\n")
     table.wait("\n> ")
     table.type(key)
-    assert table.end() == 0
+    assert table.end() == code
     assert "you have left the table" in table.said
     assert "Traceback" not in table.said
+    assert ("could have gained" in table.said) == (rounds > 0)
+    with Records.open_readonly(db) as records:
+        [episode] = records.episodes()
+        bids = [made.action for made in records.decisions(episode.id) if made.seat == 2]
+    assert (episode.seats[2], bids) == ("you", [20] * rounds)
 
 
 ANSWERS = [
@@ -193,7 +213,7 @@ def person(lines):
 
 
 @pytest.mark.parametrize("game", sorted(llm_games.rooms.ROOMS))
-def test_every_game_can_be_played_and_compared(game):
+def test_every_game_can_be_played_and_compared(game, tmp_path):
     """A person who tries everything plausible until something is accepted."""
     rules = llm_games.rules(game, **SMALL.get(game, {}))
     said = []
@@ -220,35 +240,42 @@ def test_every_game_can_be_played_and_compared(game):
 
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))
-    others = [RandomPolicy() for _ in range(rules.players - 1)]
-    episode = play_with(rules, 0, policy, others, 3, said.append)
-    assert episode.over
-    paid = payoffs(episode, 0, others)
-    assert paid[0][:2] == (rules.names()[0], "you")
-    assert [p for *_, p in paid] == episode.payoffs.tolist()
-    asked = [step.number for step in episode.steps if 0 in step.decisions]
-    made = moves(episode, 0)
-    assert [move.step for move in made] == asked
-    assert all(move.made for move in made)
-    view = View.of(rules, episode.state, 0)
-    assert view.question is None
+    raw, db = {"params": SMALL.get(game, {})}, tmp_path / "a.db"
+    record(planned(rules, raw, 0, policy, ["random"], {}, 3), db)
+    found = played(db, 0)
+    assert [name for name, *_ in found.paid] == rules.names()
+    assert [player for _, player, _ in found.paid] == ["you"] + ["random"] * (rules.players - 1)
+    with Records.open_readonly(db) as records:
+        [episode] = records.episodes()
+        assert (episode.seed, episode.status) == (3, "done")
+        paid = np.sum([step.rewards for step in records.steps(episode.id)], axis=0)
+        asked = [d.step for d in records.decisions(episode.id) if d.seat == 0]
+    assert [payoff for *_, payoff in found.paid] == pytest.approx(paid.tolist())
+    assert [move.step for move in found.moves] == asked
+    assert all(move.made for move in found.moves)
 
 
-def test_the_end_of_the_input():
+def test_the_end_of_the_input(tmp_path):
     policy, said = person(["x"])
-    rules = llm_games.rules("public_goods", players=3)
+    rules, db = llm_games.rules("public_goods", players=3), tmp_path / "a.db"
     with pytest.raises(PersonLeft):
-        play_with(rules, 0, policy, [RandomPolicy()] * 2, 0, said.append)
+        record(planned(rules, {"params": {"players": 3}}, 0, policy, ["random"], {}, 0), db)
     assert any("is not a whole number" in text for text in said)
+    assert played(db, 0).moves == []
 
 
 def test_mistakes():
     rules = llm_games.rules("public_goods", players=3)
     with pytest.raises(ConfigError, match="NAME=VALUE"):
-        parameters("public_goods", ["players"])
-    assert parameters("public_goods", ["players=3", "ratio=3/2"]) == {"players": 3, "ratio": "3/2"}
+        entries(["players"])
+    raw = entries(["players=3", "ratio=3/2"])
+    assert parameters("public_goods", raw) == {"players": 3, "ratio": "3/2"}
+
+    def plan(seat, against):
+        return planned(rules, raw, seat, person([])[0], against, {}, 0)
+
     with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):
-        opponents(rules, ["random"] * 3, {})
+        plan(0, ["random"] * 3)
     with pytest.raises(ConfigError, match="--seat must be from 0 to 2, got 3"):
-        play_with(rules, 3, person([])[0], [RandomPolicy()] * 2, 0)
-    assert [policy.name for policy in opponents(rules, (), {})] == ["rational", "rational"]
+        plan(3, ["random"])
+    assert [seat.name for seat in plan(1, ()).games[0].seats] == ["rational", "you", "rational"]

@@ -67,7 +67,7 @@ def test_at_a_mixed_equilibrium_all_are_equal_and_away_from_it_they_are_not():
     # In hindsight the three lose alike among rational guests; their mixes tell them apart.
     lost = [np.mean(rows["rational", player].regret) for player in ("rational", "fixed:stay")]
     assert abs(lost[0] - lost[1]) < 0.5
-    mixes = [rows["rational", p].exploitability for p in ("rational", "random", "fixed:stay")]
+    mixes = [rows["rational", p].exploitability.plug for p in ("rational", "random", "fixed:stay")]
     assert mixes[0] < mixes[1] < mixes[2] == 5
 
 
@@ -100,7 +100,7 @@ def test_players_are_followed_to_their_seats(tmp_path):
         cheap, costly = run(folder, "diners_dilemma", names, order=order).skill["diners_dilemma"]
         assert cheap.gain == [4.0] * 4
         assert costly.gain == [0.0] * 4
-        assert (cheap.exploitability, costly.exploitability) == (4.0, 0.0)
+        assert (cheap.exploitability.gain, costly.exploitability.gain) == (4.0, 0.0)
 
 
 def test_what_is_not_paid_again_has_no_replies():

@@ -12,7 +12,7 @@ from playing import NAMES
 from test_play import person as person_of
 
 from llm_games.baselines.games.english_auction.mind import AuctionMind
-from llm_games.benchmarks.cli.human_play import moves, play_with
+from llm_games.benchmarks.cli.human_play import planned, played, record
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
@@ -573,13 +573,14 @@ def test_a_person_may_say_a_number_or_a_word_that_means_something_elsewhere():
     assert [what for seat, what in spoke(episode) if seat == 0] == ["12", "pass", "", "yes"]
 
 
-def test_a_game_with_talk_is_played_and_compared():
-    person, said = person_of(["5", "Hear, hear.", "7"])
-    game = rulebook("public_goods", **SMALL, talk={"turns": [0, 1]})
-    episode = play_with(game, 0, person, [talker(), RandomPolicy()], 3, said.append)
-    assert said[-1].startswith("\nResult of round 2")
-    found = moves(episode, 0)
-    assert [(move.made, move.rational, move.regret) for move in found] == [
+def test_a_game_with_talk_is_played_and_compared(tmp_path):
+    person, _ = person_of(["5", "Hear, hear.", "7"])
+    raw = {"params": SMALL, "talk": {"turns": [0, 1]}}
+    game = rulebook("public_goods", **SMALL, talk=raw["talk"])
+    record(planned(game, raw, 0, person, ["random"], {}, 3), tmp_path / "a.db")
+    found = played(tmp_path / "a.db", 0)
+    assert found.report.startswith("Result of round 2")
+    assert [(move.made, move.rational, move.regret) for move in found.moves] == [
         ("5", "0", pytest.approx(5 / 3)),
         ("7", "0", pytest.approx(7 / 3)),
     ]

@@ -236,9 +236,27 @@ def test_a_training_that_goes_on_is_the_one_that_never_stopped(
     assert f"saved at step {pressed[0]}; go on: python -m" in stopped.value.__notes__[0]
     script.train(options(kind, tmp_path / "parts", resume=True, **given))
     whole, parts = (curve(tmp_path / name) for name in ("whole", "parts"))
+    rows = [rows_of(tmp_path / name) for name in ("whole", "parts")]
+    assert rows[0] == rows[1]
     whole = {name: values for name, values in whole.items() if name != "train/n_updates"}
     for name, values in whole.items():
         np.testing.assert_array_equal(values, parts[name], err_msg=name)
+
+
+def rows_of(folder):
+    """Return the steps and names of a curve's rows, in their order."""
+    return [row.rpartition(",")[0] for row in (folder / "curve.csv").read_text().splitlines()]
+
+
+def test_rows_beyond_the_state_that_was_kept_are_no_part_of_the_curve(tmp_path):
+    """As of a training that was killed between two times at which it is kept."""
+    folder = tmp_path / "a"
+    ppo.train(options(ppo.PPOOptions, folder, steps=32))
+    before = rows_of(folder)
+    with (folder / "curve.csv").open("a") as file:
+        file.write("48,payoff,1.0\n")
+    ppo.train(options(ppo.PPOOptions, folder, steps=32, resume=True))
+    assert rows_of(folder) == before
 
 
 @pytest.mark.slow

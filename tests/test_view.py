@@ -574,7 +574,7 @@ def test_files_that_are_no_runs(copy, tmp_path):
     missing = tmp_path / "missing.db"
     for path, kind, said in (
         (text, NotARun, "not a SQLite database"),
-        (newer, NewerSchema, "pip install --upgrade"),
+        (newer, NewerSchema, "a newer one"),
         (missing, NotARun, "there is no file"),
     ):
         with pytest.raises(kind, match=said):

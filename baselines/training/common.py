@@ -290,7 +290,7 @@ class Training(Generic[Told]):
         usual = Path("trainings", f"{method}-{options.game}-{options.seed}")
         self.folder = Path(options.folder or usual)
         self.step, self.stopping, self.sound = 0, False, -1
-        self._mark = -1  # the last at which it was judged
+        self._mark, self._judged = -1, -1  # the last at which it was judged, and its step
         self.saving: Callable[[], bytes] | None = None
         self.state = self._state()
         self.began = time.process_time()
@@ -437,15 +437,30 @@ class Training(Generic[Told]):
         self.step = step
         self.bar.update(self._task, completed=step)
 
+    def go_on(self, step: int) -> None:
+        """Go on from the state of a step; what the curve has beyond it was lost with its state."""
+        self.at(step)
+        self.sound, self._mark = step, step // max(1, self.options.steps // POINTS)
+        log = self.folder / "curve.csv"
+        rows = log.read_text("utf-8").splitlines() if log.exists() else []
+        steps = [int(row.partition(",")[0]) for row in rows]
+        if any(there > step for there in steps):
+            kept = [row for row, there in zip(rows, steps, strict=True) if there <= step]
+            write_whole(log, "".join(f"{row}\n" for row in kept).encode())
+        if f"{step},payoff" in {row.rpartition(",")[0] for row in rows}:
+            self._judged = step
+
     def due(self) -> bool:
         """Return whether it is time to judge it: `POINTS` times in all, and at the end."""
         before, self._mark = self._mark, self.step // max(1, self.options.steps // POINTS)
-        return self._mark != before or self.step >= self.options.steps
+        time = self._mark != before or self.step >= self.options.steps
+        return time and self.step != self._judged
 
     def judge(self, learner: Policy, **more: float) -> Judged:
         """Judge the learner in games of its own, and log what it came to."""
         found = judge(self.table, learner, self.options.episodes)
         self.log(**found.values(), **more)
+        self._judged = self.step
         shown = f"{self.options.game}, payoff {found.payoff:.4g}"
         self.bar.update(self._task, description=shown)
         return found
@@ -491,15 +506,20 @@ class Training(Generic[Told]):
     def end(self, learner: Policy, player: str, games: int | None = None, **more: float) -> Judged:
         """Judge the learner once more, in other games, and say what it came to and how to seat it.
 
-        `player` is its name, such as ``sb3:PATH``; `games` are 5 times its `episodes` unless it is
-        said how many. One that was stopped before is not judged: that is a KeyboardInterrupt.
+        First stands what the method measures itself, `more`; what it came to among its opponents
+        is named by these. `player` is its name, such as ``sb3:PATH``; `games` are 5 times its
+        `episodes` unless it is said how many. One that was stopped before is not judged: that is a
+        KeyboardInterrupt.
         """
         if self.stopping and self.step < self.options.steps:
             raise KeyboardInterrupt
         found = judge(self.table, learner, games or 5 * self.options.episodes, LAST)
         self.bar.stop()
-        for name, value in {**found.values(), **more}.items():
-            print(f"{name:15} {value:.5g}")
+        for name, value in more.items():
+            print(f"{name:20} {value:.5g}")
+        print(f"among               {', '.join(dict.fromkeys(self.options.opponents))}")
+        for name, value in found.values().items():
+            print(f"  {name:18} {value:.5g}")
         if self.options.best:
             print(f"best response   {_in_words(found.payoff, self.table.best())}")
         print(f"player          {player}")

@@ -151,7 +151,7 @@ def train(options: GRPOOptions) -> Judged:
             run.judge(learner(trainer, options))
         else:
             booked(_clients(run), kept["spent"])
-            run.sound = kept["step"]
+            run.go_on(kept["step"])
         try:
             trainer.train(resume_from_checkpoint=kept and str(run.folder / kept["checkpoint"]))
         except LLMGamesError:

@@ -228,8 +228,7 @@ def begun(run: Training[Settings]) -> Team:
     if run.state is not None:
         team, step, chance = run.read()
         torch.set_rng_state(chance)
-        run.at(step)
-        run.sound = step
+        run.go_on(step)
         return team
     told = run.options
     torch.manual_seed(told.seed)
@@ -248,14 +247,14 @@ def player(run: Training[Settings], team: Team) -> Policy:
     return found[0] if len(found) == 1 else BySeat(found)
 
 
-def judged(run: Training[Settings], own: Policy, tree: Tree | None) -> dict[str, float]:
+def judged(run: Training[Settings], own: Policy, tree: Tree | None) -> dict[str, Any]:
     """Return what players come to among themselves, and in a tree what best replies gain."""
     rules = run.table.rules
     found = judge(Table(rules, seating(rules, run.table.seat, own)), own, run.options.episodes)
     values = {f"self/{name}": value for name, value in found.values().items()}
-    if tree is not None:
-        values["tree/nash_conv"] = tree.nash_conv(tree.strategy_of(own, DRAWS))
-    return values
+    if tree is None:
+        return values
+    return {"tree/nash_conv": tree.nash_conv(tree.strategy_of(own, DRAWS))} | values
 
 
 def train(options: Settings) -> Judged:
@@ -268,14 +267,17 @@ def train(options: Settings) -> Judged:
         run.saving = lambda: pickle.dumps((team, run.step, torch.get_rng_state()))
         while True:
             stops = run.stopping or run.step >= options.steps
-            if run.due() or stops:
-                run.judge(own, **{"train/loss": loss, **judged(run, own, tree)})
+            due = run.due()
+            if due or stops:
+                values = judged(run, own, tree)
+                if due:
+                    run.judge(own, **{"train/loss": loss, **values})
                 nets = [learner.net for learner in team.learners]
                 file = run.folder / "player.safetensors"
                 save_network(nets, rules, trained, file, not team.discrete)
                 run.keep()
             if stops:
-                return run.end(own, f"torch:{file}")
+                return run.end(own, f"torch:{file}", **values)
             loss = learned(run, team)
 
 

@@ -165,8 +165,7 @@ class Learner:
             self.algorithm.env_runner_group.sync_weights(
                 from_worker_or_learner_group=self.algorithm.learner_group
             )
-            run.at(step)
-            run.sound = step
+            run.go_on(step)
 
     def state(self) -> bytes:
         """Return the step, and the network with its optimizer."""
@@ -197,8 +196,10 @@ def train(options: Settings) -> Judged:
         run.saving = learner.state
         while True:
             stops = run.stopping or run.step >= options.steps
-            if run.due() or stops:
+            due = run.due()
+            if due or stops:
                 file = learner.kept()
+            if due:
                 run.judge(learner.player)
             if stops:
                 return run.end(learner.player, f"torch:{file}")

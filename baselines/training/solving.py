@@ -126,5 +126,4 @@ def restore(run: Training, solver: Solver) -> None:
                 "rules makes it: begin again in another --folder"
             )
         setattr(solver, name, own)
-    run.at(step)
-    run.sound = step
+    run.go_on(step)

@@ -120,7 +120,8 @@ def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedP
 
 def check(run: Run, model: BaseAlgorithm) -> None:
     """Raise TrainingBroke if the model's weights or what it logged are no numbers."""
-    logged = model.logger.name_to_value.items()
+    there = hasattr(model, "_logger")  # not in one that had ended before
+    logged = model.logger.name_to_value.items() if there else ()
     run.check(**{name: v for name, v in logged if isinstance(v, float) and "variance" not in name})
     run.check(**{name: value.numpy() for name, value in model.policy.state_dict().items()})
 
@@ -260,6 +261,5 @@ def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlg
     LEGACY.set_state(numbers)
     torch.set_rng_state(draws)
     model.action_space.np_random.bit_generator.state = moves
-    run.at(model.num_timesteps)
-    run.sound = run.step
+    run.go_on(model.num_timesteps)
     return model

@@ -162,8 +162,7 @@ def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
 def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
     """Return the learner of a state that was kept; without its games it begins new ones."""
     step, learner, paid = run.read()
-    run.at(step)
-    run.sound = step
+    run.go_on(step)
     learner.options = options
     if learner.games is None:
         learner.games = games_of(run, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -72,8 +73,21 @@ def _command_line() -> None:
     except LLMGamesError as error:
         say(f"error: {error}")
         raise SystemExit(2) from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError):
+        if fault := _damaged(sys.argv[1:]):
+            say(f"error: {fault}")
+            raise SystemExit(2) from None
+        raise
     except KeyboardInterrupt:  # before a command has begun; a command says what is kept
         raise SystemExit(130) from None
+
+
+def _damaged(arguments: list[str]) -> LLMGamesError | None:
+    """Return what is wrong with a file of a run that was named, if that is why a command failed."""
+    from llm_games.benchmarks.runs.damage import damage
+
+    files = [Path(word) for word in arguments if word.endswith(".db") and Path(word).is_file()]
+    return next((fault for path in files if (fault := damage(path))), None)
 
 
 def _version(wanted: bool) -> None:

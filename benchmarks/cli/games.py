@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, Exit, Option
 
 from llm_games.benchmarks.cli.common import PLAIN, AsJson, BaseUrl, console, say, value
 
@@ -32,32 +33,56 @@ def play(
     ] = None,
     prompts: Annotated[str, value("VERSION", "wording: v1 to v5")] = "v1",
     base_url: BaseUrl = None,
+    db: Annotated[
+        Path | None, value("FILE", "file to record in; by default a new one in this folder")
+    ] = None,
 ) -> None:
-    """Play a game yourself, in this terminal. Ctrl-D or Ctrl-C leaves.
+    """Play a game yourself, in this terminal, and see what a best reply had brought.
+
+    It is recorded as a run of one episode. Ctrl-D or Ctrl-C leaves; what was played is kept.
 
     For instance: llm-games play public_goods --param players=4 --param rounds=5
     """
     import secrets
 
     from llm_games.benchmarks.cli import human_play
-    from llm_games.benchmarks.cli.tables import moves_table
-    from llm_games.benchmarks.runs.grid import Grid, columns
+    from llm_games.benchmarks.runs.run import fresh
+    from llm_games.benchmarks.runs.store import check_free
     from llm_games.registry import rulebook
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
 
-    rules = rulebook(game, **human_play.parameters(game, params or (), talk or ()))
+    raw = human_play.entries(params or (), talk or ())
+    rules = rulebook(game, **human_play.parameters(game, raw))
     server = {} if base_url is None else {"base_url": base_url}
-    others = human_play.opponents(rules, against or (), server)
     seed = secrets.randbelow(2**31) if seed is None else seed
+    person, path, code = HumanPolicy(prompts=prompts), db or fresh(rules.name), 0
+    plan = human_play.planned(rules, raw, seat, person, against or (), server, seed)
+    check_free(path)
     try:
-        episode = human_play.play_with(rules, seat, HumanPolicy(prompts=prompts), others, seed)
-    except (PersonLeft, KeyboardInterrupt):
-        say("\nyou have left the table; nothing was recorded")
-        return
-    paid = human_play.payoffs(episode, seat, others)
-    console().print(Grid(columns("seat, player", "payoff", ".2f"), paid))
-    if moves := human_play.moves(episode, seat):
-        console().print(moves_table(moves))
+        human_play.record(plan, path)
+    except (PersonLeft, KeyboardInterrupt) as left:
+        code = 130 if isinstance(left, KeyboardInterrupt) else 0
+        say("\nyou have left the table")
+    if path.exists():
+        _show_played(path, seat, prompts)
+    raise Exit(code)
+
+
+def _show_played(path: Path, seat: int, prompts: str) -> None:
+    from llm_games.benchmarks.cli import human_play
+    from llm_games.benchmarks.cli.tables import moves_table
+    from llm_games.benchmarks.runs.grid import Grid, columns
+    from llm_games.wrappers.human import show
+
+    found = human_play.played(path, seat, prompts)
+    if found.paid:
+        show(f"\n{found.report}")
+        console().print(Grid(columns("seat, player", "payoff", ".2f"), found.paid))
+    if found.moves:
+        console().print(moves_table(found.moves))
+    if found.best:
+        console().print(f"best reply in your place, {found.best}", **PLAIN)
+    console().print(f"recorded in {path}: llm-games view {path}", soft_wrap=True, **PLAIN)
 
 
 def list_all(as_json: AsJson = False) -> None:

@@ -86,7 +86,7 @@ def _masses(axes: Axes, crossed: Crossed) -> str:
     canvas.dots(axes, [crossed.cross.names[who] for who in order], {"share": cells})
     axes.set_xlabel("share of the long run")
     axes.set_xlim(-0.03, 1.03)
-    return f"α-rank of one population, α = {ALPHA:g}{canvas.resting(cells)}."
+    return f"α-rank of one population by global selection, α = {ALPHA:g}{canvas.resting(cells)}."
 
 
 def _heat(axes: Axes, crossed: Crossed) -> str:

@@ -13,7 +13,10 @@ the player could not know. “Solver's reply” is what the reply that theory na
 brought more (below 0: less), without bias; the “best-reply gap” is what the best of all replies \
 that theory names would have, biased upwards by the choice; its interval is cross-fitted. The \
 “response gap” is that of a best response worked out for this field, where theory can. \
-“Exploitability” is what a best reply gains a step from copies of the player's own mix of moves. \
+“Exploitability” is what a best reply gains a step from copies of the player's own mix of moves, \
+“predicted” the same of one who also knows the move before: what the order of moves gives away. \
+Both have the gain of fitting chance taken off; of fewer than four episodes steps are taken as \
+independent. \
 “Distance” (0 to 1) to the nearest equilibrium and “efficiency” (1: the best for all together) are \
 those of the whole table; the “price of anarchy” is the best welfare over that of the worst known \
 equilibrium, both of what stands under “of”: without the consumers where it is joint profit. In \
@@ -29,6 +32,7 @@ def skill_grid(run: Run) -> Grid:
     heads |= {
         "response gap": ".2f",
         "exploitability": ".3f",
+        "predicted": ".3f",
         "distance": ".3f",
         "efficiency": ".3f",
         "price of anarchy": ".2f",
@@ -49,7 +53,7 @@ def skill_grid(run: Run) -> Grid:
                     *(mean["regret"], mean["interim regret"]),
                     *(mean["solver's reply"], found.solver or None),
                     *(mean["best-reply gap"], found.best or None, mean["response gap"]),
-                    found.exploitability,
+                    *(mean["exploitability"], mean["predicted"]),
                     *(mean["distance"], mean["efficiency"], found.anarchy),
                     found.welfare if found.efficiency else None,
                     *([mean["consumer surplus"], mean["total surplus"]] if surplus else []),

@@ -332,7 +332,7 @@ def load(source: str) -> dict[str, Any]:
             raise ConfigError(f"{source} cannot be read: {error}") from None
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
     if "backgrounds" not in raw:
         return raw

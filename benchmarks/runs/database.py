@@ -81,7 +81,7 @@ def check_schema(path: str | Path, database: sqlite3.Connection) -> None:
     if schema > SCHEMA:
         raise NewerSchema(
             f"{path} was made by a newer llm-games (schema {schema}, this one knows up to "
-            f"{SCHEMA}); upgrade with: pip install --upgrade llm-games"
+            f"{SCHEMA}); read it with a newer one"
         )
     if schema < OLDEST:
         raise NotARun(

@@ -84,7 +84,14 @@ class Records:
 
         # Equal values are one object: a run may have many episodes.
         loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
-        return self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        found = self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        for row in found:
+            if sorted(row.seating) != [*range(len(row.game.seats))]:
+                raise self.damaged(
+                    f"the seating of {row.game.label}, episode {row.number}, is not one of its "
+                    f"{len(row.game.seats)} players: {str(row.seating)[:60]}"
+                )
+        return found
 
     def lengths(self) -> dict[int, int]:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
@@ -96,7 +103,11 @@ class Records:
 
     def steps(self, episode: int) -> list[rows.StepRow]:
         """Return the steps of an episode in order."""
-        return [row.full() for row in self._read(rows.StepRow, "WHERE episode = ?", episode)]
+        found = self._read(rows.StepRow, "WHERE episode = ?", episode)
+        try:
+            return [row.full() for row in found]
+        except (ValueError, TypeError, LookupError, StopIteration):
+            raise self.damaged(f"the steps of episode {episode} cannot be read") from None
 
     def written(self, episode: int) -> dict[int, dict[str, str]]:
         """Return the columns of an episode's steps as they are written, by step and name."""
@@ -274,6 +285,19 @@ class Records:
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
 
+    def counted(self) -> dict[str, int]:
+        """Return the tokens that servers counted, by seat as `spent` has them."""
+        found: dict[str, int] = {}
+        query = (
+            "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
+            "JOIN episodes ON episodes.id = episode JOIN games ON games.id = game "
+            "GROUP BY label, seating, attempts.seat"
+        )
+        for label, seating, seat, tokens in self._rows(query):
+            name = f"{label}/player_{json.loads(seating)[seat]}"
+            found[name] = found.get(name, 0) + int(tokens)
+        return found
+
     def spent(self) -> dict[tuple[str, str], Usage]:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}
@@ -301,21 +325,33 @@ class Records:
         loading = [
             (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
         ]
+        checks = [(name, fits) for name, fits in table.checks if name in names]
         found = []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
-            for name, load in loading:
-                value = row[name]
-                try:
+            name, value, fault = "", None, "is not JSON"
+            try:
+                for name, load in loading:
+                    value = row[name]
                     row[name] = value if value is None else load(value)
-                except ValueError:
-                    first = ", ".join(f"{key} {row[key]}" for key in names[:3])
-                    raise database.NotARun(
-                        f"{self.path}: {name} in a row of {table.name} ({first}) is not JSON: "
-                        f"{value[:60]!r}; the file is damaged, restore it from a copy"
-                    ) from None
+                fault = "is of another kind"
+                for name, fits in checks:
+                    value = row[name]
+                    if not fits(value):
+                        raise ValueError
+            except (ValueError, TypeError, RecursionError):
+                first = ", ".join(f"{key} {str(row[key])[:20]}" for key in names[:3])
+                raise self.damaged(
+                    f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
+                ) from None
             found.append(kind(**row))
         return found
+
+    def damaged(self, fault: str) -> database.NotARun:
+        """Return the error that says what is wrong with the file."""
+        return database.NotARun(
+            f"{self.path}: {fault}; the file is damaged, restore it from a copy"
+        )
 
     def _columns(self, table: rows.Relation) -> list[str]:
         """Return the columns of a table that this file has."""

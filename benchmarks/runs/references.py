@@ -203,11 +203,7 @@ class _Episode:
     @cached_property
     def records(self) -> list[dict[str, Any]]:
         """What happened, step by step, as a file has it; of a long game not to be asked idly."""
-        length = self.played.lengths[self.table]
-        return [
-            {name: np.asarray(value)[..., self.table].tolist() for name, value in record.items()}
-            for record in self.played.records[:length]
-        ]
+        return self.played.records_of(self.table)
 
     def attempts(self) -> list[Any]:
         return []

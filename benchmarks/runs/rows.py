@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
@@ -42,6 +43,32 @@ def _encode_or_none(value: Any) -> str | None:
     return None if value is None else _encode(value)
 
 
+def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
+    """Return what says whether a value is of a type; lists by seat can be `thin`."""
+    union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if Any in union or any(get_origin(kind) is Literal or kind in TABLES for kind in union):
+        return lambda value: True
+    plain = tuple(kind for kind in union if get_origin(kind) is None)
+    plain += (int,) if float in plain else ()
+    listed = next((get_args(kind) for kind in union if _listed(kind)), None)
+    if any(get_origin(kind) is dict for kind in union) or (thin and listed):
+        plain += (dict,)
+    if listed is None:
+        return lambda value: isinstance(value, plain)
+    items = {int: (int,), float: (int, float), str: (str,)}.get(listed[0], (object,))
+
+    def fits(value: Any) -> bool:
+        if isinstance(value, list):
+            return all(isinstance(item, items) for item in value)
+        return bool(plain) and isinstance(value, plain)
+
+    return fits
+
+
+def _listed(kind: Any) -> bool:
+    return get_origin(kind) in (list, Sequence)
+
+
 _SQL = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
@@ -66,6 +93,11 @@ class Relation:
         self.sql = f"CREATE TABLE {name} (\n  {columns}\n) {strict}"
         names = [*(["episode"] if episode else []), *self.types]
         self._into = f"INTO {name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+    @cached_property
+    def checks(self) -> list[tuple[str, Callable[[Any], bool]]]:
+        """Return of each column, by name, what says whether a value that was read fits in it."""
+        return [(name, _fitting(hint, self.name == "steps")) for name, hint in self.types.items()]
 
     def _column(self, name: str, hint: Any) -> str:
         union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
@@ -358,6 +390,9 @@ class StepRow:
         return replace(self, rewards=_full(self.rewards), finished=finished, record=record)
 
 
+MOST_SEATS = 10**6  # of a list that is written in little
+
+
 def _thin(values: Sequence[Any]) -> Plain:
     seats: dict[str, list[int]] = {}
     for seat, value in enumerate(values):
@@ -379,6 +414,8 @@ def full_record(record: Plain, thin: bool = True) -> Plain:
 
 def _full(thin: Mapping[str, Any]) -> list[Any]:
     rest = next(key for key, seats in thin.items() if seats is None)
+    if not 0 <= thin["of"] <= MOST_SEATS:
+        raise ValueError(f"{thin['of']} seats")
     values = [json.loads(rest)] * thin["of"]
     for key, seats in thin.items():
         for seat in seats if isinstance(seats, list) else ():

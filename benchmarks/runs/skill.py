@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines import deviation as theory
+from llm_games.baselines.copies import Exploited, exploited
 from llm_games.baselines.skill import (
     BestReplyGap,
     NoReplay,
@@ -71,11 +72,11 @@ class Skill(NamedTuple):
     that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
     all replies would, `best`; others did as recorded. `response` is the same of a best response
     that was worked out for this field, where theory can. `exploitability` is what a best reply
-    gains from copies of its own mix of moves. `distance` and `efficiency` are of the whole table,
-    and `anarchy`, its price: the best welfare there was over that of the worst known equilibrium,
-    infinite if that is 0; of `welfare`, what is summed in them. `consumers` is what these have of
-    the table, where there are any, and `surplus` what they and the players have. `why` says why
-    nothing of this could be measured, if so.
+    gains from copies of its own mix of moves, `predicted` of one who knows the move before.
+    `distance` and `efficiency` are of the whole table, and `anarchy`, its price: the best welfare
+    there was over that of the worst known equilibrium, infinite if that is 0; of `welfare`, what
+    is summed in them. `consumers` is what these have of the table, where there are any, and
+    `surplus` what they and the players have. `why` says why nothing could be measured, if so.
     """
 
     player: str
@@ -87,7 +88,8 @@ class Skill(NamedTuple):
     gap: BestReplyGap | None = None
     best: str = ""
     response: Sequence[float] = ()
-    exploitability: float | None = None
+    exploitability: Exploited | None = None
+    predicted: Exploited | None = None
     distance: Sequence[float] = ()
     efficiency: Sequence[float] = ()
     anarchy: float | None = None
@@ -113,6 +115,8 @@ class Skill(NamedTuple):
             "solver's reply": mean_of(self.gain),
             "best-reply gap": self.gap_cell,
             "response gap": mean_of(self.response),
+            "exploitability": _exploited(self.exploitability),
+            "predicted": _exploited(self.predicted),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, SHARE),
             "consumer surplus": mean_of(self.consumers),
@@ -124,8 +128,7 @@ class Skill(NamedTuple):
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
         about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "welfare", "why")}
         finite = self.anarchy is not None and np.isfinite(self.anarchy)
-        more = {"exploitability": self.exploitability, "anarchy": self.anarchy if finite else None}
-        return about | means | more
+        return about | means | {"anarchy": self.anarchy if finite else None}
 
 
 def skills(game: Game) -> list[Skill]:
@@ -165,7 +168,7 @@ def measured(
     gains = _gains(parts, replies, players, most)
     if gains is None:
         replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
-    exploited = _exploitability(parts)
+    copied = _copied(parts)
     found = []
     for name in players:
         seats = [_of(name, part.seen, most) for part in parts]
@@ -184,7 +187,8 @@ def measured(
                 gap=gap,
                 best=replies[gap.best] if gap and gap.best is not None else "",
                 response=mean.over(responses) if responses else [],
-                exploitability=None if exploited is None else _mean(exploited[own].tolist()),
+                exploitability=exploited(rules, copied, own) if copied else None,
+                predicted=exploited(rules, copied, own, order=1) if copied else None,
                 distance=known([part.distance for part in parts]),
                 efficiency=known([part.efficiency for part in parts]),
                 anarchy=_mean([part.anarchy for part in parts]),
@@ -316,16 +320,20 @@ def _gains(
     return found
 
 
-def _exploitability(parts: Sequence[_Part]) -> Array | None:
-    """Return it of the moves of each listed seat in all episodes, where it is defined."""
+def _copied(parts: Sequence[_Part]) -> list[theory.Steps]:
+    """Return the moves of each listed seat by episode; [] where copies of them are not defined."""
     rules = parts[0].seen.rules
     if not theory.has(rules.name, "exploitability") or rules.players > COPIES:
-        return None
+        return []
 
-    def ordered(seen: Seen, name: str) -> Array:
-        values = seen.steps[name]
+    def ordered(seen: Seen, values: Array) -> Array:
         return values[list(seen.places)] if values.ndim > 1 else values
 
-    names = parts[0].seen.steps
-    steps = {n: np.concatenate([ordered(p.seen, n) for p in parts], axis=-1) for n in names}
-    return theory.exploitability(rules, steps)
+    return [{n: ordered(p.seen, v) for n, v in p.seen.steps.items()} for p in parts]
+
+
+def _exploited(found: Exploited | None) -> Cell | None:
+    if found is None or found.low is None or found.high is None:
+        return found and Cell(found.gain, None, found.n)
+    ends = Interval(found.low, found.high, "mixes or halves", found.n, found.note)
+    return Cell(found.gain, None, found.n, ends)

@@ -272,7 +272,7 @@ def power(
         BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
             a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
     """
-    from scipy.special import chdtri, ndtr, stdtrit
+    from scipy.special import ndtr
 
     check_level(level, such=0.05)
     if n < 2 or games < 1:
@@ -290,8 +290,16 @@ def power(
     df = (n - 1) * ((n - 1) * alike + 2) / (n + 1)  # Satterthwaite's, of estimated variances
     away = abs(difference) * games / math.sqrt(2 * (1 - rho) * squares.sum() / n)
     # Normal given the spread, averaged over it: SciPy's nctdtr fails where `away` is large.
-    spread = np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2)
+    spread = _spread(float(df), level)
     return float((ndtr(away - spread) + ndtr(-away - spread)).mean())
+
+
+@lru_cache(maxsize=1024)
+def _spread(df: float, level: float) -> Array:
+    """Return evenly likely values of what a t test must reach, in standard errors."""
+    from scipy.special import chdtri, stdtrit
+
+    return np.asarray(np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2))
 
 
 def needed_episodes(

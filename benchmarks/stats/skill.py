@@ -76,7 +76,7 @@ def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
     """Yield a table for each game."""
     seeds = rng.integers(2**31, size=episodes).tolist()
     columns = ["others", "player", "payoff", "regret", "interim", "solver's reply"]
-    columns += ["best-reply gap", "with", "exploitability"]
+    columns += ["best-reply gap", "with", "exploitability", "predicted"]
     for name in rooms.ROOMS:
         game, rows, last = rulebook(name), [], ""
         for found in known(game, seeds):
@@ -88,14 +88,13 @@ def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
 
 def _line(found: Known) -> list[str]:
     skill, mean = found.skill, found.skill.means()
-    share = skill.exploitability
     return [
         f"`{found.player}`",
         _number(found.payoff),
         *(_written(mean[name], ends=False) for name in ("regret", "interim regret")),
         *(_written(mean[name]) for name in ("solver's reply", "best-reply gap")),
         f"`{skill.best}`" if skill.best else "–",
-        "–" if share is None else _number(share),
+        *(_written(mean[name]) for name in ("exploitability", "predicted")),
     ]
 
 

@@ -264,15 +264,21 @@ def deviation(game: Any, record: Steps) -> Measured:
     return lost + ~legal * float(game.foul_fee), np.where(defined, share, np.nan)
 
 
-def gain_on_copies(numbers: Array, contest: Contest, most: int = 201) -> float:
-    """Return what a best reply gains in prizes if all others draw from these numbers ``(n,)``.
+def gain_on_copies(
+    numbers: Array, contest: Contest, most: int = 201, reply: int | None = None
+) -> tuple[float, int]:
+    """Return what a reply gains in prizes if all others draw from these numbers, and which.
 
-    Of wide ranges the replies tried are best ones to `most` of the profiles, and the own numbers.
+    By default a best one; of wide ranges those tried are best ones to `most` of the profiles, and
+    the own numbers.
     """
-    others, chances = draws(numbers, contest.players - 1, min(contest.high - contest.low, most))
+    times = min(contest.high - contest.low, most)
+    others, chances = draws(numbers, contest.players - 1, times * (1 if reply is None else 4))
     kinds, counts = np.unique(numbers, return_counts=True)
     tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < most else None
-    if tried is None:
+    if reply is not None:
+        tried = np.unique(np.append(kinds, reply))
+    elif tried is None:
         some = others[:, :: -(-others.shape[1] // most)]
         seat = best_response(np.concatenate([some[:1], some]), contest)[0][0]
         tried = np.unique(np.concatenate([kinds, seat]))
@@ -281,22 +287,20 @@ def gain_on_copies(numbers: Array, contest: Contest, most: int = 201) -> float:
         profile = np.concatenate([np.full((1, others.shape[1]), number), others])
         paid[i] = contest.pay(winners(profile, contest))[0] @ chances
     own = paid[np.searchsorted(tried, kinds)] @ counts / len(numbers)
-    return float(max(paid.max() - own, 0.0))
+    reply = int(tried[paid.argmax()]) if reply is None else reply
+    return float(paid[np.searchsorted(tried, reply)] - own), reply
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on copies of each seat's own legal numbers.
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a reply gains on copies of a seat's own legal numbers, and the reply.
 
     NaN where it made no legal one, or tables differ in the largest.
     """
-    contest, found = Contest.of(game), np.full(game.players, np.nan)
-    if game.max_draw is None:
-        for seat, (own, ok) in enumerate(
-            zip(flat(steps["actions"]), flat(steps["legal"]), strict=True)
-        ):
-            if ok.any():
-                found[seat] = gain_on_copies(own[ok], contest)
-    return found * float(game.prize)
+    numbers = flat(steps["actions"])[seat][flat(steps["legal"])[seat]]
+    if game.max_draw is not None or not len(numbers):
+        return np.nan, reply
+    gain, reply = gain_on_copies(numbers, Contest.of(game), reply=reply)
+    return gain * float(game.prize), reply
 
 
 def rational(game: Any) -> Claim:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
-from llm_games.rulebook import Array, PerPlayer, PerTable
+from llm_games.rulebook import PerPlayer, PerTable
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(orders, menu), distance(orders, menu) / menu.players
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on each seat's own play: the others' does not matter."""
-    return flat(deviation(game, steps)[0]).mean(axis=1)
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a best reply gains on a seat's own play: the others' does not matter."""
+    return float(flat(deviation(game, steps)[0])[seat].mean()), ()
 
 
 def rational(game: Any) -> Claim:

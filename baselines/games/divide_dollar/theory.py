@@ -62,23 +62,29 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(bids, golds), distance(bids, golds) / (game.players * golds)
 
 
-def gain_on_copies(bids: Array, players: int, golds: int) -> float:
-    """Return what a best reply gains if all others draw their bids from these ``(n,)``.
+def gain_on_copies(
+    bids: Array, players: int, golds: int, reply: int | None = None
+) -> tuple[float, int]:
+    """Return what a bid gains if all others draw theirs from these ``(n,)``, and which bid.
 
-    A best bid is what some sum of theirs leaves.
+    By default a best one, which is what some sum of theirs leaves.
     """
     others, chances = draws(bids, players - 1)
     left = golds - others.sum(axis=0)
     order = np.argsort(-left, kind="stable")
     left, passes = left[order], chances[order].cumsum()  # at least so much is left
-    own = bids * np.append(0, passes)[np.searchsorted(-left, -bids, "right")]
-    return float(max((np.maximum(left, 0) * passes).max() - own.mean(), 0.0))
+
+    def paid(bid: Array) -> Array:
+        return np.asarray(bid * np.append(0, passes)[np.searchsorted(-left, -bid, "right")])
+
+    if reply is None:
+        reply = int(max(left[(np.maximum(left, 0) * passes).argmax()], 0))
+    return float(paid(np.array(reply)) - paid(bids).mean()), reply
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on copies of each seat's own frequencies."""
-    bids = flat(steps["actions"])
-    return np.array([gain_on_copies(own, game.players, game.golds) for own in bids])
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a reply gains on copies of a seat's own frequencies, and the reply."""
+    return gain_on_copies(flat(steps["actions"])[seat], game.players, game.golds, reply)
 
 
 def rational(game: Any) -> Claim:

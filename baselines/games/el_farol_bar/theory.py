@@ -104,16 +104,19 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(going, bar), distance(going, bar) / bar.players
 
 
-def gain_on_copies(q: float, bar: Bar) -> float:
-    """Return what a best reply gains a round if all go with probability `q`."""
+def gain_on_copies(q: float, bar: Bar, reply: bool | None = None) -> tuple[float, bool]:
+    """Return what going or staying gains a round if all go with probability `q`, and which.
+
+    By default the better of the two.
+    """
     go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
-    return max(go, bar.home) - (q * go + (1 - q) * bar.home)
+    reply = bool(go > bar.home) if reply is None else reply
+    return (go if reply else bar.home) - (q * go + (1 - q) * bar.home), reply
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on copies of each seat's own frequencies."""
-    bar, often = Bar.of(game), flat(steps["actions"]).mean(axis=1)
-    return np.array([gain_on_copies(float(q), bar) for q in often])
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a reply gains on copies of a seat's own frequencies, and the reply."""
+    return gain_on_copies(float(flat(steps["actions"])[seat].mean()), Bar.of(game), reply)
 
 
 def rational(game: Any) -> Claim:

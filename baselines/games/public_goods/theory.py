@@ -58,9 +58,9 @@ def deviation(game: Any, record: Steps) -> Measured:
     return regret(given, have, game.ratio), far
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on each seat's own play: the others' does not matter."""
-    return flat(deviation(game, steps)[0]).mean(axis=1)
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a best reply gains on a seat's own play: the others' does not matter."""
+    return float(flat(deviation(game, steps)[0])[seat].mean()), ()
 
 
 def rational(game: Any) -> Claim:

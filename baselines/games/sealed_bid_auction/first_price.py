@@ -62,9 +62,14 @@ class SymmetricBids:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
         return float(self.players * (self._payoff.max(axis=1).mean() - self.profit()))
 
-    def profit(self) -> float:
-        """Return a bidder's mean profit if all bid like this."""
-        return float(np.take_along_axis(self._payoff, self.bids, axis=1).mean())
+    def profit(self, bids: Array | None = None) -> float:
+        """Return a bidder's mean profit if the others bid like this: it too, or by value these."""
+        own = self.bids if bids is None else bids[:, None]
+        return float(np.take_along_axis(self._payoff, own, axis=1).mean())
+
+    def best_bids(self) -> Array:
+        """Return for each value the best bid against others who bid like this, ``(types,)``."""
+        return np.asarray(self._payoff.argmax(axis=1))
 
     def _row(self, values: Array) -> Array:
         return np.searchsorted(self.values, values)

@@ -142,21 +142,19 @@ def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlay
     return np.maximum(first(low + (values - low) * (n - 1) / n) - first(bids), 0)
 
 
-def exploitability(game: Any, steps: Steps) -> Array:
-    """Return what a best reply gains on copies of each seat, who shade values as it does.
+def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
+    """Return what a reply gains on copies of a seat, who shade values as it does, and the reply.
 
     By `QUANTILES` of the bids as parts of their valuations; NaN where the law of valuations is
-    unknown or too large.
+    unknown or too large. The reply has a bid for each valuation.
     """
-    values, bids = flat(steps["valuations"]), flat(steps["actions"])
-    found = np.full(game.players, np.nan)
-    if solvable(game):
-        for seat in range(game.players):
-            known = values[seat] > 0
-            if known.any():
-                parts = bids[seat, known] / values[seat, known]
-                found[seat] = shading(game, parts).nash_conv() / game.players
-    return found
+    values, bids = flat(steps["valuations"])[seat], flat(steps["actions"])[seat]
+    some = values > 0
+    if not solvable(game) or not some.any():
+        return np.nan, reply
+    shaded = shading(game, bids[some] / values[some])
+    reply = shaded.best_bids() if reply is None else reply
+    return shaded.profit(reply) - shaded.profit(), reply
 
 
 def rational(game: Any) -> Claim:
