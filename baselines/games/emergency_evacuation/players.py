@@ -55,7 +55,8 @@ def stepped(
         best = np.where(noise.random() < float(game.p_best), best, second)
     chosen = np.take_along_axis(cells, best[None], axis=0)[0]
     way = (room.neighbours[:, own] == chosen).argmax(axis=0)
-    return np.where(chosen == own, STAY, way)
+    steps: Array = np.where(chosen == own, STAY, way)
+    return steps
 
 
 def going(rule: Rule, walk: Rule = walk) -> Rule:
