@@ -279,7 +279,7 @@ def test_texts_are_short(name):
         view = next(
             view for view in moments(name, SMALL.get(name, {})) if view.question is not None
         )
-        assert len(prompts.rules(view.game, view.seat).split()) <= 200
+        assert len(prompts.rules(view.game, view.seat).split()) <= 280
         assert len(prompts.request(view).split()) <= 100
 
 

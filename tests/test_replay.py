@@ -120,7 +120,7 @@ FLIPS = [
     (f"UPDATE episodes SET reason = 'why not' WHERE id = {EPISODE}", "public_goods, episode 1",
      "reason"),
     ("UPDATE games SET params = '{}' WHERE label = 'public_goods'", "game public_goods", "params"),
-    ("UPDATE games SET seats = '[]' WHERE label = 'public_goods'", "game public_goods", "seats"),
+    ("UPDATE games SET seats = json_set(seats, '$[0]', 'who') WHERE label = 'public_goods'", "game public_goods", "seats"),
     ("UPDATE games SET label = 'gold' WHERE label = 'public_goods'", "game gold", "row"),
     ("UPDATE messages SET hash = X'00' WHERE id = 5", "message 5", "hash"),
     ("UPDATE messages SET content = replace(content, 'r', 'R') WHERE id = 1", "message 1", "hash"),

@@ -55,8 +55,7 @@ def stepped(
         best = np.where(noise.random() < float(game.p_best), best, second)
     chosen = np.take_along_axis(cells, best[None], axis=0)[0]
     way = (room.neighbours[:, own] == chosen).argmax(axis=0)
-    steps: Array = np.where(chosen == own, STAY, way)
-    return steps
+    return np.where(chosen == own, STAY, way)
 
 
 def going(rule: Rule, walk: Rule = walk) -> Rule:
@@ -67,7 +66,9 @@ def going(rule: Rule, walk: Rule = walk) -> Rule:
         if not moving.any():
             return rule(view, noise)
         step = walk(view, noise.of("step"))
-        return step if moving.all() else np.where(moving, step, rule(view, noise))
+        if not moving.all():
+            step = np.where(moving, step, rule(view, noise))
+        return step
 
     return act
 
