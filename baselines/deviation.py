@@ -36,7 +36,8 @@ class Deviation(NamedTuple):
     """How far one step was from equilibrium. Tables that were over before it mean nothing.
 
     `regret` is what each seat could have gained by another action, 0 if it did not act: in the
-    game's own payoffs, and in hindsight, against what the others did in this step. `distance` is
+    game's own payoffs, and in hindsight, against what the others did in this step; NaN where its
+    action counted for nothing (`Rulebook.unplayed`). `distance` is
     that of the actions to the nearest equilibrium (set), L1, as a share of the range of all actions
     together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the equilibrium
     bids of these valuations, which assume that their law is known to the bidders.
@@ -108,7 +109,8 @@ def has_deviation(game: str) -> bool:
 def deviation(game: Rulebook, record: Steps) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
     regret, distance = _of(game, "deviation")(game.core, record)
-    return Deviation(np.asarray(regret, np.float64), np.asarray(distance, np.float64))
+    regret = np.where(game.core.unplayed(record), np.nan, regret)
+    return Deviation(regret, np.asarray(distance, np.float64))
 
 
 def regret(game: Rulebook, record: Steps) -> PerPlayer:

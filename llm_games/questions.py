@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from llm_games.view import View
 
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
+BEYOND = 2**62  # a number too large for arrays, which no game takes
 NO_BID = -1  # the action of a seat that declines to bid, null in a reply
 
 Action = int | tuple[int, ...] | str
@@ -803,8 +804,8 @@ def read_number(value: Any) -> Decimal | None:
 
 
 def within_int64(number: int) -> int:
-    """Return a number; one too large for arrays, as far out of range as any, keeps its sign."""
-    return max(-(2**62), min(2**62, number))
+    """Return a number; one too large for arrays becomes `BEYOND` with its sign."""
+    return max(-BEYOND, min(BEYOND, number))
 
 
 def _is_null(value: Any) -> bool:

@@ -481,6 +481,17 @@ class Rulebook(ABC):
             return np.where(broke, self.fallback(state), actions)
         return actions
 
+    def unplayed(self, record: Mapping[str, Array]) -> Array:
+        """Return whose recorded action counted for nothing, bool ``(players, *batch)``.
+
+        It is against the rules, and no declared move took its place.
+        """
+        return np.zeros(np.shape(record["actions"]), np.bool_)
+
+    def effective(self, record: Mapping[str, Array]) -> Array:
+        """Return the recorded actions as they counted, `MISSING` where they are `unplayed`."""
+        return np.where(self.unplayed(record), MISSING, record["actions"])
+
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
 

@@ -535,8 +535,11 @@ def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
         bids = rng.integers(-1, 11, 3)
         bids[rng.random(3) < 0.1] = MISSING
         _, outcome = game.step(state, bids)
-        found = deviation(game, outcome.record)
+        found, unplayed = deviation(game, outcome.record), game.unplayed(outcome.record)
+        assert np.array_equal(np.isnan(found.regret), unplayed)
         for seat, most in enumerate(game.assets):
+            if unplayed[seat]:
+                continue
             paid = []
             for bid in range(most + 1):
                 tried = bids.copy()
@@ -558,9 +561,11 @@ def test_regret_in_a_drawn_range_and_in_batches():
         alone, mine = state.table(table), numbers[:, table]
         _, single = game.step(alone, mine)
         one = deviation(game, single.record)
-        assert np.array_equal(one.regret, found.regret[:, table])
+        assert np.array_equal(one.regret, found.regret[:, table], equal_nan=True)
         assert np.array_equal(one.distance, found.distance[table], equal_nan=True)
-        for seat in range(3):
+        unplayed = game.unplayed(single.record)
+        assert np.array_equal(np.isnan(one.regret), unplayed)
+        for seat in np.flatnonzero(~unplayed):
             tried = [np.where(np.arange(3) == seat, n, mine) for n in range(alone.limit + 1)]
             best = max(game.step(alone, other)[1].rewards[seat] for other in tried)
             assert one.regret[seat] == pytest.approx(best - single.rewards[seat])

@@ -135,7 +135,11 @@ def _payoffs(axes: Axes, game: Game) -> str:
 
 
 def _regret(axes: Axes, game: Game) -> str:
-    sums = [e.regret().sum(axis=0) for e in game.played]
+    lost = [e.regret() for e in game.played]
+    sums = [
+        np.where(np.isnan(each).all(axis=0), np.nan, np.nansum(each, axis=0)).tolist()
+        for each in lost
+    ]
     paths(axes, sums, "sum over players", first=first_round(game))
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")

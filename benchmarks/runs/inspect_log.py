@@ -208,7 +208,7 @@ def _scores(game: Game, episode: RecordedEpisode) -> dict[str, Any]:
     found |= {measure.name: measure.of(episode)} if measure else {}
     found["payoff"] = float(episode.rewards.sum(axis=0).mean())
     if has_deviation(game.name):
-        found["regret"] = float(episode.regret().sum(axis=1).mean())
+        found["regret"] = episode.seat_regret()
     known = {n: value for n, value in found.items() if value is not None and math.isfinite(value)}
     return {name: Score(value=value) for name, value in known.items()}
 

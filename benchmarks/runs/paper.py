@@ -204,7 +204,7 @@ def numbers(game: Game) -> Mapping[str, Sequence[float]]:
             values = [score_of(episode, name) for name in editions()]
             values.append(measure.of(episode) if measure else None)
             values.append(float(episode.rewards.sum(axis=0).mean()))
-            values.append(float(episode.regret().sum(axis=1).mean()) if regret else None)
+            values.append(episode.seat_regret() if regret else None)
             for column, value in zip(found.values(), values, strict=True):
                 column.append(math.nan if value is None else value)
         game.found[__name__] = found

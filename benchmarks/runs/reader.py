@@ -190,8 +190,15 @@ class RecordedEpisode:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """What happened, step by step, but for talk."""
-        return [step.record for step in self.steps]
+        """What happened, step by step, but for talk.
+
+        ``actions`` are as they counted (`Rulebook.effective`), ``answers`` as they were given.
+        """
+        rules, records = self.rules, [step.record for step in self.steps]
+        return [
+            record | {"actions": rules.effective(record).tolist(), "answers": record["actions"]}
+            for record in records
+        ]
 
     @cached_property
     def rewards(self) -> Array:
@@ -245,6 +252,15 @@ class RecordedEpisode:
             return deviation(self.rules, self.stacked()).regret
         except BadParameter:
             return np.full(self.rewards.T.shape, np.nan)
+
+    def seat_regret(self) -> float:
+        """Return the mean over seats of the sum of their `regret`, over moves that have one.
+
+        NaN where none has.
+        """
+        regret = self.regret()
+        some = regret[~np.isnan(regret).all(axis=1)]
+        return float(np.nansum(some, axis=1).mean()) if len(some) else np.nan
 
 
 class Episodes(Sequence[RecordedEpisode]):

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 from llm_games.benchmarks.runs import database, lock, rows
 from llm_games.benchmarks.runs.rows import TABLES, Plain
+from llm_games.questions import MISSING
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
 
@@ -145,16 +146,29 @@ class Records:
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
                 continue
             chats = self.chats(episode.id) if name == "attempts" else {}
+            played = self._played(episode) if name == "decisions" else {}
             for row in getattr(self, name)(episode.id):
                 found = dict(vars(row))
                 if "seat" in found:
                     found["player"] = episode.seats[row.seat]
+                if name == "decisions":
+                    found["action"] = row.readable
+                    found["played"] = played.get(row.step, {}).get(row.seat)
                 if "prompt" in found:
                     listed = isinstance(row.prompt, list)
                     found["prompt"] = (
                         self.messages(row.prompt) if listed else list(chats[row.prompt])
                     )
                 yield episode, found
+
+    def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
+        """Return what counted in the steps of a game, by step and seat: no speech."""
+        rules, found = episode.rules().core, {}
+        for step in self.steps(episode.id):
+            if not step.talk:
+                actions = rules.effective(step.record).tolist()
+                found[step.step] = {s: a for s, a in enumerate(actions) if a != MISSING}
+        return found
 
     def messages(self, prompt: Any) -> list[dict[str, str]]:
         """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_ori
 
 import numpy as np
 
+from llm_games.questions import BEYOND
 from llm_games.registry import game_class, recorded_rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import Completion
@@ -439,3 +440,9 @@ class DecisionRow:
     broke: bool
     reward: float
     phase: str = ""
+
+    @property
+    def readable(self) -> Any:
+        """The action; None for a number that only its completion can tell (`BEYOND`)."""
+        far = isinstance(self.action, int) and abs(self.action) >= BEYOND
+        return None if far else self.action

@@ -279,7 +279,8 @@ class _Means(NamedTuple):
 
     def over(self, values: Sequence[Array]) -> list[float]:
         pairs = zip(values, self.seats, strict=True)
-        return known([float(each[own].mean()) for each, own in pairs])
+        known_seats = (known(each[own].tolist()) for each, own in pairs)
+        return [float(np.mean(of_seats)) for of_seats in known_seats if of_seats]
 
 
 def _gains(

@@ -269,10 +269,12 @@ def _made(found: Played, decision: DecisionRow | None, question: Question | None
     if decision is None or not decision.broke:
         return ""
     done = next((s for s in found.episode.steps if s.step == decision.step), None)
-    actions = done.record.get("actions", []) if done else []
-    if len(actions) <= decision.seat or actions[decision.seat] in (decision.action, MISSING):
+    if done is None or len(done.record.get("actions", [])) <= decision.seat:
         return ""
-    return words(question, actions[decision.seat])
+    played = int(found.episode.rules.effective(done.record)[decision.seat])
+    if played in (decision.action, MISSING):
+        return ""
+    return words(question, played)
 
 
 def _heard(found: Played, decision: DecisionRow | None) -> str:

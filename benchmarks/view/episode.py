@@ -16,7 +16,7 @@ from llm_games.benchmarks.view import played
 from llm_games.benchmarks.view.played import Played
 from llm_games.benchmarks.view.texts import visible
 from llm_games.pictures import Drawing
-from llm_games.questions import Question
+from llm_games.questions import BEYOND, Question
 
 ACROSS = 16
 """Seats up to which a table has a column for each; of more, who acted is listed."""
@@ -302,6 +302,8 @@ def words(question: Question | None, action: Any) -> str:
     """Write a recorded move as a sentence says it; as it is where nothing is known of it."""
     if action is None:
         return "no answer"
+    if isinstance(action, int) and abs(action) >= BEYOND:
+        return "a number too large for any game"
     if question is not None:
         try:
             return visible(question.spoken(move_of(action)))

@@ -12,6 +12,7 @@ from llm_games.benchmarks.view.filter import BadFilter, Filter
 from llm_games.benchmarks.view.pages import live
 from llm_games.benchmarks.view.reading import key_of
 from llm_games.benchmarks.view.shelf import RunFile
+from llm_games.questions import BEYOND
 from llm_games.words import quoted
 
 WORDS = {
@@ -175,7 +176,7 @@ def head(wanted: Filter, name: str) -> Head:
 
 def move(action: Any) -> str:
     """Write a move for a list: words are quoted, a plan is in brackets."""
-    if action is None:
+    if action is None or (isinstance(action, int) and abs(action) >= BEYOND):
         return "–"
     if isinstance(action, str):
         return quoted(action) if action else "silence"

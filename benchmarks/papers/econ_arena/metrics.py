@@ -97,8 +97,8 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
         return abs((number - goal) / width)
 
     reference, share = pay(game.players), pay(max(sum(record["winners"]), 1))
-    columns = (record[key] for key in ("actions", "legal", "winners"))
-    for action, legal, won in zip(*columns, strict=True):
+    columns = (record[key] for key in ("legal", "winners"))
+    for action, legal, won in zip(_answers(record), *columns, strict=True):
         number = Fraction(action, game.unit) if legal else None
         payoff = share if won else Fraction(0) if legal else -Fraction(game.foul_fee)
         yield PlayerRun(
@@ -114,8 +114,9 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
 
 def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
     best = equilibrium_assets(record) if game.price == "second" else [None] * game.players
-    columns = (record[key] for key in ("actions", "legal", "valuations", "assets", "final"))
-    for seat, (bid, legal, value, assets, final) in enumerate(zip(*columns, strict=True)):
+    columns = (record[key] for key in ("legal", "valuations", "assets", "final"))
+    seats = enumerate(zip(_answers(record), *columns, strict=True))
+    for seat, (bid, legal, value, assets, final) in seats:
         stable = best[seat]
         ratio = None if stable is None else Fraction(final, stable)
         yield PlayerRun(
@@ -129,6 +130,12 @@ def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
             asset_ratio=Fraction(final, assets),
             misbid=Fraction(abs(bid - value), value) if legal and value else None,
         )
+
+
+def _answers(record: Record) -> list[int]:
+    """Return the numbers as they were given, those that counted for nothing among them."""
+    answers: list[int] = record.get("answers", record["actions"])
+    return answers
 
 
 def equilibrium_assets(record: Record) -> list[int]:

@@ -29,7 +29,7 @@ from llm_games.facts import (
 from llm_games.questions import MISSING, Integer, Question, Real, Remark
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
 
 PERSONAS = (None, "agreeable", "disagreeable")
 """What a player can be told to be, by its number."""
@@ -311,6 +311,15 @@ class BeautyContest(Rounds):
     @property
     def masked(self) -> bool:
         return super().masked and not self.same_limits
+
+    def unplayed(self, record: Mapping[str, Array]) -> Array:
+        actions = np.asarray(record["actions"])
+        counts = actions != MISSING if self.rule_breaker == "include" else record["legal"]
+        return ~np.asarray(counts, np.bool_)
+
+    def effective(self, record: Mapping[str, Array]) -> Array:
+        numbers = np.clip(record["actions"], -self.limit, self.limit)
+        return np.where(self.unplayed(record), MISSING, numbers)
 
     def pay(self, state: BeautyContestState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         numbers, legal = actions, ~broke

@@ -16,7 +16,7 @@ from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, pla
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real, Remark
 from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
+from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
 
 _REASON = Remark("reason", "why, in a few sentences", last=True)
 _FIRST = (Remark("understanding", "what this auction is about, in a few words"), _REASON)
@@ -202,6 +202,15 @@ class BudgetAuction(Rounds):
 
     def highest_legal(self, state: BudgetAuctionState) -> PerPlayer:
         return self.money(state.round.shape)
+
+    def unplayed(self, record: Mapping[str, Array]) -> Array:
+        if self.rule_breaker == "exclude":
+            return ~np.asarray(record["legal"], np.bool_)
+        return np.asarray(record["actions"]) == MISSING
+
+    def effective(self, record: Mapping[str, Array]) -> Array:
+        free = LARGEST - self.largest
+        return np.where(self.unplayed(record), MISSING, np.clip(record["actions"], -free, free))
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         none = broke if self.rule_breaker == "exclude" else actions == MISSING
