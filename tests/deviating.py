@@ -27,7 +27,7 @@ from llm_games.questions import MISSING
 from llm_games.view import Sight
 
 WIDE = 60  # more moves than these are tried by name
-MOST = 30_000  # edges of a layer
+MOST = 100_000  # edges of a layer
 LAYERS = 150  # of a game without an end
 
 

@@ -130,8 +130,8 @@ EACH: dict[str, dict] = {
         ],
         "supply_low": [0, 2, 4, 8],
         "supply_high": [2, 3, 5, 9],
-        "hp_start": [1, 2, 3],
-        "hp_max": [3, 4, 10],
+        "hp_start": [1, 2, 3, 4, 5],
+        "hp_max": [3, 5, 10],
         "hp_gain": [0, 1, 2],
         "balance_start": [0, 1, 3],
         "money_decimals": [0],
@@ -140,7 +140,7 @@ EACH: dict[str, dict] = {
 """Values of parameters that are drawn, where their declaration names none or too large ones."""
 ALWAYS = {
     "": {"players", "rounds"},
-    "beauty_contest": {"max"},
+    "beauty_contest": {"max", "decimals"},
     "bertrand_competition": {"rounds", "players", "a", "tick"},
     "budget_auction": {"assets", "mu", "sigma", "decimals"},
     "divide_dollar": {"golds"},

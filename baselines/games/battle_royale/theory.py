@@ -207,7 +207,8 @@ def rational(game: BattleRoyale) -> Claim:
     if cap(game) is None:
         known, gap = "without a cap", float(solution(game).gap.max())  # type: ignore[union-attr]
     if game.max_shots and cap(game) is None:
-        known = f"of the game as told; the paid one stops after {game.max_shots} shots"
+        return Claim("heuristic", "plays as in an equilibrium of the game as told, without a cap; "
+                     f"the paid one stops after {game.max_shots} shots")  # fmt: skip
     if gap > TOLERANCE:
         return Claim("best known", f"plays {known} so that in no set of living players does "
                      f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip

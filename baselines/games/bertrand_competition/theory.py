@@ -176,16 +176,19 @@ def nash_ticks(game: BertrandCompetition) -> tuple[Array, bool]:
 
 
 def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
-    """Return what each firm could have earned more in a round by another price."""
-    exact, shape = _rounded_less(game), np.shape(prices)
+    """Return what each firm could have earned more in a round by another price.
+
+    As paid: where profits are cut, the best of them is the best one cut.
+    """
+    shape = np.shape(prices)
     prices = np.asarray(prices).reshape(game.players, -1)
-    earned, gains = exact.market(prices)[1], []
+    earned, gains = game.market(prices)[1], []
     for seat in range(game.players):
         # Rivals mostly ask the same again, and which of them asks what is all the same.
         first, kind = _kinds(np.sort(np.delete(prices, seat, axis=0), axis=0))
         other = prices.copy()
         other[seat] = best_reply(game, prices.take(first, axis=1), seat)[kind]
-        gains.append(exact.market(other)[1][seat] - earned[seat])
+        gains.append(game.market(other)[1][seat] - earned[seat])
     return np.maximum(np.stack(gains), 0).reshape(shape)
 
 
