@@ -166,6 +166,8 @@ MERGED: dict[str, Callable] = {
 }
 """What matters of a state, in games where everybody sees everything."""
 SOME: dict[str, Callable] = {
+    "sealed_bid_auction": lambda game: [*range(-3, game.valuation_max + 4), -1000, 1000],
+    "budget_auction": lambda game: range(-1, game.bounds()[1] + 2),
     "divide_dollar": lambda game: range(-3, game.golds + 4),
     "public_goods": lambda game: range(-3, game.tokens + 4),
     "beauty_contest": lambda game: [

@@ -177,7 +177,7 @@ def _equilibrium(players: int, mu: float, sigma: float, most: int, unit: int, wh
     many = -(-(last - first + 1) // MOST_VALUES)  # values in a cell
     values = np.arange(first, last + 1, many, dtype=np.int64) * step
     edges = np.append(values, values[-1] + many * step) - (0 if whole else 0.5)
-    far = (edges / unit - mu) / sigma
+    far = (edges / unit - mu) / max(sigma, 1e-300)
     below = ndtr(far) - ndtr(far[0])
     usual = Bids(players, values, below / below[-1], step, many * step)
     least = max(int(values[0]) - 5, 0)

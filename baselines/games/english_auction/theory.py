@@ -162,9 +162,9 @@ def _unlike_a_clock(game: Any) -> str:
     spread = min(game.value_sd, game.purses.min() / 4)  # which money cuts
     if game.private_values:
         return "valuations are given"
-    if game.discount and game.max_discounts and start > 1:
+    if game.discount and game.max_discounts and start:
         return "waiting for a lower start price can gain much"
-    if game.players > 1 and 3 * game.raise_from(start) > spread:
+    if game.players > 1 and 2 * game.raise_from(start) > spread:
         return "jumps over increments gain much"
     return ""
 
