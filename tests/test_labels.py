@@ -22,7 +22,11 @@ import pytest
 from deviating import TooLarge, tried
 from playing import NAMES
 
-from llm_games.baselines.deviation import deviation, rational, replies
+import llm_games as lg
+from llm_games.baselines.deviation import deviation, has, rational, replies, stacked, welfare
+from llm_games.baselines.games.bertrand_competition import theory as pricing
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.players import handed
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING
@@ -221,6 +225,34 @@ def misjudged(game, rng):
     return ""
 
 
+def misvalued(game, claim, rng):
+    """Return in words where a round of legal moves brings more or less than can be; "" if nowhere.
+
+    Equilibrium play brings what equilibria bring.
+    """
+    if not isinstance(game, Rounds) or not has(game.name, "welfare"):
+        return ""
+    state = game.reset(1, (2000,))
+    low, high = game.legal(state)
+    ends = np.stack([low, np.minimum(high, 1000), rng.integers(low, high, endpoint=True)])
+    moves = np.take_along_axis(ends, rng.integers(3, size=(1, *low.shape)), axis=0)[0]
+    found = welfare(game, stacked([game.step(state, moves)[1].record]))
+    close = 1e-9 * max(1, np.abs(found.total).max())
+    outside = (found.total > found.best + close) | (found.total < found.worst - close)
+    if outside.any():
+        at = outside.argmax()
+        return f"{moves[:, at]} bring {found.total[at]:g}, of {found.worst[at]:g}.." + (
+            f"{found.best[at]:g}"
+        )
+    if claim.kind == "equilibrium" and not handed(game.name).mixed:
+        episode = lg.play(game, [lg.player("rational")] * game.players, seed=1)
+        whole = welfare(game, stacked([step.outcome.record for step in episode.steps]))
+        close = 1e-9 * max(1, abs(whole.total))
+        if whole.total > whole.highest + close or whole.total < whole.lowest - close:
+            return f"rational brings {whole.total:g}, of {whole.lowest:g}..{whole.highest:g}"
+    return ""
+
+
 def unlike(game, state, moves, outcome, judged, live):
     """Return in words where the regret of a round is not what another legal move had brought."""
     if not isinstance(game, Rounds) or game.name in AUCTIONS or game.failed_reply == "void_run":
@@ -266,8 +298,9 @@ def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_prope
         weaker += claim.kind == "heuristic"
         if found:
             wrong.append(f"{params}: {claim}, but {found}")
-        if found := misjudged(game, rng):
-            wrong.append(f"{params}: {found}")
+        for found in (misjudged(game, rng), misvalued(game, claim, rng)):
+            if found:
+                wrong.append(f"{params}: {found}")
     record_property("draws", draws)
     record_property("kept", claims - len(wrong))
     record_property("withdrawn", weaker)
@@ -275,3 +308,52 @@ def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_prope
     record_property("too large", large)
     print(name, draws, claims, weaker, large, f"{time.monotonic() - begun:.1f} s")
     assert not wrong, "\n".join([str(len(wrong)), *wrong[:12]])
+
+
+EXCLUSIVE = {"bounds_check": "none", "prize_rule": "exclusive"}
+SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "seat", "gain"),
+    [  # a silent cap makes the first shots worth more
+        ("battle_royale", SILENT, 0, 0.0080),
+        # -4 wins against 5; a number beyond the largest one against it
+        (
+            "beauty_contest",
+            {"players": 2, "ratio": "1/2", "min": 5, "max": 7, "rounds": 1}
+            | {"bounds_check": "none", "prize_rule": "split"},
+            0,
+            0.5,
+        ),
+        ("beauty_contest", EXCLUSIVE | {"players": 3, "ratio": "4/3", "max": 7, "rounds": 1}, 0, 1),
+        # tables whose largest number is 2 do not rest there as those of 4 do
+        (
+            "beauty_contest",
+            {"players": 3, "ratio": "3", "min": -7, "max_draw": (2, 5), "prize_rule": "split"}
+            | {"rounds": 1},
+            0,
+            1 / 3,
+        ),
+        # votes that are not needed can be charged for
+        ("pirate_game", {"players": 3, "gold": 4, "proposal_check": "sum_and_length"}, 0, 3),
+    ],
+)
+def test_claims_that_were_refuted_are_made_no_more(name, params, seat, gain):
+    game = rulebook(name, **params)
+    assert tried(game, seat).gain == pytest.approx(gain, rel=0.02)
+    assert rational(game).kind == "heuristic"
+
+
+def test_what_is_false_is_found(monkeypatch):
+    """A player that goes too often, and regret of profits that are not cut."""
+    game = rulebook("el_farol_bar", players=3, rounds=2)
+    assert refuted(game, rational(game)) == ""
+    monkeypatch.setattr(bar, "mixed_equilibrium", lambda _: 0.5)
+    assert "can have" in refuted(game, rational(game))
+    params = {"a": 6, "tick": 1, "rounds": 2, "beta": 1}
+    game = rulebook("bertrand_competition", profit_rounding="truncate", **params)
+    exact, judged = rulebook("bertrand_competition", **params), pricing.regret
+    assert misjudged(game, np.random.default_rng(1)) == ""
+    monkeypatch.setattr(pricing, "regret", lambda _, prices: judged(exact, prices))
+    assert "is to be gained" in misjudged(game, np.random.default_rng(1))
