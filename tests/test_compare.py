@@ -369,6 +369,8 @@ def test_editions_and_errors(tmp_path):
     a = played(tmp_path / "a.db", [auction], seats=["random"], scoring="v4")
     b = played(tmp_path / "b.db", [auction], seats=["rational"])
     assert compare(a, b) == compare(a, b, "v4") != compare(a, b, "corrected")
+    said = "All episodes have the same valuations: intervals hold for these alone."
+    assert compare(a, b).games[0].notes == [said]
     with pytest.raises(UnknownName):
         compare(a, b, "v5")
     with pytest.raises(NotARun):

@@ -407,6 +407,8 @@ def test_scores_of_a_draw_that_repeats_say_so(game, more, says, tmp_path, llm_ga
     assert code == 0
     assert ((sentence in text), (sentence in shown)) == (bool(says), bool(says))
     assert says or ("the same" not in shown and "hold for these alone" not in text)
+    board = " ".join(llm_games("leaderboard", str(found.path))[1].split())
+    assert (sentence in board) == bool(says)
 
 
 def test_scoring_is_chosen_by_the_run_or_the_report(tmp_path):

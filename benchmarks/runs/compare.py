@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs.compared import (
     FAMILIES,
     Comparison,
@@ -217,6 +218,8 @@ def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int],
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
     if any(game.planned.get("series") for game in (left, right)):
         notes.append("episodes follow from each other (series); as if independent, p is too small")
+    draws = (conditional(game.rules, game.planned.get("given")) for game in (left, right))
+    notes += dict.fromkeys(filter(None, draws))
     places = _changed(left.seats, right.seats)
     if len(left.seats) != len(right.seats):
         notes.append("played by different numbers of players")

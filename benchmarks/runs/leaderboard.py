@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.deviation import conditional
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.grid import Grid, Label
@@ -226,6 +227,8 @@ class Board:
             for one in table.references:
                 if one.why:
                     yield f"{table.label}: no {one.player} reference: {one.why}"
+            if why := conditional(table.game.rules, table.game.planned.get("given")):
+                yield f"{table.label}: {why}"
         if any(entry.marked for table in self.tables for entry in table.entries.values()):
             yield "! more than 5 % of the decisions were filled in"
         yield from self.left_out

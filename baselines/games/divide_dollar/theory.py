@@ -106,4 +106,4 @@ def welfare(game: Any, steps: Steps) -> Parts:
     """Return what was received; in the worst equilibrium the others bid too much without anyone."""
     total = receipts(steps["actions"], game.golds).sum(axis=(0, -1))
     best = game.golds * steps["actions"].shape[-1]
-    return total, 0, best, 0, best
+    return total, np.nan if game.bid_range == "unbounded" else 0, best, 0, best
