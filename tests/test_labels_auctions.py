@@ -85,7 +85,7 @@ def earned(game, seat, count, variant=None):
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", LARGE)
 def test_no_other_bid_clearly_earns_more(name, night, record_property):
-    rng, claims, wrong, count = np.random.default_rng(5), 0, [], 4000
+    rng, claims, wrong, count = np.random.default_rng(5), 0, [], night(1000, 4000)
     while claims < night(1, 40):
         game, params = drawn(name, rng, LARGE[name])
         if rational(game).kind == "heuristic":
