@@ -373,6 +373,22 @@ def test_tools_say_what_the_players_do(game, tool, kind):
     assert f"{view.question.key} {value}" in said or f"of {DRAWS} draws" in said
 
 
+SHOWN = {"players": 3, "price": "first", "rounds": 2, "reveal": "bids"}
+
+
+@pytest.mark.parametrize(
+    ("game", "more", "says"),
+    [
+        ("budget_auction", SHOWN | {"price": "second"}, "expects everybody to be rational: bid"),
+        ("budget_auction", SHOWN | {"rounds": 1}, "of rational players, as far as is known: by"),
+        ("budget_auction", SHOWN, "no equilibrium is known here; by a rule of thumb: by chance"),
+        ("english_auction", {}, "no equilibrium is known here; by a rule of thumb: bid"),
+    ],
+)
+def test_no_rule_of_thumb_is_told_as_what_rational_players_do(game, more, says):
+    assert says in TOOLS["equilibrium"].text(first_view(rulebook(game, **more)), {})
+
+
 def test_an_unknown_game_has_no_best_response():
     class Mine(PublicGoods):
         name = "mine"

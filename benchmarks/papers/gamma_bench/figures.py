@@ -113,10 +113,10 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
         said = f"{share:.3g}·v is the equilibrium for independent uniform valuations"
         return sentence + said + assumed
     grid = solution.values
-    axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="equilibrium")
+    axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="near equilibrium")
     return sentence + (
         f"the dashed line, {share:.3g}·v, is the equilibrium of independent uniform valuations, "
-        f"the solid one the mean bid in that of this draw of distinct ones{assumed}"
+        f"the solid one the mean bid near that of this draw of distinct ones{assumed}"
     )
 
 
@@ -128,7 +128,7 @@ def _shading(axes: Axes, game: Game) -> str:
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:
         best = _per_round(game, lambda r: bid_share(solution.mean_bid(r["valuations"]), r))
-        paths(axes, best, "equilibrium", ORANGE)
+        paths(axes, best, "near equilibrium", ORANGE)
     axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
     return (
