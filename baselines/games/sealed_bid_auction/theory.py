@@ -109,9 +109,7 @@ def deals(game: Any, most: int) -> tuple[dict[str, Array], Array] | None:
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round."""
     bids, values = record["actions"], record["valuations"]
-    inside = np.clip(bids, 0, game.valuation_max)  # a bid against all reason is as far as any
-    far = distance(inside, nearest_bids(game, values, inside))
-    far = far / (game.players * game.valuation_max)
+    far = distance(bids, nearest_bids(game, values, bids)) / (game.players * game.valuation_max)
     return regret(values, bids, game.price), far
 
 
