@@ -99,10 +99,10 @@ EACH: dict[str, dict] = {
     "english_auction": {
         "players": [1, *[2] * 7, 3],
         "items": [(("Lamp", start, 0),) for start in (0, 0, 1, 5, 10)],
-        "budgets": [12, 12, 14, 16, 20, lambda rng, n: tuple(rng.integers(11, 18, n).tolist())],
+        "budgets": [12, 12, 13, lambda rng, n: tuple(rng.integers(11, 15, n).tolist())],
         "values": [*["private"] * 7, "common"],
         "value_mean": [1, 5, 6, 8],
-        "value_sd": [0, 2, 3, 4, 4, 5],
+        "value_sd": [0, 2, 3, 3, 4, 5],
         "private_values": [
             *[None] * 4,
             lambda rng, n: tuple((int(v),) for v in rng.integers(0, 15, n)),

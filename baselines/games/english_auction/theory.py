@@ -164,7 +164,7 @@ def _unlike_a_clock(game: Any) -> str:
         return "valuations are given"
     if game.discount and game.max_discounts and start:
         return "waiting for a lower start price can gain much"
-    if game.players > 1 and 2 * game.raise_from(start) > spread:
+    if game.players > 1 and 5 * game.raise_from(start) > 2 * spread:
         return "jumps over increments gain much"
     return ""
 

@@ -91,7 +91,8 @@ def deals(game: Any, most: int) -> tuple[dict[str, Array], Array] | None:
     None if that is more than `most`. Lots are as many as can decide a tie in different ways.
     """
     grid = np.arange(game.valuation_min, game.valuation_max + 1, game.interval)
-    own, parts, n = game.valuation_draw == "random", lcm(*range(1, game.players + 1)), game.players
+    own = game.valuations is None and game.valuation_draw == "random"
+    parts, n = lcm(*range(1, game.players + 1)), game.players
     each = (perm(len(grid), n) if own else 1) * parts
     if each**game.rounds > most:
         return None
