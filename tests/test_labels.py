@@ -355,6 +355,8 @@ def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_prope
 
 
 EXCLUSIVE = {"bounds_check": "none", "prize_rule": "exclusive"}
+LAMP = {"items": (("Lamp", 0, 0),), "values": "private", "increment_pct": 0, "budgets": 8}
+LAMP |= {"value_mean": 4}
 SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
 
 
@@ -378,6 +380,30 @@ SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
             | {"rounds": 1},
             0,
             1 / 3,
+        ),
+        # bids that were shown can be matched; above one's money a bid against the rules may win
+        (
+            "budget_auction",
+            {"players": 2, "assets": 5, "mu": 3, "sigma": 2, "decimals": 0, "rounds": 2}
+            | {"reveal": "bids"},
+            0,
+            0.2976,
+        ),
+        (
+            "budget_auction",
+            {"players": 3, "assets": (3, 8, 8), "valuations": ((8, 5, 6),), "decimals": 0}
+            | {"price": "second", "rule_breaker": "include", "rounds": 1},
+            0,
+            2,
+        ),
+        # who raises by two is at a good place; a lower start price can be waited for
+        ("english_auction", LAMP | {"players": 2, "value_sd": 1}, 0, 0.0679),
+        ("english_auction", LAMP | {"players": 2, "private_values": ((7,), (6,))}, 0, 0.5),
+        (
+            "english_auction",
+            LAMP | {"players": 1, "items": (("Lamp", 4, 0),), "discount": 50, "value_sd": 2},
+            0,
+            2.966,
         ),
         # votes that are not needed can be charged for
         ("pirate_game", {"players": 3, "gold": 4, "proposal_check": "sum_and_length"}, 0, 3),

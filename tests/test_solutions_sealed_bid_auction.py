@@ -14,6 +14,7 @@ from llm_games.baselines.games.sealed_bid_auction import first_price
 from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_bids, win_probability
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
+    deals,
     distance,
     equilibrium_bids,
     payoffs,
@@ -130,6 +131,13 @@ def test_nobody_gains_by_other_bids_whatever_the_unit_of_money(more, near):
     claim = rational(game)
     assert claim.kind == "best known"
     assert f"more than {found.gain * 1.05 / unit:.2g} a round" in claim.sentence
+
+
+def test_given_valuations_are_all_that_chance_brings():
+    game = {"players": 2, "rounds": 1, "valuations": [[4, 7]], "valuation_draw": "random"}
+    found, likely = deals(rulebook("sealed_bid_auction", **game), 100)
+    assert {tuple(row) for row in found["valuations"][0].T.tolist()} == {(4, 7)}
+    assert likely.sum() == 1
 
 
 def test_win_probability_by_listing_all_rivals():
