@@ -305,6 +305,11 @@ class LLMPolicy(Policy):
         told = memory.decisions, self._prompts(view.game).report(view, memory.notes)
         return {"dialogue": found.memory.dialogue.plus(exchange), "told": told}
 
+    def _stays(self, game: Rulebook, kind: str) -> bool:
+        """Return whether the next call begins with the whole prompt of one of this kind."""
+        remembers = self.remembering.moves > 0 and kind != "summary"
+        return remembers and self._keeps_requests(game)
+
     async def _speak(
         self, view: View, memory: ChatMemory, calls: int
     ) -> tuple[Decision, ChatMemory]:
@@ -471,6 +476,7 @@ class LLMPolicy(Policy):
             kind=kind,
             view=view,
             tools=bench.offers() if bench else (),
+            stays=self._stays(view.game, kind),
         )
 
     async def _attempt(

@@ -130,6 +130,10 @@ class PlanningPolicy(LLMPolicy):
         always = self.remembering.notices is None and not self.planning.apart
         return always or super()._keeps_requests(game)
 
+    def _stays(self, game: Rulebook, kind: str) -> bool:
+        apart = self.planning.apart and kind in ("plan", "replan", "belief", "learn")
+        return not apart and super()._stays(game, kind)
+
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return what is told before a move, in the words of the game's mind, or a speech."""
         said = None
