@@ -382,6 +382,35 @@ def test_who_refuses_marks_is_asked_without_them_and_nothing_is_said_of_it(serve
     assert marked(server.seen[-1]) == []
 
 
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": BID}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 110}
+    | {"cacheReadInputTokens": 30, "cacheWriteInputTokens": 50},
+    "metrics": {"latencyMs": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "marks"),
+    [("us.anthropic.claude-haiku-4-5-20251001-v1:0", 2), ("mistral.mistral-large-2402-v1:0", 0)],
+)
+def test_bedrock_caches_for_the_models_that_can(server, monkeypatch, model, marks):
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    refused = {"message": "system.1.cachePoint: extraneous key is not permitted"}
+    good, faults = (200, CONVERSED), [(400, refused)] * bool(marks)
+    server.script = [good, *faults, good]
+    url = server.url.removesuffix("/v1")
+    there = client_for(f"bedrock/{model}", base_url=url, api_key_env="", structured="never")
+    (got,) = run(there, ASK)
+    assert (got.tokens_in, got.tokens_cached, got.tokens_written) == (100, 30, 50)
+    (got,) = run(there, ASK)
+    assert (got.text, "cache_control" in (got.left_out or [])) == (BID, False)
+    points = [json.dumps(sent).count("cachePoint") for sent in server.seen]
+    assert points == [marks, *[marks] * bool(marks), 0]
+
+
 @pytest.mark.parametrize("name", ["openai-responses/gpt-5", "openai/gpt-5"])
 def test_openai_is_told_by_a_key_which_calls_are_of_one_dialogue(server, name, monkeypatch):
     for module in (openai, providers):

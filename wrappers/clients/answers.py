@@ -66,6 +66,7 @@ _WORDS = {  # how servers call some options beside their names
     "tools": [r"tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
     "reasoning_effort": [r"reasoning\.effort|thinking.?(level|budget)"],
     "stop": [r"stop.?sequences"],
+    "cache_control": [r"cache.?point|prompt.?caching"],
 }
 
 
