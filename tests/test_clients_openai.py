@@ -10,10 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-import tomllib
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import fault_server
 import pytest
@@ -24,6 +22,7 @@ from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Integer
 from llm_games.view import View
 from llm_games.wrappers.clients import retry as module
+from llm_games.wrappers.clients.answers import retry_after
 from llm_games.wrappers.clients.base import (
     Client,
     ClientError,
@@ -32,7 +31,7 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient, connections, retry_after
+from llm_games.wrappers.clients.openai import OpenAIClient, connections
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -697,24 +696,6 @@ def test_what_was_left_out_in_vain_is_sent_again(server):
         (got,) = run(client, ask)
         assert isinstance(got, ClientError)
     assert ["top_p" in body for body in server.seen] == [True, False, True, False]
-
-
-SHAPES = tomllib.loads((Path(__file__).parent / "data/provider_shapes.toml").read_text("utf-8"))
-
-
-@pytest.mark.parametrize("shape", SHAPES["shape"], ids=lambda shape: shape["provider"])
-def test_recorded_shapes_are_typed(server, shape):
-    assert shape["source"].startswith("https://")
-    server.script = [(shape["status"], json.loads(shape["body"]))]
-    (got,) = run(OpenAIClient("m", server.url))
-    kinds = {
-        "overflow": isinstance(got, ContextOverflow),
-        "refusal": isinstance(got, Completion) and got.finish == "refusal",
-        "transient": isinstance(got, ClientError) and got.transient,
-        "fatal": type(got) is ClientError and not got.transient,
-        "answer": isinstance(got, Completion) and got.finish != "refusal",
-    }
-    assert kinds[shape["expect"]], got
 
 
 def test_one_schema_may_be_refused_and_another_taken(server):

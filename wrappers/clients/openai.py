@@ -12,8 +12,6 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
@@ -45,6 +43,8 @@ MOST_AT_ONCE = 10_000
 """Connections to one server; below, `Limit` decides."""
 CONNECT = 15.0
 """Seconds to connect."""
+PASSING = 408, 409, 424, 425, 429
+"""Statuses below 500 of what another try may mend."""
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
     "service_tier", "tools", "stream", "stream_options", *CACHING,
@@ -188,12 +188,12 @@ class OpenAIClient:
             status, content, headers = got
             answer = answers.opened(content)
             status = status if status >= 400 else answers.status_in(answer)
-            if status is None:
+            if status is None and not answers.tells_error(answer):
                 return self._read(answer, body, left_out, time.perf_counter() - began)
             said = answers.said_by(answer)
             if answers.filtered(status, said):
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
-            name = answers.refused(status, said, self._optional(body))
+            name = answers.refused(status or 502, said, self._optional(body))
             if name is None:
                 failure = self._failure(status, said, headers)
                 if not failure.transient:  # it was not for what was left out
@@ -304,7 +304,8 @@ class OpenAIClient:
             except (openai.APIConnectionError, openai.APIStatusError):
                 raise
             except openai.APIError as error:  # told in the stream
-                return got.status_code, {"error": error.body}, got.headers
+                if not whole.finish:
+                    return got.status_code, {"error": error.body}, got.headers
             except (ValueError, RecursionError):  # no JSON
                 return got.status_code, b"", got.headers
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
@@ -385,27 +386,32 @@ class OpenAIClient:
     def _broken(self, what: str) -> ClientError:
         return ClientError(f"{self.base_url} {what}", transient=True)
 
-    def _failure(self, status: int, said: Mapping[str, Any], headers: Any) -> ClientError:
+    def _failure(self, status: int | None, said: Mapping[str, Any], headers: Any) -> ClientError:
         """Say what the server refused and what to do about it."""
-        fault = f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
+        how = "sent an error" if status is None else f"refused with status {status}"
+        fault = f"{self.base_url} {how}: {self._shown(said['message'])}"
         if answers.too_long(status, said):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
-        broke = answers.broke(status, said)
-        busy = (status in (408, 409, 424, 425, 429) or status >= 500) and not broke
+        hint, lasting = "", True
         key = "no key was sent: give api_key_env or api_key_file"
         if self._key:
             key = f"the key from {self._key.source}"
         elif is_loopback(self.base_url):
             key = f"a server on this machine gets no key unless one is given, so {key}"
-        hint = {
-            401: f"check the key ({key})",
-            403: f"this key may not use {self.model!r} ({key})",
-            404: f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)",
-        }.get(status, "no money is left on this account" if broke else "")
+        if answers.broke(status, said):
+            hint = "no money is left on this account, or its quota is used up"
+        elif answers.wrong_key(status, said):
+            hint = f"check the key ({key})"
+        elif status == 403:
+            hint = f"this key may not use {self.model!r} ({key})"
+        elif answers.no_model(status, said):
+            hint = f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)"
+        else:
+            lasting = status is not None and status < 500 and status not in PASSING
         return ClientError(
             f"{fault}{hint and f' – {hint}'}",
-            transient=busy,
-            retry_after=retry_after(headers) if busy else None,
+            transient=not lasting,
+            retry_after=None if lasting else answers.retry_after(headers, said),
             status=status,
         )
 
@@ -591,18 +597,3 @@ def _cause(error: BaseException) -> BaseException:
     while (below := error.__cause__) is not None:
         error = below
     return error
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long the server asks to wait: milliseconds, seconds or a date by its own clock."""
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        value = headers.get("retry-after", "")
-        if re.fullmatch(r"[0-9.]{1,12}", value):
-            return float(value)
-        told = headers.get("date")
-        now = parsedate_to_datetime(told) if told else datetime.now(UTC)
-        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
-    except (TypeError, ValueError):
-        return None

@@ -21,6 +21,7 @@ from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import (
+    CONNECT,
     OFFICIAL,
     OpenAIClient,
     connections,
@@ -86,7 +87,7 @@ _WRITTEN = {
     "stop": "stop",
     "reasoning_effort": "effort|thinking|reasoning",
     "service_tier": "service_?tier",
-    "response_format": "format|response_?(json_?)?schema",
+    "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
@@ -165,7 +166,7 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai import exceptions as faults
 
         self._account()
-        began = time.perf_counter()
+        began, blamed = time.perf_counter(), set[str]()
         while True:
             options, fault, sent = self._options(request), None, list[bytes]()
             _sent.set(sent)
@@ -180,20 +181,22 @@ class ProviderClient(OpenAIClient):
                 left_out = self._left_out(request, b"".join(sent[-1:]))
                 return self._filtered(str(error), left_out, time.perf_counter() - began)
             except (faults.ModelAPIError, faults.UserError) as error:
-                fault = error
-            except (faults.UnexpectedModelBehavior, *_UNREADABLE) as error:
+                fault, name = error, self._refused_by(error, options)
+            except (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd) as error:
                 said = f"{type(error).__name__}: {error}"
                 if sent:
                     return self._broken(f"sent no completion ({self._shown(said)})")
-                form = "response_format" if "response_format" in self._optional(options) else None
-                if form is None:  # a fault on this side, which no waiting mends
+                name = "response_format" if "response_format" in self._optional(options) else None
+                if name is None:  # a fault on this side, which no waiting mends
+                    self._refused -= blamed
                     return ClientError(f"{self.provider}: nothing was sent ({self._shown(said)})")
-                self._leave_out(form)
-                continue
-            name = self._refused_by(fault, options)
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
-                return self._fault(fault, left_out, time.perf_counter() - began)
+                failure = self._fault(fault, left_out, time.perf_counter() - began)
+                if isinstance(failure, ClientError) and not failure.transient:
+                    self._refused -= blamed  # it was not for what was left out
+                return failure
+            blamed |= {name} - self._refused
             self._leave_out(name)
 
     def _wanted(self, request: Request) -> dict[str, Any]:
@@ -201,7 +204,8 @@ class ProviderClient(OpenAIClient):
         sampling, native = request.sampling, bool(request.tools) and self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
-        given |= {"response_format": form, "tools": request.tools if native else None}
+        tools = request.tools if request.tools and self.tool_calls != "json" else None
+        given |= {"response_format": form, "tools": tools}
         if self.provider in _CACHES:
             given["cache_control"] = True
         elif self.provider == "openai-responses" and knows_keys(self.base_url):
@@ -280,11 +284,64 @@ class ProviderClient(OpenAIClient):
         def provider(name: str) -> Any:
             made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
-                given = self.base_url != ADAPTED["bedrock"].base_url  # else that of the region
-                return made(api_key=self._key and key, base_url=self.base_url if given else None)
+                return made(bedrock_client=self._amazons())
             return made(api_key=key, base_url=self.base_url, http_client=http)
 
         return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
+
+    @property
+    def _odd(self) -> tuple[type[Exception], ...]:
+        """Errors of a provider's library that are no error of a call to it."""
+        if self.provider != "bedrock":
+            return ()
+        from botocore.exceptions import BotoCoreError
+        from botocore.parsers import ResponseParserError
+
+        return BotoCoreError, ResponseParserError
+
+    def _amazons(self) -> Any:
+        """Return Amazon's client, which makes each call once: to make it again is a layer's job."""
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
+        from botocore.tokens import FrozenAuthToken
+
+        def keep(request: Any, **_: Any) -> None:
+            _sent.get([]).append(bytes(request.body or b""))
+
+        session: Any = Session()
+        region = session.get_config_variable("region")
+        given = self.base_url != ADAPTED["bedrock"].base_url  # else it is that of the region
+        if given and not region:
+            place = re.search(r"bedrock-runtime[\w-]*\.([\w-]+)\.", self.base_url)
+            region = place[1] if place else "us-east-1"
+        if not region:
+            raise ClientError(
+                "bedrock/ needs a region: set the environment variable AWS_DEFAULT_REGION, or give "
+                "base_url, such as https://bedrock-runtime.us-east-1.amazonaws.com"
+            )
+        how: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
+        if self._key:
+            token = FrozenAuthToken(self._key.reveal())
+            session.get_auth_token = lambda **_: token
+        config = Config(
+            retries={"total_max_attempts": 1},
+            read_timeout=self.timeout,
+            connect_timeout=min(self.timeout, CONNECT),
+            max_pool_connections=64,
+            **how,
+        )
+        try:
+            client = session.create_client(
+                "bedrock-runtime",
+                region_name=region,
+                config=config,
+                endpoint_url=self.base_url if given else None,
+            )
+        except (BotoCoreError, ValueError) as error:
+            raise ClientError(f"bedrock/ cannot be called: {self._shown(str(error))}") from error
+        client.meta.events.register("before-send.bedrock-runtime", keep)
+        return client
 
     def _completion(
         self, got: Any, request: Request, left_out: list[str] | None, latency: float
@@ -338,6 +395,8 @@ class ProviderClient(OpenAIClient):
         self, fault: Any, left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
         """Say what failed."""
+        from pydantic_ai import exceptions as faults
+
         said, status = _said(fault), getattr(fault, "status_code", None)
         if answers.filtered(status, said):
             return self._filtered(said["message"], left_out, latency)
@@ -347,8 +406,10 @@ class ProviderClient(OpenAIClient):
             if failure.transient and failure.retry_after is None:
                 failure.retry_after = fault.retry_after
             return failure
-        if hasattr(fault, "retry_after"):
+        if isinstance(fault, faults.ModelConnectionError):
             return self._unreached(fault)
+        if isinstance(fault, faults.ModelAPIError):  # told in a stream
+            return self._failure(None, said, {})
         return ClientError(f"{self.provider}: {self._shown(str(fault))}")
 
 
