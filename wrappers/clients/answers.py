@@ -14,6 +14,8 @@ from llm_games.wrappers.clients.base import Completion
 
 LONGEST_TEXT = 2_000_000
 """Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
+LONGEST_WORDS = 10_000
+"""Characters of what a server says of an error that are read."""
 REPLY = "reply"
 """How the form of an answer is called where a server wants a name for it."""
 
@@ -76,7 +78,7 @@ _BROKE_CODES = frozenset(["1113", "1304", *map(str, {*range(1308, 1322)} - {1312
 _LONGEST_RESET = 60.0
 """Seconds to wait at most until a limit is whole again: less may do."""
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(r"(\d+\.?\d*) ?(ms|milli|[smhd])[a-z]*", re.I)
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,12})?) ?(ms|milli|[smhd])[a-z]*", re.I)
 _LATER = re.compile(rf"(?:try again|retry)(?: in| after)? ((?:{_SPAN.pattern}[ ,]*)+)", re.I)
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
@@ -325,7 +327,7 @@ def said_by(answer: Any) -> dict[str, Any]:
     message = str(said.get("message") or detail or "refused")
     if isinstance(more, dict) and isinstance(more.get("raw"), str):  # what OpenRouter hands on
         message = f"{message} ({more['raw']})"
-    return {**said, "message": message, "loc": loc}
+    return {**said, "message": message[:LONGEST_WORDS], "loc": loc}
 
 
 def too_long(status: int | None, said: Mapping[str, Any]) -> bool:
@@ -400,7 +402,7 @@ def of_kind(said: Mapping[str, Any]) -> bool:
 
 def _all(said: Mapping[str, Any]) -> str:
     named = " ".join(str(said.get(name)) for name in ("code", "type", "status"))
-    return f"{named} {said['message']} {said.get('details') or ''}"
+    return f"{named} {said['message']} {said.get('details') or ''}"[:LONGEST_WORDS]
 
 
 # -- waits ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -89,6 +89,8 @@ _WRITTEN = {
     "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
+_UNKNOWN = {"google": {"minLength", "multipleOf"}}
+"""Words of schemas that a provider does not take, nor its library in its place."""
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
@@ -231,6 +233,7 @@ class ProviderClient(OpenAIClient):
         }
         how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
+        form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         parameters = ModelRequestParameters(
             function_tools=[
                 ToolDefinition(
@@ -395,6 +398,21 @@ class ProviderClient(OpenAIClient):
         if isinstance(fault, faults.ModelAPIError):  # told in a stream
             return self._failure(None, said, {})
         return ClientError(f"{self.provider}: {self._shown(str(fault))}")
+
+
+def _without(words: Collection[str], form: Any) -> Any:
+    """Return a schema without some words; replies are read as strictly as before."""
+    if isinstance(form, list):
+        return [_without(words, part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    kept = {name: value for name, value in form.items() if name not in words}
+    return {
+        name: {key: _without(words, part) for key, part in value.items()}
+        if name == "properties"
+        else _without(words, value)
+        for name, value in kept.items()
+    }
 
 
 def _said(fault: Any) -> dict[str, Any]:
