@@ -165,6 +165,7 @@ class ProviderClient(OpenAIClient):
 
         self._account()
         began, blamed = time.perf_counter(), set[str]()
+        odd: Any = (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd)
         while True:
             options, fault, sent = self._options(request), None, list[bytes]()
             _sent.set(sent)
@@ -180,7 +181,7 @@ class ProviderClient(OpenAIClient):
                 return self._filtered(str(error), left_out, time.perf_counter() - began)
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault, name = error, self._refused_by(error, options)
-            except (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd) as error:
+            except odd as error:
                 said = f"{type(error).__name__}: {error}"
                 if sent:
                     return self._broken(f"sent no completion ({self._shown(said)})")
