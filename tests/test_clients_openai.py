@@ -269,7 +269,7 @@ EVENTS = {"content-type": "text/event-stream"}
 
 def test_a_streamed_answer_is_put_together(server):
     call = {"index": 0, "id": "1", "function": {"name": "calc", "arguments": '{"a"'}}
-    rest = {"index": 0, "function": {"arguments": ": 1}"}}
+    rest = {"index": 0, "function": {"name": "calc", "arguments": ": 1}"}}  # vLLM, issue 13078
     server.script = [
         (200, pieces({"role": "assistant"}, {"reasoning_content": "H"}, {"reasoning_content": "m."},
                      {"content": '{"bid"'}, {"content": ": 5}"}), EVENTS),

@@ -185,9 +185,14 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the calls of a message, of today's shape or the one before: name and arguments."""
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
+        function = _function(call)
+        if isinstance(function, dict) and not function.keys().isdisjoint(("name", "arguments")):
             yield str(function.get("name")), function.get("arguments")
+
+
+def _function(call: Any) -> Any:
+    """Return what is called; llama.cpp's manual has it flat."""
+    return call.get("function", call) if isinstance(call, dict) else None
 
 
 def _loaded(arguments: Any) -> Any:
@@ -264,7 +269,7 @@ class Stream:
 
     def _call(self, piece: Any, place: int) -> None:
         """Take a piece of a call: of the one of its number, of its name, or of its place."""
-        function = piece.get("function") if isinstance(piece, dict) else None
+        function = _function(piece)
         if isinstance(function, dict):
             if piece.get("index") is not None:
                 key = str(piece["index"])
@@ -274,8 +279,9 @@ class Stream:
                 key = self._places.get(place, str(place))
             call = self._calls.setdefault(key, {"name": "", "arguments": ""})
             for name in call:
-                if isinstance(said := function.get(name), str):
-                    call[name] += said
+                said = function.get(name)
+                if isinstance(said, str) and (name, said) != ("name", call["name"]):
+                    call[name] += said  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
         """Return the answer."""
