@@ -276,7 +276,7 @@ EVENTS = {"content-type": "text/event-stream"}
 
 def test_a_streamed_answer_is_put_together(server):
     call = {"index": 0, "id": "1", "function": {"name": "calc", "arguments": '{"a"'}}
-    rest = {"index": 0, "function": {"arguments": ": 1}"}}
+    rest = {"index": 0, "function": {"name": "calc", "arguments": ": 1}"}}  # vLLM, issue 13078
     server.script = [
         (200, pieces({"role": "assistant"}, {"reasoning_content": "H"}, {"reasoning_content": "m."},
                      {"content": '{"bid"'}, {"content": ": 5}"}), EVENTS),
@@ -362,8 +362,16 @@ def test_waiting_is_bounded_and_the_error_says_it_may_pass(server, failure):
     assert str(failure[0]) in str(found)
 
 
-def test_a_wish_to_wait_is_obeyed(server):
-    server.script = [(429, error("slow"), {"retry-after": "0.3"}), (200, completion())]
+@pytest.mark.parametrize(
+    "wish",
+    [
+        (429, error("slow"), {"retry-after": "0.3"}),
+        (429, error("slow: please try again in 300ms.")),
+        (503, error("busy"), {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "0.3"}),
+    ],
+)
+def test_a_wish_to_wait_is_obeyed(server, wish):
+    server.script = [wish, (200, completion())]
     run(trying(server))
     assert server.times[1] - server.times[0] >= 0.3
 
@@ -599,6 +607,37 @@ def test_a_server_that_gives_up_sends_no_completion(server, body):
 def test_a_date_to_wait_until_is_by_the_servers_clock():
     headers = {"date": formatdate(0, usegmt=True), "retry-after": formatdate(7, usegmt=True)}
     assert retry_after(headers) == 7
+
+
+WAITS = [
+    ({"retry-after-ms": "1500"}, "", 1.5),
+    ({"retry-after": "20"}, "Please try again in 3s.", 20),
+    ({"retry-after": "soon"}, "", None),
+    ({}, "Rate limit reached. Please try again in 20s. Visit https://a.example", 20),
+    ({}, "Limit 100000, Used 97050. Please try again in 6m0s.", 360),
+    ({}, "Please try again in 1.2s", 1.2),
+    ({}, "Please try again in 120ms.", 0.12),
+    ({}, "Please try again in 1h2m3.5s.", 3723.5),
+    ({}, "Please retry after 86400 seconds.", 86400),
+    ({}, "please try again after 1 seconds", 1),
+    ({}, "Please retry in 500 milliseconds", 0.5),
+    ({}, "Please try again later, 20 requests are in line", None),
+    ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1.2s",
+      "x-ratelimit-remaining-tokens": "9", "x-ratelimit-reset-tokens": "40s"}, "slow", 1.2),
+    ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}, "slow", 60),
+    ({"x-ratelimit-remaining-tokens": "17", "x-ratelimit-reset-tokens": "7.66s"}, "slow", None),
+    ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1741305630000",
+      "date": "Fri, 07 Mar 2025 00:00:00 GMT"}, "slow", 30),
+    ({"anthropic-ratelimit-requests-remaining": "0", "date": "Fri, 07 Mar 2025 00:00:00 GMT",
+      "anthropic-ratelimit-requests-reset": "2025-03-07T00:00:12Z"}, "slow", 12),
+    ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "?"}, "slow", None),
+    ({}, "try again in " + "1" * 100_000, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "words", "seconds"), WAITS)
+def test_how_long_to_wait_stands_in_headers_or_words(headers, words, seconds):
+    assert retry_after(headers, {"message": words}) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("key", ["1", "five"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_clients_openai import ALL, KEY, Server, completion
-from test_clients_providers import BID, CHAT, SERVED, TOOL
+from test_clients_providers import CHAT, CONVERSED, SERVED, TOOL
 
 from llm_games.questions import Integer
 from llm_games.wrappers.clients.answers import LIMITS
@@ -24,11 +24,6 @@ from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE, client_for
 
 FILE = Path(__file__).parent / "data/provider_shapes.toml"
 SHAPES = tomllib.loads(FILE.read_text("utf-8"))["shape"]
-CONVERSED = {
-    "output": {"message": {"role": "assistant", "content": [{"text": BID}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 30},
-}
 GOOD = {name.partition("/")[0]: body for name, body in SERVED.items()} | {"bedrock": CONVERSED}
 SAYS = {
     "money": "no money is left",

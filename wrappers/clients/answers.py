@@ -14,6 +14,8 @@ from llm_games.wrappers.clients.base import Completion
 
 LONGEST_TEXT = 2_000_000
 """Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
+LONGEST_WORDS = 10_000
+"""Characters of what a server says of an error that are read."""
 REPLY = "reply"
 """How the form of an answer is called where a server wants a name for it."""
 
@@ -76,7 +78,7 @@ _BROKE_CODES = frozenset(["1113", "1304", *map(str, {*range(1308, 1322)} - {1312
 _LONGEST_RESET = 60.0
 """Seconds to wait at most until a limit is whole again: less may do."""
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(r"(\d+\.?\d*) ?(ms|milli|[smhd])[a-z]*", re.I)
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,12})?) ?(ms|milli|[smhd])[a-z]*", re.I)
 _LATER = re.compile(rf"(?:try again|retry)(?: in| after)? ((?:{_SPAN.pattern}[ ,]*)+)", re.I)
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
@@ -184,9 +186,14 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the calls of a message, of today's shape or the one before: name and arguments."""
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
+        function = _function(call)
+        if isinstance(function, dict) and not function.keys().isdisjoint(("name", "arguments")):
             yield str(function.get("name")), function.get("arguments")
+
+
+def _function(call: Any) -> Any:
+    """Return what is called; llama.cpp's manual has it flat."""
+    return call.get("function", call) if isinstance(call, dict) else None
 
 
 def _loaded(arguments: Any) -> Any:
@@ -266,7 +273,7 @@ class Stream:
 
     def _call(self, piece: Any, place: int) -> None:
         """Take a piece of a call: of the one of its number, of its name, or of its place."""
-        function = piece.get("function") if isinstance(piece, dict) else None
+        function = _function(piece)
         if isinstance(function, dict):
             if piece.get("index") is not None:
                 key = str(piece["index"])
@@ -276,8 +283,9 @@ class Stream:
                 key = self._places.get(place, str(place))
             call = self._calls.setdefault(key, {"name": "", "arguments": ""})
             for name in call:
-                if isinstance(said := function.get(name), str):
-                    call[name] += said
+                said = function.get(name)
+                if isinstance(said, str) and (name, said) != ("name", call["name"]):
+                    call[name] += said  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
         """Return the answer."""
@@ -329,7 +337,7 @@ def said_by(answer: Any) -> dict[str, Any]:
     message = str(said.get("message") or detail or "refused")
     if isinstance(more, dict) and isinstance(more.get("raw"), str):  # what OpenRouter hands on
         message = f"{message} ({more['raw']})"
-    return {**said, "message": message, "loc": loc}
+    return {**said, "message": message[:LONGEST_WORDS], "loc": loc}
 
 
 def too_long(status: int | None, said: Mapping[str, Any]) -> bool:
@@ -404,7 +412,7 @@ def of_kind(said: Mapping[str, Any]) -> bool:
 
 def _all(said: Mapping[str, Any]) -> str:
     named = " ".join(str(said.get(name)) for name in ("code", "type", "status"))
-    return f"{named} {said['message']} {said.get('details') or ''}"
+    return f"{named} {said['message']} {said.get('details') or ''}"[:LONGEST_WORDS]
 
 
 # -- waits ----------------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ class _Line(NamedTuple):
         await self.account.close()
 
 
+LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
+"""Words of schemas that OpenAI's strict mode does not take."""
 JSON_OBJECT = {"type": "json_object"}
 """The form of an answer that is any JSON object."""
 
@@ -456,8 +458,22 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
 
 
 def _named(form: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {"name": answers.REPLY, "strict": True, "schema": form}
+    schema = {"name": answers.REPLY, "strict": "type" in form and _is_strict(form), "schema": form}
     return {"type": "json_schema", "json_schema": schema}
+
+
+def _is_strict(form: Any) -> bool:
+    """Return whether OpenAI can hold replies to a schema: objects of just what they must have."""
+    if isinstance(form, list):
+        return all(map(_is_strict, form))
+    if not isinstance(form, dict):
+        return True
+    parts = form.get("properties", {})
+    closed = form.get("type") != "object" or (
+        form.get("additionalProperties") is False and {*form.get("required", ())} == {*parts}
+    )
+    below = [value for name, value in form.items() if name != "properties"]
+    return closed and not LOOSE & {*form} and _is_strict(below) and _is_strict([*parts.values()])
 
 
 def _schema(request: Request) -> str:

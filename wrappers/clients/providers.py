@@ -11,7 +11,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -90,6 +90,8 @@ _WRITTEN = {
     "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
+_UNKNOWN = {"google": {"minLength", "multipleOf"}}
+"""Words of schemas that a provider does not take, nor its library in its place."""
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
@@ -167,6 +169,7 @@ class ProviderClient(OpenAIClient):
 
         self._account()
         began, blamed = time.perf_counter(), set[str]()
+        odd: Any = (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd)
         while True:
             options, fault, sent = self._options(request), None, list[bytes]()
             _sent.set(sent)
@@ -182,7 +185,7 @@ class ProviderClient(OpenAIClient):
                 return self._filtered(str(error), left_out, time.perf_counter() - began)
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault, name = error, self._refused_by(error, options)
-            except (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd) as error:
+            except odd as error:
                 said = f"{type(error).__name__}: {error}"
                 if sent:
                     return self._broken(f"sent no completion ({self._shown(said)})")
@@ -246,6 +249,7 @@ class ProviderClient(OpenAIClient):
             how |= {f"{self.provider}_cache_messages": request.stays}
         how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
+        form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         parameters = ModelRequestParameters(
             function_tools=[
                 ToolDefinition(
@@ -411,6 +415,21 @@ class ProviderClient(OpenAIClient):
         if isinstance(fault, faults.ModelAPIError):  # told in a stream
             return self._failure(None, said, {})
         return ClientError(f"{self.provider}: {self._shown(str(fault))}")
+
+
+def _without(words: Collection[str], form: Any) -> Any:
+    """Return a schema without some words; replies are read as strictly as before."""
+    if isinstance(form, list):
+        return [_without(words, part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    kept = {name: value for name, value in form.items() if name not in words}
+    return {
+        name: {key: _without(words, part) for key, part in value.items()}
+        if name == "properties"
+        else _without(words, value)
+        for name, value in kept.items()
+    }
 
 
 def _said(fault: Any) -> dict[str, Any]:
