@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED, lacking
@@ -17,6 +16,9 @@ from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.cli.human_play import Move
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
