@@ -243,6 +243,7 @@ def carry_out(
 
     It is gone on with by `resume`, or by another command, `again`.
     """
+    from llm_games.benchmarks.runs.config import ConfigError
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
@@ -268,7 +269,7 @@ def carry_out(
                 f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
             )
             raise Exit(1) from None
-        except StoreError:
+        except (StoreError, ConfigError):  # a file, or a model that does not answer
             raise
         except Exception:  # such as of somebody's own player
             if not path.exists():
