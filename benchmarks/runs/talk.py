@@ -215,10 +215,10 @@ SAID = (
 )
 KEPT = (
     "Announced: moves that a player had named before, by a fixed rule; kept: the share of these "
-    "that it then made. The reading is not sure: of what it took for announcements in 405 sentences "
-    "labelled by hand half were some (precision .50), and it knew .57 of those that were. What was "
-    "done before, what others are asked for and steps (I contributed 20; I raise it by 1) can be "
-    "taken for one, so that an honest player seems to break its word."
+    "that it then made. The reading is not sure: of what it took for announcements in 405 "
+    "sentences labelled by hand half were some (precision .50), and it knew .57 of those that "
+    "were. What was done before, what others are asked for and steps (I contributed 20; I raise it "
+    "by 1) can be taken for one, so that an honest player seems to break its word."
 )
 JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
 
@@ -478,7 +478,8 @@ def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list
     note = (
         f"Episodes beside the same without talk: {many}. Changed: moves other than there. Named: "
         "what was heard spoke of one move, by the same rule as announcements; toward: the move "
-        "came to it, or nearer, away: it left it. After first moves the two games have parted, and more than words can differ."
+        "came to it, or nearer, away: it left it. After first moves the two games have parted, and "
+        "more than words can differ."
     )
     return [
         Grid(columns("game, moves") | heads, rows, "What talk changed", "persuasion", note),
