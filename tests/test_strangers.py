@@ -232,3 +232,36 @@ def test_what_is_no_such_file_ends_in_one_message(llm_games, small, tmp_path, co
         ("view", "x.file", "--no-open"),
     ):
         check(llm_games, arguments)
+
+
+def test_other_files_reach_no_terminal_raw(llm_games, small, tmp_path):
+    """Names in caches, in ghosts, and those of files."""
+    raw = tmp_path / "a\x1b[2J.db"
+    shutil.copy(small, tmp_path / "a.db")
+    (tmp_path / "small.toml").write_text(RUN)
+    check(llm_games, ("run", "small.toml", "--quiet", "--db", "b.db", "--cache", "c.db"))
+    for table, column in columns(tmp_path / "c.db"):
+        change(tmp_path / "c.db", table, column, with_codes)
+    check(llm_games, ("cache", "list", "c.db"))
+    check(llm_games, ("run", "small.toml", "--quiet", "--db", "d.db", "--cache", "c.db"))
+    check(llm_games, ("ghost", "fit", "a.db", "-o", "a.ghost"))
+    change(tmp_path / "a.db", "games", "label", with_codes)
+    for ghost in ("a.ghost", "a.db"):
+        check(llm_games, ("ghost", "show", ghost))
+    for arguments in (("report", raw), ("run", raw), ("compare", raw, raw), ("watch", raw)):
+        check(llm_games, arguments)
+    raw.write_bytes((tmp_path / "a.db").read_bytes())
+    for arguments in (
+        ("report", raw, "-o", tmp_path / "\x1b[2J", "--no-baselines"),
+        ("compare", raw, raw),
+        ("leaderboard", raw),
+        ("resume", raw),
+        ("watch", raw),
+        ("export", raw, "-o", tmp_path / "x\x1b[2J"),
+        ("run", "small.toml", "--db", tmp_path / "n\x1b[2J.db"),
+        ("run", "small.toml", "--seat", "\x1b[2J"),
+        ("show", "\x1b[2J"),
+        ("play", "\x1b[2J"),
+        ("play", "public_goods", "--param", "\x1b[2J=1"),
+    ):
+        check(llm_games, arguments)
