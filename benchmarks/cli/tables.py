@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -156,8 +156,11 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)
 
 
-def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
-    """Yield a line for each model, the greatest first: what was spent on it."""
+def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line for each model, the greatest first: what was spent on it.
+
+    Tokens of those that are `estimated` were counted by nobody.
+    """
     key = attrgetter("money", "tokens")
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
@@ -165,6 +168,8 @@ def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
         cached = f" ({usage.tokens_cached:,} cached)" * bool(usage.tokens_cached)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
+        if name in estimated:
+            tokens = f"about {tokens} (estimates: nobody counted them)"
         yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
 
 
