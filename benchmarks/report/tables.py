@@ -148,7 +148,7 @@ def usage_grid(run: Run) -> Grid:
         rows.append([label, did.decisions, *asked, waited, median])
     if greetings:
         rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
-    return Grid(heads, rows)
+    return Grid(heads, rows, note=run.spent.note)
 
 
 def _spent(run: Run, usage: Usage) -> list[Value]:
@@ -168,7 +168,7 @@ def spent_grid(run: Run) -> Grid:
         calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
-    return Grid(heads, rows, name="spent")
+    return Grid(heads, rows, name="spent", note=run.spent.note)
 
 
 def player_grid(run: Run) -> Grid:
