@@ -517,6 +517,7 @@ def test_what_is_spent_is_booked_by_model_and_seat():
     assert ledger.seats["dice/player_1"].plain() == {
         **{"calls": 1, "failures": 0, "tokens_in": 20, "tokens_out": 10},
         **{"seconds": 0.1, "money": "0.00015", "tokens_cached": 0, "tokens_reasoning": 0},
+        **{"unknown": 0, "unknown_in": 0, "unknown_out": 0, "unknown_money": "0"},
     }
 
 
