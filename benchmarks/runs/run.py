@@ -1,4 +1,4 @@
-"""Play a run: all episodes at the same time, everything recorded before it is built upon.
+"""Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
 To go on with a run, its unfinished episodes are played again from the start: recorded completions
 are served in place of calls, players without a model decide as they did, and where the record
@@ -481,7 +481,7 @@ class _Record(Recorded):
             raise
         self._enter_overflows(at)
         self.store.add(row, self.row.id)
-        await self.store.durable()
+        self.store.hasten()  # the next call is not sent before it is on the disk
         return row.completion()
 
     def _enter_overflows(self, at: Place) -> None:
@@ -517,7 +517,10 @@ class _Record(Recorded):
         made_of, decisions = rows_of(step)
         for row in (made_of.thin(), *decisions):
             self.store.add(row, self.row.id)
-        await self.store.durable()
+        if any(decision.attempts for decision in step.decisions.values()):
+            self.store.hasten()
+        else:
+            await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
         self.run.watch(self.run.counters)
