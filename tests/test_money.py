@@ -16,14 +16,23 @@ from test_fire import QUICK
 from test_kill import Stem
 from test_run import content
 
+import llm_games as lg
+from llm_games.baselines.training.common import Options, Training, curve
+from llm_games.benchmarks.runs.judge import Rubric, judged, label_run
+from llm_games.benchmarks.runs.plan import plan_of, players
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.view import Who
-from llm_games.wrappers.clients.base import Completion, Request, Sampling
+from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
+from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
-from llm_games.wrappers.clients.stack import Shared, dress
+from llm_games.wrappers.clients.retry import Retry
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
+from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.together import together
 
 PRICE = Price(Decimal(2), Decimal(10))
 IN_FLIGHT, CALLS, SEATS = 24, 150, 3
@@ -75,7 +84,7 @@ class Spender(FaultServer):
         self.calls += 1
         changed = self.kind == "changes its ways" and self.calls > 40
         if changed and not self.crowd:
-            self.crowd = self.now
+            self.crowd = self.ledger.in_flight("m")
         thoughts, text = int(40 * 50 ** self.rng.random()), '{"tokens_contributed": 5}'
         thoughts *= 4 if changed else 1
         said, finish, limit = 10, "stop", body.get("max_tokens") or 10**9
@@ -119,6 +128,7 @@ def spend(kind, what, own, seed, limit=None):
     ledger = Ledger(Budget(**{what: limit or limit_of(what, own)}), {"m": PRICE})
     try:
         with Spender(kind, random.Random(seed)) as server:
+            server.ledger = ledger
             client = OpenAIClient("m", server.url, timeout=20)
             asked = dress(client, max_in_flight=IN_FLIGHT, shared=Shared(ledger))
 
@@ -309,8 +319,9 @@ STOPS = {"none": None, "Ctrl-C": signal.SIGINT, "kill -9": signal.SIGKILL}
 @pytest.mark.nightly
 @pytest.mark.parametrize("how", STOPS)
 def test_no_stop_loses_an_answer(how, night, tmp_path, quick_stem, whole, record_property):
-    cases = [(fault, lasting) for fault in LASTING for lasting in (True, False)]
-    cases = [case for case in cases if case[0] in FAULTS or case[1]]
+    # Each lasts or comes and goes, with one stop this and with the next that.
+    turn = [*STOPS].index(how)
+    cases = [(f, f in FATAL or (n + turn) % 2 == 0) for n, f in enumerate(LASTING)]
     rng, given, lost, early = random.Random(how), 0, 0, 0
     for number, (fault, lasting) in enumerate(night(rng.sample(cases, 3), cases)):
         folder = tmp_path / str(number)
@@ -330,3 +341,65 @@ def test_no_stop_loses_an_answer(how, night, tmp_path, quick_stem, whole, record
 )
 def test_a_stop_waits_for_what_is_paid(tmp_path, quick_stem, whole, fault, how):
     assert broken_off(tmp_path, quick_stem, whole, fault, True, how, random.Random(4))[2]
+
+
+# -- elsewhere ------------------------------------------------------------------------------------
+
+
+class Refusing:
+    """Answers after a while, but for one call, which it refuses for good at once."""
+
+    def __init__(self, text, refused):
+        self.text, self.refused, self.calls, self.answered = text, refused, 0, 0
+
+    async def __call__(self, request):
+        self.calls += 1
+        if self.calls == self.refused:
+            raise ClientError("not yours", status=403)
+        await asyncio.sleep(0.05)
+        self.answered += 1
+        return Completion(self.text, "stop", 100, 10)
+
+
+def test_a_judge_that_is_refused_keeps_what_was_answered(tmp_path):
+    game = {"game": "public_goods", "params": {"players": 3, "rounds": 1}, "seats": ["random"]}
+    run = lg.run({"episodes": 6, "games": [game]}, db=tmp_path / "a.db")
+    judge = Refusing('{"label": "yes"}', refused=4)
+    wanted = Rubric(name="r", question="Well?", labels={"yes": "it is", "no": "it is not"})
+    with pytest.raises(ClientError, match="not yours"):
+        label_run(run.path, wanted, dress(ScriptedClient(judge, "m")))
+    assert sum(row.answer == "yes" for row in judged(run.path)) == judge.answered > 2
+
+
+def test_calls_from_code_end_as_runs_do(tmp_path, caplog):
+    server = Refusing("sure", refused=3)
+    client = dress(ScriptedClient(server, "m"), cache=tmp_path / "replies.db")
+    chats = [({"role": "user", "content": f"{number}"},) for number in range(6)]
+    with pytest.raises(ClientError, match="not yours"):
+        run_sync(together(client.complete(Request(chat)) for chat in chats))
+    assert server.answered == sum(
+        row.replies for row in ReplyCache(tmp_path / "replies.db").contents()
+    )
+    assert 2 <= server.answered == ledger_of(client).total.calls - 1
+    assert "in flight waited for (0 s of at most 601 s)" in caplog.text
+
+
+def test_a_learner_waits_for_a_minute_and_its_log_says_so(tmp_path):
+    url = "http://127.0.0.1:9/v1"
+    waits = [c.max_wait for c in layers(lg.player("openai:m", client={"base_url": url}).client)
+             if isinstance(c, Retry)]  # fmt: skip
+    game = {"game": "public_goods", "seats": [{"player": "openai:m", "base_url": url}]}
+    plan = plan_of({"games": [game]})
+    waits += [c.max_wait for p in players(plan).values() for c in layers(p.client)
+              if isinstance(c, Retry)]  # fmt: skip
+    assert waits == [60, 600]
+
+    client = [f"base_url={url}", "max_wait=0.3"]
+    options = Options(game="public_goods", opponents=["openai:m"], client=client, folder=tmp_path)
+    hello = Request(({"role": "user", "content": "hello"},))
+    with (
+        pytest.raises(ClientError, match=r"it was waited for 0\.3 s"),
+        Training("ppo", options) as training,
+    ):
+        run_sync(training.clients[0].complete(hello))
+    assert 0.2 < curve(tmp_path)["opponents/waited"][1][-1] < 20

@@ -39,7 +39,7 @@ from typer import Argument, Option, Typer
 from llm_games.arrays import Array
 from llm_games.assigned import assigned
 from llm_games.baselines import deviation
-from llm_games.baselines.players import make_player
+from llm_games.baselines.players import asks_model, make_player
 from llm_games.baselines.skill import play_batch
 from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke, install
 from llm_games.files import full, write_whole
@@ -132,8 +132,11 @@ class Options:
 
 def _opponent(name: str, rules: Rulebook, client: Any, more: Any) -> Policy:
     """Return a player; settings go to those that ask a model."""
-    policy = make_player(name, rules)
-    if policy.waits and (client or more):
+    given = bool(client or more)
+    if not (given and asks_model(name)):  # else it may have no key without them
+        policy = make_player(name, rules)
+        given = given and policy.waits
+    if given:
         return make_player(name, rules, client=client, **more)
     return policy
 
