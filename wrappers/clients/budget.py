@@ -69,9 +69,10 @@ def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
 class Usage:
     """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency.
 
-    Cached tokens are among `tokens_in`, those of thoughts among `tokens_out`. Of `unknown` calls,
-    which are among those that failed, nobody knows whether they are paid for: they may have cost so
-    much at most, beside the rest, and count against no budget.
+    Tokens that the server had cached, or put into its cache, are among `tokens_in`, those of
+    thoughts among `tokens_out`. Of `unknown` calls, which are among those that failed, nobody knows
+    whether they are paid for: they may have cost so much at most, beside the rest, and count
+    against no budget.
     """
 
     calls: int = 0
@@ -82,6 +83,7 @@ class Usage:
     money: Decimal = Decimal(0)
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    tokens_written: int = 0
     unknown: int = 0
     unknown_in: int = 0
     unknown_out: int = 0
@@ -108,7 +110,7 @@ class Usage:
         return Usage(self.calls, self.calls, *EMPTY, *may)
 
 
-EMPTY = (0, 0, 0.0, Decimal(0), 0, 0)
+EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)
 """Tokens, seconds and money of calls that brought nothing."""
 
 

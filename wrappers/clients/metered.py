@@ -150,7 +150,9 @@ class Metered(Layer):
             out = tokens_of(_whole(answer))
             if self._limited or answer.finish == "length":  # there may have been hidden thoughts
                 out = max(out, self._limit(request))
-        parts = min(answer.tokens_cached, into), min(answer.tokens_reasoning, out)
+        cached = min(answer.tokens_cached, into)
+        written = min(answer.tokens_written, into - cached)
+        parts = cached, min(answer.tokens_reasoning, out), written
         money = self.price.of(into, out, *parts) if self.price else Decimal(0)
         return Usage(1, 0, into, out, answer.latency, money, *parts)
 
