@@ -12,6 +12,7 @@ from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED, lacking
 from llm_games.benchmarks.runs.references import overalls
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
@@ -172,7 +173,8 @@ def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) ->
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         if name in estimated:
             tokens = f"about {tokens} (estimates: nobody counted them)"
-        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
+        beside = f"; {unsure(usage)}" if usage.unknown else ""
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside}"
 
 
 def replies_table(rows: Sequence[Cached]) -> Grid:

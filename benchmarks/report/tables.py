@@ -168,6 +168,10 @@ def spent_grid(run: Run) -> Grid:
         calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
+    if run.spent.total.unknown:
+        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
+        for row, u in zip(rows, run.spent.pairs.values(), strict=True):
+            row += [u.unknown, u.unknown_in, u.unknown_out]
     return Grid(heads, rows, name="spent", note=run.spent.note)
 
 
