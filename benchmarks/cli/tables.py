@@ -165,7 +165,9 @@ def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) ->
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
         money = f", money {usage.money:.4f}" * bool(usage.money)
-        cached = f" ({usage.tokens_cached:,} cached)" * bool(usage.tokens_cached)
+        parts = {"cached": usage.tokens_cached, "written": usage.tokens_written}
+        told = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        cached = f" ({told})" * bool(told)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         if name in estimated:
