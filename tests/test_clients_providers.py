@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import Integer
 from llm_games.registry import rulebook
+from llm_games.view import Who
+from llm_games.wrappers.clients import openai, providers
 from llm_games.wrappers.clients.base import (
     ClientError,
     Completion,
@@ -26,7 +29,7 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.openai import OpenAIClient, knows_keys
 from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE, client_for
 from llm_games.wrappers.tools import OrCall, Parameter, Tool
 
@@ -159,6 +162,19 @@ DEEP = [
             usage={"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 10},
         ),
         {"thoughts": "Hm.", "finish": "length", "tokens_in": 100, "tokens_cached": 80},
+    ),
+    (
+        "anthropic/claude-haiku-4-5",
+        anthropic(
+            text(BID),
+            usage={
+                "input_tokens": 20,
+                "cache_creation_input_tokens": 50,
+                "cache_read_input_tokens": 30,
+                "output_tokens": 10,
+            },
+        ),
+        {"tokens_in": 100, "tokens_cached": 30, "tokens_written": 50},
     ),
     (
         "anthropic/claude-haiku-4-5",
@@ -332,6 +348,108 @@ def test_an_option_that_a_provider_refuses_is_left_out_once(server, provider, bo
     own = {"odd", "even"}
     assert own & {*server.seen[-1]} == own - {*got.left_out}
     assert (own <= {*got.left_out}) == (provider == "google")  # which takes nothing else
+
+
+MARK = {"type": "ephemeral", "ttl": "5m"}
+LONG = [*CHAT, {"role": "assistant", "content": BID}, {"role": "user", "content": "Now?"}]
+
+
+def marked(sent):
+    """Return which texts of a call to Anthropic have a mark of what to cache, in their order."""
+    parts = [
+        *sent["system"],
+        *(part for message in sent["messages"] for part in message["content"]),
+    ]
+    assert all(part["cache_control"] == MARK for part in parts if "cache_control" in part)
+    return [part["text"] for part in parts if "cache_control" in part]
+
+
+@pytest.mark.parametrize(
+    ("stays", "marks"), [(True, ["You bid.", "Now?"]), (False, ["You bid.", "Your bid?"])]
+)
+def test_anthropic_caches_what_the_next_call_begins_with(server, stays, marks):
+    server.script = [(200, SERVED[MODELS["anthropic"]])]
+    (got,) = run(client(MODELS["anthropic"], server), replace(ASK, messages=LONG, stays=stays))
+    assert marked(server.seen[0]) == marks
+    assert "cache_control" not in (got.left_out or [])
+    (got,) = run(client(MODELS["anthropic"], server), replace(ASK, messages=CHAT[:2], stays=stays))
+    assert marked(server.seen[1]) == ["You bid.", "First?"][: 1 + stays]
+
+
+def test_who_refuses_marks_is_asked_without_them_and_nothing_is_said_of_it(server):
+    refused = anthropic_error("invalid_request_error", "system.0.cache_control: Extra inputs are "
+                              "not permitted")  # fmt: skip
+    server.script = [(400, refused), (200, SERVED[MODELS["anthropic"]])]
+    there = client(MODELS["anthropic"], server)
+    for _ in range(2):
+        (got,) = run(there, ASK)
+        assert got.text == BID
+        assert "cache_control" not in (got.left_out or [])
+    assert [len(marked(sent)) for sent in server.seen] == [2, 0, 0]
+    run(client(MODELS["anthropic"], server, leave_out=["cache_control"]), ASK)
+    assert marked(server.seen[-1]) == []
+
+
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": BID}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 110}
+    | {"cacheReadInputTokens": 30, "cacheWriteInputTokens": 50},
+    "metrics": {"latencyMs": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "marks"),
+    [("us.anthropic.claude-haiku-4-5-20251001-v1:0", 2), ("mistral.mistral-large-2402-v1:0", 0)],
+)
+def test_bedrock_caches_for_the_models_that_can(server, monkeypatch, model, marks):
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    refused = {"message": "system.1.cachePoint: extraneous key is not permitted"}
+    good, faults = (200, CONVERSED), [(400, refused)] * bool(marks)
+    server.script = [good, *faults, good]
+    url = server.url.removesuffix("/v1")
+    there = client_for(f"bedrock/{model}", base_url=url, api_key_env="", structured="never")
+    (got,) = run(there, ASK)
+    assert (got.tokens_in, got.tokens_cached, got.tokens_written) == (100, 30, 50)
+    (got,) = run(there, ASK)
+    assert (got.text, "cache_control" in (got.left_out or [])) == (BID, False)
+    points = [json.dumps(sent).count("cachePoint") for sent in server.seen]
+    assert points == [marks, *[marks] * bool(marks), 0]
+
+
+@pytest.mark.parametrize("name", ["openai-responses/gpt-5", "openai/gpt-5"])
+def test_openai_is_told_by_a_key_which_calls_are_of_one_dialogue(server, name, monkeypatch):
+    for module in (openai, providers):
+        monkeypatch.setattr(module, "knows_keys", lambda url: True)
+    server.script = [(200, SERVED[name])]
+    seats = [Who("a game", episode, step, seat) for episode in (0, 1) for seat in (0, 1)
+             for step in (0, 1)]  # fmt: skip
+    for who in seats:
+        run(client(name, server), replace(ASK, who=who))
+    keys = [sent["prompt_cache_key"] for sent in server.seen]
+    assert [keys.index(key) for key in keys] == [0, 0, 2, 2, 4, 4, 6, 6]
+    assert all(re.fullmatch(r"[0-9a-f]{32}", key) for key in keys)
+    run(client(name, server), ASK)
+    assert "prompt_cache_key" not in server.seen[-1]  # nobody is named
+    server.seen.clear()
+    refused = error("Unknown parameter: 'prompt_cache_key'.", param="prompt_cache_key")
+    server.script = [(400, refused), (200, SERVED[name])]
+    (got,) = run(client(name, server), replace(ASK, who=seats[0]))
+    assert (got.text, "prompt_cache_key" in (got.left_out or [])) == (BID, False)
+    assert ["prompt_cache_key" in sent for sent in server.seen] == [True, False]
+
+
+def test_who_knows_no_such_key_is_sent_none(server):
+    for url in ("https://api.openai.com/v1", "https://mine.openai.azure.com/openai/v1"):
+        assert knows_keys(url)
+    for name in ("openai-responses/gpt-5", "openai/gpt-5"):
+        server.script = [(200, SERVED[name])]
+        run(client(name, server), replace(ASK, who=Who("a game")))
+        assert "prompt_cache_key" not in server.seen[-1]
+    known = [name for name, about in COMPATIBLE.items() if knows_keys(about.base_url)]
+    assert known == ["openai"]
 
 
 CALLS = {

@@ -97,6 +97,7 @@ _WORDS = {  # how servers call some options beside their names
     "tools": [r"tools param|tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
     "reasoning_effort": [r"reasoning\.effort|thinking.?(level|budget)"],
     "stop": [r"stop.?sequences"],
+    "cache_control": [r"cache.?point|prompt.?caching"],
 }
 
 
@@ -217,10 +218,13 @@ def _tokens(usage: Any) -> dict[str, Any]:
     beside = max(0, count("total_tokens") - prompt - reply) if prompt else 0
     cached = count("prompt_tokens_details", "cached_tokens") or count("prompt_cache_hit_tokens")
     cached = cached or count("cached_tokens")
+    written = count("prompt_tokens_details", "cache_write_tokens")
+    written = written or count("cache_creation_input_tokens")  # LiteLLM's way
     return {
         "tokens_in": prompt,
         "tokens_out": reply + beside,  # some count thoughts beside the reply, in the total alone
         "tokens_cached": min(cached, prompt),
+        "tokens_written": min(written, prompt - min(cached, prompt)),
         "tokens_reasoning": min(max(thought, beside), reply + beside),
     }
 

@@ -25,7 +25,13 @@ from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.answers import LIMITS
-from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
+from llm_games.wrappers.clients.base import (
+    CACHING,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Request,
+)
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 log = logging.getLogger(__name__)
@@ -41,7 +47,7 @@ PASSING = 408, 409, 424, 425, 429
 """Statuses below 500 of what another try may mend."""
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
-    "service_tier", "tools", "stream", "stream_options",
+    "service_tier", "tools", "stream", "stream_options", *CACHING,
 )  # fmt: skip
 """What can be left out of a request, beside what `extra_body` adds."""
 
@@ -228,6 +234,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
+            "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
             "response_format": form and self._wanted_form(request, form),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
@@ -239,10 +246,10 @@ class OpenAIClient:
         refused = self._refused | (
             {"response_format"} if _form(request) in self._refused else set()
         )
-        wanted = {k: v for k, v in options.items() if v not in (None, []) and k not in never}
+        wanted = {k: v for k, v in options.items() if v not in (None, "", []) and k not in never}
         body = {"model": self.model, "messages": rendered(request.messages, native)}
         body |= {name: value for name, value in wanted.items() if name not in refused}
-        left_out = wanted.keys() & refused
+        left_out = wanted.keys() & refused - {*CACHING}
         if body.get("response_format") == JSON_OBJECT:
             left_out |= {"response_format"}  # its schema
         return body, sorted(left_out) or None
@@ -341,7 +348,7 @@ class OpenAIClient:
             page = answer.lstrip()[:1] == "<"
             what = (
                 "answers with a page, not with a completion: is base_url right? It usually ends "
-                f"in /v1. The page begins {self._shown(answer[:300])!r}"
+                f"in /v1. The page begins {self._shown(answer)[:300]!r}"
             )
             return self._broken(what if page else "sent an answer that is cut off or no JSON")
         try:
@@ -552,6 +559,14 @@ def _checked(base_url: str) -> str:
     if parts.username is not None or parts.query or parts.fragment:
         raise BadParameter("base_url must hold no user, password or query: give the key as api_key")
     return base_url.rstrip("/")
+
+
+def knows_keys(base_url: str) -> bool:
+    """Return whether a server sends calls of one `prompt_cache_key` to where the prompt is cached.
+
+    OpenAI and Azure do; others refuse it, or know it as nothing.
+    """
+    return base_url == OFFICIAL or (urlsplit(base_url).hostname or "").endswith(".azure.com")
 
 
 def is_loopback(base_url: str) -> bool:

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
-from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import (
     CONNECT,
     OFFICIAL,
     OpenAIClient,
     connections,
     is_loopback,
+    knows_keys,
     rendered,
 )
 
@@ -95,7 +96,10 @@ _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
 _NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
+_NAMES["prompt_cache_key"] = "openai_prompt_cache_key"
 """What pydantic-ai calls them."""
+_CACHES = ("anthropic", "bedrock")
+"""Providers that cache what is marked with `cache_control`, and name a price for it."""
 
 
 def client_for(name: str, **settings: Any) -> OpenAIClient:
@@ -205,6 +209,10 @@ class ProviderClient(OpenAIClient):
         given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
         tools = request.tools if request.tools and self.tool_calls != "json" else None
         given |= {"response_format": form, "tools": tools}
+        if self.provider in _CACHES:
+            given["cache_control"] = True
+        elif self.provider == "openai-responses" and knows_keys(self.base_url):
+            given["prompt_cache_key"] = request.dialogue or None
         return {k: v for k, v in given.items() if v is not None and k not in self.leave_out}
 
     def _options(self, request: Request) -> dict[str, Any]:
@@ -217,6 +225,7 @@ class ProviderClient(OpenAIClient):
         """Name what was asked for and not sent: refused before, or not of this protocol."""
         wanted = self._wanted(request)
         own = wanted.pop("extra_body", {})
+        wanted = {name: value for name, value in wanted.items() if name not in CACHING}
         left = {*wanted, *own} & self._refused
         for name, words in (_WRITTEN | {key: re.escape(key) for key in own}).items():
             found = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
@@ -230,8 +239,14 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai.tools import ToolDefinition
 
         how = {
-            _NAMES.get(k, k): v for k, v in options.items() if k not in ("response_format", "tools")
+            _NAMES.get(k, k): v
+            for k, v in options.items()
+            if k not in ("response_format", "tools", "cache_control")
         }
+        marks = bool(options.get("cache_control"))
+        if marks:
+            how |= {f"{self.provider}_cache_instructions": True}
+            how |= {f"{self.provider}_cache_messages": request.stays}
         how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
         form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
@@ -248,7 +263,7 @@ class ProviderClient(OpenAIClient):
             output_object=form and OutputObjectDefinition(form, answers.REPLY, strict=True),
             allow_text_output=True,
         )
-        asked = (self._account().model, _messages(request, bool(tools)))
+        asked = (self._account().model, _messages(request, bool(tools), marks))
         more: Any = {"model_settings": how, "model_request_parameters": parameters}
         if not self.stream or "stream" in self.leave_out:
             return await model_request(*asked, **more)
@@ -369,6 +384,7 @@ class ProviderClient(OpenAIClient):
             thoughts=thoughts[: answers.LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
+            tokens_written=usage.cache_write_tokens,
             tokens_reasoning=min(thought, usage.output_tokens),
             left_out=left_out,
         )
@@ -427,13 +443,23 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _messages(request: Request, native: bool) -> list[Any]:
-    """Write a chat as pydantic-ai reads it."""
+def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
+    """Write a chat as pydantic-ai reads it; `marks` where what stays ends before the last message.
+
+    The mark is at the last thing that was told before it and answered.
+    """
     from pydantic_ai import messages as of
 
     written: list[Any] = []
     names: dict[str, str] = {}
-    for message in rendered(request.messages, native):
+    chat, last = rendered(request.messages, native), None
+    if not request.stays:
+        answered = [i for i, message in enumerate(chat) if message["role"] == "assistant"]
+        told = [
+            message for message in chat[: max(answered, default=0)] if message["role"] == "user"
+        ]
+        last = told[-1] if told else None
+    for message in chat:
         said = message["content"]
         if message["role"] == "assistant":
             parts: list[Any] = [of.TextPart(said)] if said else []
@@ -447,6 +473,8 @@ def _messages(request: Request, native: bool) -> list[Any]:
             number = message["tool_call_id"]
             part: Any = of.ToolReturnPart(names[number], said, number)
         else:
+            if marks and message is last:
+                said = [said, of.CachePoint()]
             part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
         if written and isinstance(written[-1], of.ModelRequest):
             written[-1].parts = [*written[-1].parts, part]
