@@ -45,6 +45,9 @@ from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke, install
 from llm_games.files import full, write_whole
 from llm_games.registry import rulebook
 from llm_games.rulebook import PerPlayer, Rulebook
+from llm_games.wrappers.clients.base import Client
+from llm_games.wrappers.clients.stack import tally
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import MOVING, Seating, seating
 
@@ -301,6 +304,11 @@ class Training(Generic[Told]):
         return self.folder / "state"
 
     @property
+    def clients(self) -> list[Client]:
+        """Return the clients of opponents that ask a model."""
+        return [p.client for p in self.table.seating.policies if isinstance(p, LLMPolicy)]
+
+    @property
     def way_on(self) -> str:
         """Return the command that goes on."""
         module, options = f"llm_games.baselines.training.{self.method}", self.options
@@ -396,6 +404,8 @@ class Training(Generic[Told]):
         self.bar.stop()
         raised = error
         try:
+            if error is not None and (waited := tally(self.clients)["waited"]):
+                self.log(**{"opponents/waited": waited})
             if self.__dict__.get("_writer") is not None:
                 self._writer.close()
             if isinstance(error, LLMGamesError) and not isinstance(error, (TrainingBroke, OSError)):

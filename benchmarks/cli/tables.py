@@ -13,6 +13,7 @@ from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED, lacking
 from llm_games.benchmarks.runs.references import overalls
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
@@ -165,7 +166,8 @@ def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
         cached = f" ({told})" * bool(told)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
-        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
+        beside = usage.unknown and f"; {unsure(usage)}"
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside or ''}"
 
 
 def replies_table(rows: Sequence[Cached]) -> Grid:

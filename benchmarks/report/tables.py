@@ -21,6 +21,7 @@ from llm_games.benchmarks.runs.paper import (
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.references import Reference, overalls
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
@@ -168,7 +169,11 @@ def spent_grid(run: Run) -> Grid:
         calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
-    return Grid(heads, rows, name="spent")
+    if run.spent.total.unknown:
+        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
+        for row, u in zip(rows, run.spent.pairs.values(), strict=True):
+            row += [u.unknown, u.unknown_in, u.unknown_out]
+    return Grid(heads, rows, name="spent", note=unsure(run.spent.total))
 
 
 def player_grid(run: Run) -> Grid:

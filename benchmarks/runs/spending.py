@@ -34,3 +34,15 @@ class Spending:
                 found += [] if old else [self.players[row.seats[int(place)]]]
             for one in found:
                 one.add(usage)
+
+
+def unsure(usage: Usage) -> str:
+    """Say what calls may have cost of which nobody knows; "" if there are none."""
+    if not usage.unknown:
+        return ""
+    calls = "1 call" if usage.unknown == 1 else f"{usage.unknown:,} calls"
+    money = f" and money {usage.unknown_money:.4f}" * bool(usage.unknown_money)
+    return (
+        f"{calls} sent, outcome unknown: at most {usage.unknown_in:,} tokens in, "
+        f"{usage.unknown_out:,} out{money} beside"
+    )
