@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import SCORED, lacking
@@ -18,6 +17,9 @@ from llm_games.benchmarks.runs.stats import Cell, estimated
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.cli.human_play import Move
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
@@ -155,8 +157,11 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)
 
 
-def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
-    """Yield a line for each model, the greatest first: what was spent on it."""
+def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line for each model, the greatest first: what was spent on it.
+
+    Tokens of those that are `estimated` were counted by nobody.
+    """
     key = attrgetter("money", "tokens")
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
@@ -166,6 +171,8 @@ def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
         cached = f" ({told})" * bool(told)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
+        if name in estimated:
+            tokens = f"about {tokens} (estimates: nobody counted them)"
         beside = usage.unknown and f"; {unsure(usage)}"
         yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside or ''}"
 

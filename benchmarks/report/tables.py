@@ -149,7 +149,7 @@ def usage_grid(run: Run) -> Grid:
         rows.append([label, did.decisions, *asked, waited, median])
     if greetings:
         rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
-    return Grid(heads, rows)
+    return Grid(heads, rows, note=run.spent.note)
 
 
 def _spent(run: Run, usage: Usage) -> list[Value]:
@@ -173,7 +173,8 @@ def spent_grid(run: Run) -> Grid:
         heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
         for row, u in zip(rows, run.spent.pairs.values(), strict=True):
             row += [u.unknown, u.unknown_in, u.unknown_out]
-    return Grid(heads, rows, name="spent", note=unsure(run.spent.total))
+    note = "\n".join(filter(None, (unsure(run.spent.total), run.spent.note)))
+    return Grid(heads, rows, name="spent", note=note)
 
 
 def player_grid(run: Run) -> Grid:

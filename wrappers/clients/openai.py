@@ -350,7 +350,7 @@ class OpenAIClient:
             page = answer.lstrip()[:1] == "<"
             what = (
                 "answers with a page, not with a completion: is base_url right? It usually ends "
-                f"in /v1. The page begins {self._shown(answer[:300])!r}"
+                f"in /v1. The page begins {self._shown(answer)[:300]!r}"
             )
             return self._broken(what if page else "sent an answer that is cut off or no JSON")
         try:

@@ -265,9 +265,21 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
     return {name: scores(alone[name], edition) for name in fits}
 
 
+def spread(rules: Rulebook, edition: str) -> float | None:
+    """Return the standard deviation of one run's score in published runs by such rules."""
+    known = (settings(edition, lenient).get(rules.name) for lenient in (False, True))
+    same = any(own and _alike(rules, own) for own in known)
+    return published.spreads()[rules.name] if same else None
+
+
 def _plays(game: Game, rules: Rulebook) -> bool:
-    same = replace(game.rules, failed_reply=rules.failed_reply) == rules
-    return bool(same and not game.talks)
+    return _alike(game.rules, rules) and not game.talks
+
+
+def _alike(one: Rulebook, other: Rulebook) -> bool:
+    """Return whether rules differ in nothing but what becomes of failed replies."""
+    same = one.name == other.name and one.core is one
+    return bool(same and replace(one, failed_reply=other.failed_reply) == other)
 
 
 @cache
@@ -337,9 +349,7 @@ PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
     lambda run: [*_varied(run), *modes.sections(run), *_against(run)],
-    scoring=Scoring(
-        GAMES, EDITIONS, score_episode, overall, counted, board, SCORES, published.spreads
-    ),
+    scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES, spread),
     drawn=drawn,
     actions=ACTIONS,
 )
