@@ -219,7 +219,7 @@ def _tokens(usage: Any, size: int) -> dict[str, Any]:
         if isinstance(value, str) and re.fullmatch(r"\d{1,10}(\.0+)?", value):
             value = float(value)
         whole = type(value) is int or (isinstance(value, float) and value.is_integer())
-        return int(value) if whole and 0 <= value <= 10**9 else 0
+        return int(value) if whole and 0 <= value < 10**9 else 0
 
     prompt, reply = count("prompt_tokens"), count("completion_tokens")
     if not (prompt or reply) and (total := count("total_tokens")):
