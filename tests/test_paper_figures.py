@@ -17,7 +17,7 @@ from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import estimated
+from llm_games.benchmarks.runs.stats import FREE, estimated
 from llm_games.registry import rulebook
 
 
@@ -220,8 +220,8 @@ def test_pooled_payoffs_are_on_the_page(tmp_path):
 
 
 def test_captions_speak_of_intervals_where_some_are_drawn():
-    lead, one = ", with its 95 % interval", estimated([1.0])
+    lead, one = ", with its 95 % interval", estimated([1.0], FREE)
     assert canvas.resting([one, None], lead) == ""
-    assert canvas.resting([one, estimated([1.0, 2.0, 4.0, 3.0])], lead) == (
+    assert canvas.resting([one, estimated([1.0, 2.0, 4.0, 3.0], FREE)], lead) == (
         ", with its 95 % interval (Student t; n = 4)"
     )

@@ -24,7 +24,7 @@ from llm_games.benchmarks.runs.paper import SCORED, Measure
 from llm_games.benchmarks.runs.reader import TINY, Game, RecordedEpisode, Run
 from llm_games.benchmarks.runs.references import Reference, overalls, references
 from llm_games.benchmarks.runs.scenarios import BACKGROUND
-from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of
+from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of, paid
 from llm_games.errors import BadParameter
 
 REFERENCES = "rational", "random"
@@ -120,11 +120,12 @@ class Seats:
 
     def rows(self, names: Mapping[str, str]) -> list[Row]:
         """Return who sat here and the references, the best first."""
+        payable = self.game.rules.core.payable
         found = [
             Row(
                 names[key],
                 self.cell(entry.of(SCORE), entry.of("measured")),
-                mean_of(entry.of(PAID)),
+                paid(entry.of(PAID), payable),
                 len(entry.values.get(PAID, {})),
                 marked=entry.marked,
                 runs=[*entry.runs],
@@ -132,8 +133,8 @@ class Seats:
             for key, entry in self.entries.items()
         ]
         for one in self.references:
-            judged, paid = self.cell(one.scores, one.measured), mean_of(one.own)
-            found.append(Row(one.player, judged, paid, one.n, True, one.about))
+            judged, own = self.cell(one.scores, one.measured), paid(one.own, payable)
+            found.append(Row(one.player, judged, own, one.n, True, one.about))
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1
 

@@ -22,7 +22,7 @@ from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.scenarios import is_scenario
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, Cell, Ends, mean_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
@@ -79,7 +79,7 @@ class Measure(NamedTuple):
     """What a paper judges a game by that has no score: of a finished episode, None if undefined.
 
     `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`. `ends`
-    gives the least and the highest value that a game's rules make possible, None without bounds;
+    gives the least and the highest value that a game's rules make possible, infinite without;
     fewer than `least` episodes have no interval. `overall` is the mean over a run's games, from the
     values of each.
     """
@@ -89,7 +89,7 @@ class Measure(NamedTuple):
     better: str
     of: Callable[[RecordedEpisode], float | None]
     form: str = ".1f"
-    ends: Callable[[Any], tuple[float, float] | None] = lambda rules: None
+    ends: Callable[[Any], Ends] = lambda rules: FREE
     least: int = 2
     overall: Callable[[Sequence[Sequence[float]]], Cell | None] = lambda columns: None
 

@@ -7,6 +7,7 @@ requirement, is an exact fraction; money is in dollars.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -40,6 +41,14 @@ def survivors(episode: RecordedEpisode) -> float:
 def ends(game: WaterAllocation) -> tuple[float, float]:
     """Return the least and the highest number of survivors."""
     return 0.0, float(game.players)
+
+
+def ratios(game: WaterAllocation) -> tuple[float, float]:
+    """Return the least and the highest RSR while somebody lives."""
+    needs = [float(need) for need in game.requirements.tolist() if need]
+    if not needs:
+        return 0.0, math.inf
+    return float(game.mean_supply) / sum(needs), float(game.mean_supply) / min(needs)
 
 
 def supply_ratio(game: WaterAllocation, alive: Sequence[bool]) -> Fraction | None:

@@ -22,7 +22,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
 )
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
-from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.report.figures import moved, seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
 from llm_games.benchmarks.runs.paper import (
@@ -35,7 +35,7 @@ from llm_games.benchmarks.runs.paper import (
     scores,
 )
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell, estimated, mean_of
+from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -238,9 +238,12 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     table = np.array(means)
     rounds = table.shape[1]
     places = [number - 1 for number in ROUNDS if number <= rounds]
-    shown = [*canvas.points(table[:, places]), *[None] * (len(ROUNDS) - len(places))]
+    shown = [
+        *canvas.points(table[:, places], moved(game.rules)),
+        *[None] * (len(ROUNDS) - len(places)),
+    ]
     slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
-    slope = mean_of(slopes)  # a line through the means has the mean slope
+    slope = mean_of(slopes, FREE)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 

@@ -500,6 +500,10 @@ class WaterAllocation(Rulebook):
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def goal(self, seat: int) -> Goal:
         return Goal("survive", "day")
 
