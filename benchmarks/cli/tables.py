@@ -11,7 +11,7 @@ from typing import Any
 from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED, lacking
+from llm_games.benchmarks.runs.paper import SCORED, apart, lacking
 from llm_games.benchmarks.runs.references import overalls
 from llm_games.benchmarks.runs.stats import Cell, estimated, paid
 from llm_games.benchmarks.runs.summary import GameSummary
@@ -88,7 +88,8 @@ def run_tables(
         aside += range(before, len(payoffs))
     if payoffs:
         heads = columns("game, player", "payoff of a seat")
-        yield Grid(heads, payoffs, beside=aside)
+        said = apart(game.meant for game in games if game.scores or game.measured)
+        yield Grid(heads, payoffs, note="\n".join(said), beside=aside)
 
 
 def _short(found: Cell | None) -> Cell | None:

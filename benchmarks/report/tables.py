@@ -10,9 +10,11 @@ from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import (
     SCORED,
+    apart,
     editions,
     judge,
     known,
+    meant,
     measure_of,
     numbers,
     payoffs,
@@ -109,7 +111,9 @@ def score_grid(
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (4 + len(others))) for name, mean in means.items()]
-    note = "\n".join([INSTEAD] * any(references.values()) + _conditional(run))
+    said = [INSTEAD] * any(references.values()) + _conditional(run)
+    said += apart(meant(game, run.edition) for game in run.games if game.done)
+    note = "\n".join(said)
     strong = [score, *others]
     return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 

@@ -21,7 +21,7 @@ from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.grid import Grid, Label
 from llm_games.benchmarks.runs.paper import SCORED, Measure
-from llm_games.benchmarks.runs.reader import TINY, Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.benchmarks.runs.references import Reference, overalls, references
 from llm_games.benchmarks.runs.scenarios import BACKGROUND
 from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of, paid
@@ -223,6 +223,8 @@ class Board:
         yield from (
             measures[t].note for t in {t.judged_by: 0 for t in self.tables} if t in measures
         )
+        judged = (table for table in self.tables if table.judged_by != PAID)
+        yield from paper.apart(paper.meant(table.game, table.edition) for table in judged)
         for table in self.tables:
             for one in table.references:
                 if one.why:
@@ -271,7 +273,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
         for game in run.games:
             judged = _judged(game)
             keys = [_key(seat) for seat in _planned(game)]
-            ranked = [place for place in judged if not _tiny(run, game.seats[place])]
+            ranked = [place for place in judged if not run.players[game.seats[place]].toy]
             for name in dict.fromkeys(game.seats[place] for place in judged if place not in ranked):
                 gone[f"{name} in {run.stem} has no row: it is the embedded model, a stand-in."] = (
                     None
@@ -304,11 +306,6 @@ def _judged(game: Game) -> list[int]:
     places = [at for at, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
     kinds = {at: str(_planned(game)[at]["player"]).partition(":")[0] for at in places}
     return [at for at in places if rule_of(kinds[at], game.name) is None] or places
-
-
-def _tiny(run: Run, name: str) -> bool:
-    player = run.players[name]
-    return TINY in (player.kind, player.did.model)
 
 
 def _table(

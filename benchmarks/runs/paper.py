@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -62,7 +62,8 @@ class Scoring(NamedTuple):
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
     `counted` the scores of those games of a run that are played by the benchmark's settings,
     `board` the part of a page that sets runs beside the published results. None: there is none.
-    `spreads` gives by game the standard deviation of one run's score that published runs have.
+    `spreads` gives by game the standard deviation of one run's score that published runs have,
+    `meant` by edition and game what a score says of play, in words.
     """
 
     games: tuple[str, ...]
@@ -73,6 +74,7 @@ class Scoring(NamedTuple):
     board: Callable[[Sequence[Run]], Section | None]
     note: str
     spreads: Callable[[], Mapping[str, float]] = dict
+    meant: Callable[[str], Mapping[str, str]] = lambda edition: {}
 
 
 class Measure(NamedTuple):
@@ -222,6 +224,31 @@ def scores(game: Game, edition: str) -> list[float]:
     if edition not in editions():
         raise unknown("edition", edition, editions())
     return known(numbers(game)[edition])
+
+
+def meant(game: Game, edition: str) -> str:
+    """Say what the game's score or measure says of play, and what its payoffs say; "" without."""
+    found = owner(game)
+    measure = measure_of(game)
+    name, what = (measure.name, measure.meaning) if measure else ("score", "")
+    if found and found.scoring:
+        what = found.scoring.meant(edition).get(game.name, "")
+    goal = game.rules.core.goal(0)
+    earned = f"the {goal.unit} that a seat earns" if goal.kind in COUNTED else "what a seat is paid"
+    return f"{game.label}: {name} measures {what}, payoffs {earned}" if what else ""
+
+
+def apart(said: Iterable[str]) -> list[str]:
+    """Return one line of what several games are judged by and paid for (`meant`), if any are."""
+    kinds: dict[str, str] = {}
+    for each in filter(None, said):
+        kinds.setdefault(each.partition(": ")[2], each)
+    listed = "; ".join(kinds.values())
+    return [f"What judges play and what is paid need not agree: {listed}."] if kinds else []
+
+
+COUNTED = "total", "final", "count"
+"""Kinds of goals whose unit is what is paid."""
 
 
 def judge(game: Game, measure: Measure) -> Cell | None:

@@ -29,8 +29,8 @@ class GameSummary:
     `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the
     same of what players think of beside their moves (such as a belief that does not agree with
     the facts), `filled_in` decisions for which the declared treatment was played. `conditional`
-    says where scores are of one draw. `references` are what rule players come to at this table,
-    if these were asked for.
+    says where scores are of one draw, `meant` what is judged and what is paid. `references` are
+    what rule players come to at this table, if these were asked for.
     """
 
     label: str
@@ -50,6 +50,7 @@ class GameSummary:
     ends: Ends
     payable: Ends
     conditional: str = ""
+    meant: str = ""
     references: list[Reference] = field(default_factory=list)
 
     @property
@@ -153,6 +154,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
         measured=measured,
         ends=measure.ends(game.rules) if measure else FREE,
         payable=game.rules.core.payable,
+        meant=paper.meant(game, edition),
         conditional=conditional(game.rules, game.planned.get("given")),
     )
 

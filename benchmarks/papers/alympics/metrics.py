@@ -68,8 +68,8 @@ def lowest_prices(game: WaterAllocation, days: Days) -> list[Fraction | None]:
 class Curves(NamedTuple):
     """What happened day by day, a list of days for each seat; None once a seat is dead.
 
-    Bids are as submitted, None also for none; bids and balances are dollars, and `hp` and `balance`
-    those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
+    Bids are as they counted, None also for none; bids and balances are dollars, and `hp` and
+    `balance` those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
     """
 
     bids: list[list[float | None]]

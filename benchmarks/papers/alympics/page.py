@@ -19,7 +19,7 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Cell, Ends, mean_of
+from llm_games.benchmarks.runs.stats import SHARE, Cell, Ends, mean_of
 from llm_games.benchmarks.stats import intervals
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
@@ -99,9 +99,9 @@ class Setting:
         return float(self.rules.bounds()[1] / self.rules.unit)
 
     def ends(self, key: str) -> Ends:
-        """Return between which ends a curve lies; bids that are void can be of any size."""
+        """Return between which ends a curve lies."""
         return {
-            "bids": POSITIVE,
+            "bids": (0.0, self.richest),
             "hp": (-math.inf, float(self.rules.hp_max)),
             "balance": (0.0, self.richest),
             "ratio": alympics.ratios(self.rules),
@@ -402,7 +402,7 @@ def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
     axes.set(ylabel=what, ylim=(0, None))
     ends = one.ends(key)
     many = f"mean over the {len(one.curves)} games" if len(one.curves) > 1 else "of the game"
-    left = ", bids above the balance included" if key == "bids" else ""
+    left = ", bids above the balance as they counted" if key == "bids" else ""
     single = canvas.single(len(one.curves), len(names) * one.rules.days, "game")
     band = _band(one, ends)
     return f"Each resident, {many} in which it is alive on that day{left}; thin: {single}{band}."

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from llm_games.benchmarks.stats import intervals
 from llm_games.rulebook import Array
 
 WIN, AVOID = KINDS
+T = TypeVar("T")
 
 
 class Contest(NamedTuple):
@@ -139,6 +141,11 @@ def _of(runs: Runs, cell: str, of: Callable[[Any], Any]) -> list[Any]:
     return [value for run in runs.get(cell, ()) if (value := of(run)) is not None]
 
 
+def _named(runs: Runs, cell: str, of: Callable[[Sequence[int]], T]) -> list[T]:
+    """Return something of the numbers of each run of a cell that has any."""
+    return [of(run.numbers) for run in runs.get(cell, ()) if run.numbers]
+
+
 def _ends(runs: Runs, *cells: str) -> Ends:
     """Return between which ends a number of each run of some cells lies."""
     found = [run.ends for cell in cells for run in runs.get(cell, ())]
@@ -160,20 +167,20 @@ def _share(found: Sequence[bool]) -> Cell | None:
 
 def _contests(runs: Runs) -> Iterator[Part]:
     silent, talk = "KBC-silent", "KBC-talk"
-    near = _of(runs, silent, lambda run: metrics.within(run.numbers, 40, 50))
+    near = _named(runs, silent, lambda some: metrics.within(some, 40, 50))
     yield Part("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
-    means = [np.array(_of(runs, cell, _mean)).reshape(-1, 1) for cell in (talk, silent)]
+    means = [np.array(_named(runs, cell, fmean)).reshape(-1, 1) for cell in (talk, silent)]
     spread = [metrics.pseudo_variances(one) or [] for one in means]
     found = difference(spread[0], spread[1])
     yield Part("K2", "variance of the run's mean, talk less silent", found, 0)
-    equal = [_of(runs, cell, lambda run: len(set(run.numbers)) == 1) for cell in (talk, silent)]
+    equal = [_named(runs, cell, lambda some: len(set(some)) == 1) for cell in (talk, silent)]
     yield Part("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
     yield Part("K3", "the same, talk less silent", share_difference(*equal), 0)
     win = {cell: _planned(runs, cell, WIN) for cell in RULES}
     for more, less in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
         what = f"share of runs with a plan to win together, {_word(more)} less {_word(less)}"
         yield Part("K4", what, share_difference(win[more], win[less]), 0)
-    spread = [_of(runs, cell, lambda run: metrics.rsd(run.numbers)) for cell in RULES]
+    spread = [_named(runs, cell, metrics.rsd) for cell in RULES]
     ends = _ends(runs, *RULES)
     found = difference(spread[0], spread[1], ends)
     yield Part("K5", "%RSD, amplified less independent", found, high=0, closed=True)
@@ -195,10 +202,6 @@ def _word(cell: str) -> str:
     return cell.removeprefix("KBC-").replace("talk", "amplified")
 
 
-def _mean(run: Contest) -> float | None:
-    return sum(run.numbers) / len(run.numbers) if run.numbers else None
-
-
 def _planned(runs: Runs, cell: str, kind: str = "") -> list[bool]:
     """Return of each run with a label whether it has a plan, or one of a kind."""
     plans = _of(runs, cell, lambda run: run.plan)
@@ -212,7 +215,7 @@ def _personas(runs: Runs) -> Iterator[Part]:
     yield Part("K7", what.format("disagreeable"), _share(rates["disagreeable"]), high=0.5)
     yield Part("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
     sides = "KBC-mixed", "KBC-agreeable"
-    spread = [_of(runs, cell, lambda run: metrics.rsd(run.numbers)) for cell in sides]
+    spread = [_named(runs, cell, metrics.rsd) for cell in sides]
     found = difference(spread[0], spread[1], _ends(runs, *sides))
     yield Part("K7", "%RSD, mixed less agreeable", found, 0)
 
@@ -290,7 +293,8 @@ def _side(run: Escape, place: int) -> float | None:
 
 
 def _variances(found: Sequence[Escape], group: int) -> list[float]:
-    curves = [run.curves[group, LATE] for run in found if group < len(run.curves)]
+    rows = (run.curves[group] for run in found if group < len(run.curves))
+    curves = [row[LATE] for row in rows if len(row) > LATE.start]
     return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
 
 
@@ -299,7 +303,7 @@ def _variances(found: Sequence[Escape], group: int) -> list[float]:
 
 def _weaker(runs: Runs) -> Iterator[Part]:
     for cell in ("KBC-silent", "KBC-talk"):
-        near = _of(runs, cell, lambda run: metrics.within(run.numbers, 40, 80))
+        near = _named(runs, cell, lambda some: metrics.within(some, 40, 80))
         found = mean_of(near, SHARE)
         yield Part("G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", found, 0.5)
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]

@@ -465,7 +465,7 @@ class BeautyContest(Rounds):
     @property
     def stake(self) -> tuple[float, float]:
         prizes = self.players if self.prize_rule == "amplified" else 1
-        return -float(self.foul_fee), prizes * float(self.prize)
+        return 0.0 - float(self.foul_fee), prizes * float(self.prize)
 
     def goal(self, seat: int) -> Goal:
         return Goal(unit="prizes minus fees" if self.foul_fee else "prizes")

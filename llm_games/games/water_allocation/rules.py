@@ -350,6 +350,10 @@ class WaterAllocation(Rulebook):
             broke |= bids > self.purse(state)
         return self.asked(state) & broke
 
+    def effective(self, record: Mapping[str, Array]) -> Array:
+        # A bid above the balance is announced, but it is no bid, or one of all there was.
+        return np.where(record["over_budget"], record["effective"], record["actions"])
+
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
         return np.maximum(bids, NO_BID)
