@@ -39,8 +39,9 @@ class Deviation(NamedTuple):
     game's own payoffs, and in hindsight, against what the others did in this step; NaN where its
     action counted for nothing (`Rulebook.unplayed`). `distance` is
     that of the actions to the nearest equilibrium (set), L1, as a share of the range of all actions
-    together, 0 to 1 for legal play; NaN where none is defined. For auctions, to the equilibrium
-    bids of these valuations, which assume that their law is known to the bidders.
+    together, 0 to 1; NaN where none is defined, or actions without limits are farther off. For
+    auctions, to the equilibrium bids of these valuations, which assume that their law is known to
+    the bidders.
     """
 
     regret: PerPlayer
@@ -113,7 +114,8 @@ def deviation(game: Rulebook, record: Steps) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
     regret, distance = _of(game, "deviation")(game.core, record)
     regret = np.where(game.core.unplayed(record), np.nan, regret)
-    return Deviation(regret, np.asarray(distance, np.float64))
+    far = np.asarray(distance, np.float64)
+    return Deviation(regret, np.where(far > 1, np.nan, far))
 
 
 def regret(game: Rulebook, record: Steps) -> PerPlayer:

@@ -403,7 +403,7 @@ def reading(name: str) -> str:
         BadParameter: it can be read in two ways, one of them a file that is there.
     """
     head, ways = name.partition(":")[0], {}
-    if head in _known():
+    if kind_of(head) or head in ELSEWHERE or head in _own(*rooms.ROOMS):
         ways["kind"] = f"the kind of player {head!r}"
     elif on_server(name):
         ways["provider"] = f"a model of {name.partition('/')[0]!r}"

@@ -358,16 +358,21 @@ def test_cached_tokens_and_thoughts_have_their_prices():
     assert price.of(1001, 100, 400, 60) == Decimal("0.006004")
     assert Price(Decimal(2), Decimal(10)).of(1000, 100, 400, 60) == Decimal("0.003")
     assert price.highest().of(1000, 100) >= price.of(1000, 100, 400, 60)
+    price = Price(Decimal(2), Decimal(10), Decimal("0.5"), written=Decimal("2.5"))
+    assert price.of(1000, 100, 400, 0, 300) == Decimal("0.00255")
+    assert price.of(1000, 100, 400, 0, 900) == price.of(1000, 100, 400, 0, 600)  # what is left
+    assert price.highest().of(1000, 100) == price.of(1000, 100, 0, 0, 1000)
 
 
 def test_what_a_completion_cost_is_booked_exactly():
-    answer = Completion("x", "stop", 1000, 100, tokens_cached=400, tokens_reasoning=60)
-    price = Price(Decimal(2), Decimal(10), Decimal("0.5"), Decimal(12))
+    parts = {"tokens_cached": 400, "tokens_reasoning": 60, "tokens_written": 200}
+    answer = Completion("x", "stop", 1000, 100, **parts)
+    price = Price(Decimal(2), Decimal(10), Decimal("0.5"), Decimal(12), written=Decimal("2.5"))
     ledger = Ledger(prices={"m": price})
     play(Metered(ScriptedClient(lambda _: answer, "m"), ledger), 3)
     spent = ledger.models["m"]
-    assert spent.money == 3 * Decimal("0.00252")
-    assert (spent.tokens_cached, spent.tokens_reasoning) == (1200, 180)
+    assert spent.money == 3 * Decimal("0.00262")
+    assert (spent.tokens_cached, spent.tokens_reasoning, spent.tokens_written) == (1200, 180, 600)
 
 
 needs_list = pytest.mark.skipif(find_spec("genai_prices") is None, reason="no list of prices")

@@ -6,6 +6,7 @@ Each check counts what it tried; ``python tests/test_truth.py`` prints the count
 import dataclasses
 import json
 import re
+import sys
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -56,6 +57,7 @@ MORE = [
     ("beauty_contest", {"domain": "real", "decimals": 2, "players": 3}),
     ("bertrand_competition", {"rounds": 6, "window": 2, "history": True, "switch_round": 2}),
     ("beauty_contest", {"max": 200, "players": 3}),
+    ("beauty_contest", {"max": 200, "players": 3, "bounds_check": "0_100"}),
     ("budget_auction", {"players": 3, "tell_prior": True, "rounds": 2}),
     ("el_farol_bar", {"ratio": "2/3", "players": 3, "home": 1, "max": 2, "min": -1}),
     ("emergency_evacuation", ROOM | {"max_rounds": 3, "shares": (0, 1, 0, 0)}),
@@ -103,8 +105,9 @@ WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
 def settings(name):
-    """Return the settings of a game, with all its presets where all is tried."""
+    """Return the settings of a game, with all its presets without talk where all is tried."""
     presets = rules(name).presets if size is WHOLE else {}
+    presets = [preset for preset, more in presets.items() if "talk" not in more]
     own = [more for game, more in SETTINGS + MORE if game == name]
     return own + [{"preset": preset} for preset in presets]
 
@@ -235,7 +238,7 @@ def parameters(name):
             if (key, wording.version) not in heard or size is WHOLE:
                 if follows(changed, wording, game, states):
                     heard[key, wording.version] = more
-                elif plays(changed, game, states):
+                elif f.name not in {*game.silent, *changed.silent} and plays(changed, game, states):
                     found.append(f"{wording.version} is silent on {key}, which matters in {more}")
     silent = sorted(
         f"{at[1]} never tells {at[0]}" for at in tried.keys() - heard.keys() if len(at) == 2
@@ -923,6 +926,16 @@ def test_what_is_said_is_so(check, name):
     count, found = check(name)
     assert not found, "\n".join(found[:5])
     assert count or (check is secrets and not any(game == name for game, _ in SECRETS))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", NAMES)
+def test_what_pays_is_told_or_named_in_all_presets(name, night, monkeypatch, record_property):
+    monkeypatch.setattr(sys.modules[__name__], "size", WHOLE)
+    for check in night((silences,), (silences, parameters)):
+        count, found = check(name)
+        record_property(check.__name__, count)
+        assert not found, "\n".join(found[:5])
 
 
 if __name__ == "__main__":

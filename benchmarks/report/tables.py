@@ -160,7 +160,7 @@ def usage_grid(run: Run) -> Grid:
         rows.append([label, did.decisions, *asked, waited, median])
     if greetings:
         rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
-    return Grid(heads, rows)
+    return Grid(heads, rows, note=run.spent.note)
 
 
 def _spent(run: Run, usage: Usage) -> list[Value]:
@@ -171,15 +171,16 @@ def _spent(run: Run, usage: Usage) -> list[Value]:
 
 def spent_grid(run: Run) -> Grid:
     """Return what was spent on each model by each seat, also on tries that brought no reply."""
-    tokens = "tokens in, cached, tokens out, thoughts"
+    tokens = "tokens in, cached, written, tokens out, thoughts"
     heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
     rows: list[list[Value]] = []
     for (model, seat), u in run.spent.pairs.items():
-        tokens_in, tokens_out = (u.tokens_in, u.tokens_cached), (u.tokens_out, u.tokens_reasoning)
+        tokens_in = u.tokens_in, u.tokens_cached, u.tokens_written
+        tokens_out = u.tokens_out, u.tokens_reasoning
         calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
-    return Grid(heads, rows, name="spent")
+    return Grid(heads, rows, name="spent", note=run.spent.note)
 
 
 def player_grid(run: Run) -> Grid:

@@ -301,10 +301,11 @@ def _output(call: AttemptRow) -> Any:
     thoughts = [ContentReasoning(reasoning=_clean(call.thoughts))] if call.thoughts else []
     message = ChatMessageAssistant(content=[*thoughts, *said], tool_calls=made or None)
     usage = ModelUsage(
-        input_tokens=call.tokens_in - call.tokens_cached,
+        input_tokens=call.tokens_in - call.tokens_cached - call.tokens_written,
         output_tokens=call.tokens_out,
         total_tokens=call.tokens_in + call.tokens_out,
         input_tokens_cache_read=call.tokens_cached or None,
+        input_tokens_cache_write=call.tokens_written or None,
         reasoning_tokens=call.tokens_reasoning or None,
     )
     stop = "tool_calls" if made else STOPS.get(call.finish, "unknown")

@@ -62,8 +62,8 @@ class Scoring(NamedTuple):
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
     `counted` the scores of those games of a run that are played by the benchmark's settings,
     `board` the part of a page that sets runs beside the published results. None: there is none.
-    `spreads` gives by game the standard deviation of one run's score that published runs have,
-    `meant` by edition and game what a score says of play, in words.
+    `spread` gives the standard deviation that one run's score has in published runs by these rules;
+    `meant` says of each game what a score of an edition measures.
     """
 
     games: tuple[str, ...]
@@ -73,7 +73,7 @@ class Scoring(NamedTuple):
     counted: Callable[[Run, str], Mapping[str, Sequence[float]]]
     board: Callable[[Sequence[Run]], Section | None]
     note: str
-    spreads: Callable[[], Mapping[str, float]] = dict
+    spread: Callable[[Rulebook, str], float | None] = lambda rules, edition: None
     meant: Callable[[str], Mapping[str, str]] = lambda edition: {}
 
 

@@ -299,6 +299,19 @@ class Records:
         used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
         return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
 
+    def counted(self) -> dict[str, int]:
+        """Return the tokens that servers counted, by seat as `spent` has them."""
+        found: dict[str, int] = {}
+        query = (
+            "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
+            "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
+            "GROUP BY label, seating, attempts.seat"
+        )
+        for label, seating, seat, tokens in self._rows(query):
+            name = f"{label}/player_{json.loads(seating)[seat]}"
+            found[name] = found.get(name, 0) + int(tokens)
+        return found
+
     def spent(self) -> dict[tuple[str, str], Usage]:
         """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
         found = {}

@@ -282,6 +282,7 @@ class AttemptRow:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     refusal: str = ""
+    tokens_written: int = 0
     left_out: list[str] | None = None
     leniencies: str = ""
 
@@ -320,8 +321,8 @@ class SpentRow:
 
     `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
     a cache are not in it. Tokens are estimates where the server counts none, with those that were
-    cached, or of thoughts; `seconds` are latencies; `money` is an exact decimal, in the currency of
-    the prices.
+    cached, or written into the server's cache, or of thoughts; `seconds` are latencies; `money` is
+    an exact decimal, in the currency of the prices.
     """
 
     model: str
@@ -334,6 +335,7 @@ class SpentRow:
     money: str
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    tokens_written: int = 0
 
 
 @table("limits", "began, number")

@@ -69,7 +69,8 @@ def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
 class Usage:
     """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency.
 
-    Cached tokens are among `tokens_in`, those of thoughts among `tokens_out`.
+    Tokens that the server had cached, or put into its cache, are among `tokens_in`, those of
+    thoughts among `tokens_out`.
     """
 
     calls: int = 0
@@ -80,6 +81,7 @@ class Usage:
     money: Decimal = Decimal(0)
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    tokens_written: int = 0
 
     @property
     def tokens(self) -> int:

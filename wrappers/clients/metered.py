@@ -101,7 +101,9 @@ class Metered(Layer):
         said = answer.text + answer.thoughts + (str(answer.tool_calls) if answer.tool_calls else "")
         into = answer.tokens_in or self.estimator.tokens_in(request)
         out = answer.tokens_out or tokens_of(said)
-        parts = min(answer.tokens_cached, into), min(answer.tokens_reasoning, out)
+        cached = min(answer.tokens_cached, into)
+        written = min(answer.tokens_written, into - cached)
+        parts = cached, min(answer.tokens_reasoning, out), written
         money = self.price.of(into, out, *parts) if self.price else Decimal(0)
         return Usage(1, 0, into, out, answer.latency, money, *parts)
 

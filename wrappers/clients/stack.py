@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from llm_games.errors import BadParameter
-from llm_games.wrappers.clients.base import Client
+from llm_games.wrappers.clients.base import CACHING, Client
 from llm_games.wrappers.clients.budget import Budget, Ledger, Usage, budget_of
 from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
@@ -101,7 +101,8 @@ def dress(
     if file is None:
         return dressed
     how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
-    kept = dressed, file, source, " ".join(how + sorted(getattr(client, "leave_out", ())))
+    how += sorted({*getattr(client, "leave_out", ())} - {*CACHING})
+    kept = dressed, file, source, " ".join(how)
     if samples is None:
         return Cache(*kept, always=bool(cache))
     ledger = shared.ledger

@@ -37,6 +37,7 @@ MAX_CELLS = 2**27  # most values (1 GiB) that the game with a cap may need
 TOLERANCE = 1e-12  # values closer than this are a tie: rounding error is about 1e-15
 BLOCK = 64  # sets solved at a time, to bound memory
 VECTORS = 2048  # shoot/pass vectors with randomisers tried at a time
+KNOWING, MOST_KNOWN = 5, 1000  # players and shots up to which it is looked at who gains by a cap
 RANDOMISERS = 4  # most randomisers tried in one set
 NEWTON_STARTS, NEWTON_STEPS = 8, 12
 SEARCH, ELITE, SEARCH_STEPS = 2048, 64, 60  # random search: size, survivors and rounds
@@ -207,12 +208,29 @@ def rational(game: BattleRoyale) -> Claim:
     if cap(game) is None:
         known, gap = "without a cap", float(solution(game).gap.max())  # type: ignore[union-attr]
     if game.max_shots and cap(game) is None:
-        known = f"of the game as told; the paid one stops after {game.max_shots} shots"
+        what = "an equilibrium of the game as told, without a cap"
+        end = f"the paid one stops after {game.max_shots} shots"
+        if gap <= TOLERANCE and ends_alike(game):
+            return Claim("equilibrium", f"plays {what}; {end}, by which nobody can gain")
+        return Claim("heuristic", f"plays as in {what}; {end}")
     if gap > TOLERANCE:
         return Claim("best known", f"plays {known} so that in no set of living players does "
                      f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip
     said = f"plays a subgame-perfect equilibrium {known}; there may be others"
     return Claim("equilibrium", said)
+
+
+@lru_cache(maxsize=64)
+def ends_alike(game: BattleRoyale) -> bool:
+    """Return whether nobody gains by knowing of a cap that is not told, in games small enough."""
+    shots, share = game.max_shots or 0, game.cap_outcome == "share"
+    if game.players > KNOWING or not 0 < shots <= MOST_KNOWN:
+        return False
+    rates, policy = game.rates, solve(game.rates).policy
+    worth = _play_out(rates, policy, None, shots, share)[0]
+    seats = range(game.players)
+    best = [best_response(rates, policy, seat, shots, share)[0] for seat in seats]
+    return bool((np.array(best) <= worth + TOLERANCE).all())
 
 
 def replies(game: BattleRoyale) -> list[str]:

@@ -243,6 +243,12 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
+def freed(game: Any, contest: Contest) -> Contest:
+    """Return the contest with all numbers that are accepted, which may be more than are asked."""
+    low, high = game.bounds() if game.bounds_check == "none" else (contest.low, contest.high)
+    return replace(contest, low=low, high=high)
+
+
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret, fees included, and distance of a round; offenders are treated as in it."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
@@ -252,10 +258,9 @@ def deviation(game: Any, record: Steps) -> Measured:
     lost, far = np.zeros(actions.shape), np.zeros(np.shape(limit))
     for high in np.unique(limit):
         at, table = limit == high, replace(contest, high=int(high))
-        low, top = (table.low, table.high) if game.bounds_check != "none" else game.bounds()
-        free = replace(table, low=low, high=top)
+        free = freed(game, table)
         lost[:, at] = regret(numbers[:, at], free, legal[:, at], counted[:, at])
-        far[at] = distance(np.where(legal, actions, table.low)[:, at], table)
+        far[at] = distance(np.where(legal, actions, table.low)[:, at], free)
     lost = lost * float(game.prize)
     if game.rule_breaker == "void_round":  # whatever one does, nobody wins where others broke one
         lost = lost * ((~legal).sum(axis=0) == ~legal)
@@ -303,12 +308,24 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
     return gain * float(game.prize), reply
 
 
+def _limits(game: Any, contest: Contest) -> tuple[int, ...]:
+    """Return the least and the largest of what tables draw as the largest number."""
+    first = contest.high if game.max_draw is None else game.max_draw[0] * game.unit
+    return first, contest.high
+
+
+def _rests(number: int, contest: Contest) -> bool:
+    """Return whether nobody gains by another number where all name this."""
+    return any(number in found for found in equal_equilibria(contest))
+
+
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     contest = Contest.of(game)
     number = undominated(contest)
     named = f"names {float(Fraction(number, game.unit)):g}"
-    if not any(number in found for found in equal_equilibria(contest)):
+    tables = [replace(contest, high=int(high)) for high in _limits(game, contest)]
+    if not all(_rests(min(number, table.high), freed(game, table)) for table in tables):
         return Claim("heuristic", f"{named}, though all naming it is no equilibrium of these rules")
     if contest.ratio == 1:
         return Claim("equilibrium", f"{named}, the middle; any other number of all is one too")

@@ -57,10 +57,12 @@ def cartel(game: BertrandCompetition) -> Prices:
     """Return the prices at which the firms together earn most; `a` of those who then sell nothing.
 
     It does best without the firms of the highest costs, where they would not sell at
-    ``(a + c_i) / 2``.
+    ``(a + c_i) / 2``; but with them where demands may be below 0.
     """
     if game.demand == "logit":
         return _logit_cartel(game)
+    if game.demand_clip == "none" and game.d < game.beta:
+        return tuple((game.a + cost) / 2 for cost in game.costs)
     order = sorted(range(game.players), key=lambda seat: game.costs[seat])
     for many in range(game.players, 0, -1):
         prices = [game.a] * game.players
@@ -176,16 +178,19 @@ def nash_ticks(game: BertrandCompetition) -> tuple[Array, bool]:
 
 
 def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
-    """Return what each firm could have earned more in a round by another price."""
-    exact, shape = _rounded_less(game), np.shape(prices)
+    """Return what each firm could have earned more in a round by another price.
+
+    As paid: where profits are cut, the best of them is the best one cut.
+    """
+    shape = np.shape(prices)
     prices = np.asarray(prices).reshape(game.players, -1)
-    earned, gains = exact.market(prices)[1], []
+    earned, gains = game.market(prices)[1], []
     for seat in range(game.players):
         # Rivals mostly ask the same again, and which of them asks what is all the same.
         first, kind = _kinds(np.sort(np.delete(prices, seat, axis=0), axis=0))
         other = prices.copy()
         other[seat] = best_reply(game, prices.take(first, axis=1), seat)[kind]
-        gains.append(exact.market(other)[1][seat] - earned[seat])
+        gains.append(game.market(other)[1][seat] - earned[seat])
     return np.maximum(np.stack(gains), 0).reshape(shape)
 
 
@@ -235,10 +240,17 @@ WELFARE = "joint profit"
 
 
 def welfare(game: BertrandCompetition, steps: Steps) -> Parts:
-    """Return the joint profit of all rounds between its least and its most, that of a cartel."""
+    """Return the joint profit of all rounds between its least and its most, that of a cartel.
+
+    The equilibrium is that in ticks, if there is one. The most is unknown where firms gain by a
+    price at which another one of them sells nothing (``demand_clip="own"``).
+    """
     earned = steps["profits"]
-    rounds = earned.shape[-1]
-    best, played = (profits_at(game, of(game)).sum() for of in (cartel, equilibrium))
+    rounds, best = earned.shape[-1], profits_at(game, cartel(game)).sum()
+    if game.demand_clip == "own" and game.demand == "linear" and 0 < game.d < game.beta:
+        best = np.nan
+    prices, holds = nash_ticks(game)
+    played = game.market(prices)[1].sum() if holds else np.nan
     total = earned.sum(axis=(0, -1))
     return total, least(game) * rounds, best * rounds, played * rounds, played * rounds
 

@@ -42,12 +42,14 @@ def distance(bids: PerPlayer, golds: int) -> PerTable:
     """Return the L1 distance to the nearest pure equilibrium.
 
     A profile without gain for anybody is reached by raising bids until the highest is at least
-    ``golds / (players - 1)`` and the others' sum is `golds`.
+    ``golds / (players - 1)`` and the others' sum is `golds`. In one whose sum is `golds` nobody
+    bids below 0.
     """
     total, highest = np.sum(bids, axis=0), np.max(bids, axis=0)
+    below = -np.minimum(bids, 0).sum(axis=0)
     top = np.maximum(highest, -(-golds // (len(bids) - 1)))
     deadlock = np.where(total - highest >= golds, 0, golds + top - total)
-    return np.minimum(np.abs(total - golds), deadlock)
+    return np.minimum(below + np.abs(total + below - golds), deadlock)
 
 
 def fair_bids(players: int, golds: int) -> Array:
@@ -104,4 +106,4 @@ def welfare(game: Any, steps: Steps) -> Parts:
     """Return what was received; in the worst equilibrium the others bid too much without anyone."""
     total = receipts(steps["actions"], game.golds).sum(axis=(0, -1))
     best = game.golds * steps["actions"].shape[-1]
-    return total, 0, best, 0, best
+    return total, np.nan if game.bid_range == "unbounded" else 0, best, 0, best

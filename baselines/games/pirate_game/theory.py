@@ -168,7 +168,8 @@ def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a plan, or of the votes on it.
 
     In coins, as if each vote decided and with a death at -1 coin; distance is the plan's to the
-    nearest optimal one, or the share of votes against equilibrium.
+    nearest optimal one, or the share of votes against equilibrium. Both are of shares from 0 on,
+    NaN of a plan with others, which `proposal_check` may let pass.
     """
     plan, alive, quota = record["plan"], record["alive"], game.quota
     regret, far = np.zeros(plan.shape), np.zeros(plan.shape[1:])
@@ -178,7 +179,9 @@ def deviation(game: Any, record: Steps) -> Measured:
         offered = plan[seats]
         if len(offered) < 2 or offered.sum() != game.gold:
             continue  # a table that was over before
-        if record["phase"][at] == 0:
+        if record["phase"][at] == 0 and offered.min() < 0:
+            regret[(first, *at)] = far[at] = np.nan
+        elif record["phase"][at] == 0:
             regret[(first, *at)] = proposer_regret(offered, quota)
             far[at] = distance(offered, quota)
         else:
@@ -190,7 +193,12 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
-    return Claim("equilibrium", "plays subgame-perfectly, and votes as if its vote decided")
+    what = "plays subgame-perfectly, and votes as if its vote decided"
+    alone = game.players == 2 and game.quota == "majority" and game.payoff == "gold"
+    if game.proposal_check == "strict" or alone:
+        return Claim("equilibrium", what)
+    beyond = "but shares below 0 are accepted, too, by which a proposer can take any amount"
+    return Claim("heuristic", f"{what}, where shares are from 0 on; {beyond}")
 
 
 def replies(game: Any) -> list[str]:

@@ -81,9 +81,12 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return the tokens of all rounds, or where wealth is carried of the last one."""
     had, held, ratio = steps["endowment"], steps["tokens"], np.float64(float(game.ratio))
-    if game.endowment == "carry":  # whole tokens are given, so that the ends are limits
-        total, kept = held[..., -1].sum(axis=0), had[..., 0].sum(axis=0)
-        given = kept * ratio ** had.shape[-1]
+    if game.endowment == "carry":
+        total, kept, wealth = held[..., -1].sum(axis=0), had[..., 0].sum(axis=0), had[..., 0]
+        for _ in range(had.shape[-1]):  # all give all their whole tokens
+            whole = np.floor(wealth)
+            wealth = wealth - whole + ratio * whole.sum(axis=0) / len(wealth)
+        given = wealth.sum(axis=0)
     else:
         total, kept = held.sum(axis=(0, -1)), had.sum(axis=(0, -1))
         given = kept * ratio

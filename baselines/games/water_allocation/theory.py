@@ -399,9 +399,12 @@ def deviation(game: WaterAllocation, record: Steps) -> Measured:
 def rational(game: WaterAllocation) -> Claim:
     """Return what the rational player is."""
     what = "replies best, by dynamic programming, to best repliers to bidders who spend evenly"
-    if 2 * game.mean_supply >= game.requirements.sum():
+    need = int(game.requirements.sum())
+    healthy = game.hp_gain and endurance(np.array(game.hp_start), np.array(0)) > 1
+    if game.supply_low >= need or (healthy and 2 * game.mean_supply >= need):
         return Claim("best known", f"{what}; with so much water hardly anybody can gain more")
-    return Claim("heuristic", f"{what}; where water is scarce no equilibrium is known")
+    scarce = "water is scarce, or health too poor for two dry days,"
+    return Claim("heuristic", f"{what}; where {scarce} no equilibrium is known")
 
 
 def replies(game: WaterAllocation) -> list[str]:

@@ -286,9 +286,21 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
     return {name: scores(alone[name], edition) for name in fits}
 
 
+def spread(rules: Rulebook, edition: str) -> float | None:
+    """Return the standard deviation of one run's score in published runs by such rules."""
+    known = (settings(edition, lenient).get(rules.name) for lenient in (False, True))
+    same = any(own and _alike(rules, own) for own in known)
+    return published.spreads()[rules.name] if same else None
+
+
 def _plays(game: Game, rules: Rulebook) -> bool:
-    same = replace(game.rules, failed_reply=rules.failed_reply) == rules
-    return bool(same and not game.talks)
+    return _alike(game.rules, rules) and not game.talks
+
+
+def _alike(one: Rulebook, other: Rulebook) -> bool:
+    """Return whether rules differ in nothing but what becomes of failed replies."""
+    same = one.name == other.name and one.core is one
+    return bool(same and replace(one, failed_reply=other.failed_reply) == other)
 
 
 @cache
@@ -370,7 +382,7 @@ PAPER = Paper(
         counted,
         board,
         SCORES,
-        published.spreads,
+        spread,
         lambda edition: MEANT | (MEANT_IN_V2 if edition == "v2" else {}),
     ),
     drawn=drawn,

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games.baselines.deviation import stacked
 from llm_games.baselines.games.bertrand_competition import metrics as pricing
 from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, Contest, Escape, Market
@@ -25,6 +24,9 @@ from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.runs.talk import turns
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from llm_games.baselines.games.emergency_evacuation.metrics import Evacuation
 
 FILES = ("beauty_contest", "bertrand", "evacuation")
 SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
@@ -148,9 +150,15 @@ def _market(episode: RecordedEpisode, plan: str | None) -> Market:
     )
 
 
+def _crowd(episode: RecordedEpisode) -> Evacuation:
+    from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
+
+    return evacuation(episode.rules, stacked(episode.records))
+
+
 def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
     """Return what became of the crowd, and how many of the asked reported panic."""
-    crowd = evacuation(episode.rules, stacked(episode.records))
+    crowd = _crowd(episode)
     sides, out = [*crowd.sides.values()], sum(crowd.sides.values())
     felt = [note.content["panic"] for note in episode.notes() if note.kind == "feeling"]
     told = [panic for panic in felt if panic is not None]
@@ -196,7 +204,7 @@ MEASURES = {
         "escaped",
         "share of the people who get out",
         "higher",
-        lambda episode: float(evacuation(episode.rules, stacked(episode.records)).escape_rate),
+        lambda episode: float(_crowd(episode).escape_rate),
         ".1%",
         lambda rules: SHARE,
     ),

@@ -32,8 +32,9 @@ CONTEST_NOTE = (
     "One number of each player. %RSD: 100 times the population deviation of a run's numbers to "
     "their mean, mean over runs. Plans: share of runs whose talk has a joint plan, to win "
     "together or to avoid equal numbers, labelled by a judge (llm-games judge FILE --rubric "
-    "shall-we-talk/plan) if all runs of the game have one, else by a fixed rule; published: by "
-    "hand, and by persona without its kind; a model asked alone gave one number. All equal: runs "
+    "shall-we-talk/plan) if all runs of the game have one, else by a fixed rule, which is "
+    "less sure (how often both agree stands below where there are both); published: by hand, and "
+    "by persona without its kind; a model asked alone gave one number. All equal: runs "
     "in which all name one number; winners and largest group of equal numbers: shares of the "
     "players. The last three are not in the paper."
 )
@@ -49,7 +50,8 @@ MARKET_NOTE = (
     " (8). Price gap: dearest less cheapest, mean over all rounds. Settled: runs that have a "
     "round of convergence, after which prices stay within 0.25 of their mean for 100 rounds. "
     "Early agreement: runs that agree on prices before round 100, by a judge (--rubric "
-    "shall-we-talk/agreement) if all have its label, else by a fixed rule. Published, in words: "
+    "shall-we-talk/agreement) if all have its label, else by a fixed rule, which is less sure: it "
+    "can take a price of the past or of a rival for one that is agreed on. Published, in words: "
     "near 7 in silence, 8 with talk."
 )
 ESCAPE = columns("game, cell, source", "runs", "d") | columns(

@@ -233,6 +233,11 @@ class EnglishAuction(Rulebook):
     tell_prior: bool = param(False, "bidders are told how private values are drawn")
     terse_rules: bool = param(False, "bidders hear less about withdrawing, ties and increments")
 
+    @property
+    def silent(self) -> tuple[str, ...]:
+        ties = self.terse_rules and self.bidding == "rounds" and self.players > 1
+        return (*super().silent, *["tie_rule"] * ties)
+
     def check(self) -> None:
         order_of(self.catalogue, self.item_order)
         if self.first_bidder != "random":
