@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.baselines.deviation import has, rational
 from llm_games.baselines.players import games_of, handed, rule_of
 from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
@@ -54,8 +55,18 @@ def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
     return f"the best response to these actions: {_written(view, reply)}"
 
 
+_KINDS = {
+    "equilibrium": "what a player does who expects everybody to be rational",
+    "best known": "what comes next to that of rational players, as far as is known",
+    "heuristic": "no equilibrium is known here; by a rule of thumb",
+}
+"""How the tool introduces what the player ``rational`` does, by what it claims to be."""
+
+
 def _equilibrium(view: View, arguments: Mapping[str, Any]) -> str:
-    return f"what a player does who expects everybody to be rational: {_said(view, 'rational')}"
+    does = _said(view, "rational")
+    kind = rational(view.game).kind if has(view.game.name, "rational") else "heuristic"
+    return f"{_KINDS[kind]}: {does}"
 
 
 def _said(view: View, kind: str) -> str:
@@ -149,7 +160,11 @@ TOOLS: dict[str, Tool] = {
             _best_response,
             {"others": _ACTIONS},
         ),
-        Tool("equilibrium", "tells what a fully rational player would do now", _equilibrium),
+        Tool(
+            "equilibrium",
+            "tells what a fully rational player would do now, as far as is known",
+            _equilibrium,
+        ),
         Tool("calculator", "works out an expression exactly", _calculate, {"expression": _SUM}),
     )
 }

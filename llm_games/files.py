@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import errno
 import os
+import zlib
 from contextlib import suppress
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from llm_games.errors import DiskFull
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What an OSError says where there is no room left: on the disk, of a quota, of a file."""
+
+DAMAGED = (OSError, EOFError, RuntimeError, MemoryError, BadZipFile, zlib.error)
+"""What reading a file says that lost some of its bytes, or was made to be none."""
+LARGE, TIMES = 100_000_000, 100
+"""Bytes from which on a part of an archive may be so many times what it is packed into."""
+
+
+def check_unpacked(file: ZipFile) -> None:
+    """Raise a BadZipFile if a part of an archive would fill the memory out of next to nothing."""
+    for part in file.infolist():
+        if part.file_size > max(LARGE, TIMES * part.compress_size):
+            raise BadZipFile(
+                f"{part.filename!r} comes to {part.file_size:,} bytes out of {part.compress_size:,}"
+            )
 
 
 def write_whole(path: Path, content: bytes) -> Path:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import compiler, meta, nodes, runtime, sandbox
+from jinja2 import compiler, idtracking, nodes, runtime, sandbox
 
 from llm_games import rooms
 from llm_games.asides import Aside
@@ -133,7 +133,11 @@ class Prompts:
         self._common, self._talk = (
             _template("", name, str(folder) if folder else None) for name in ("common", "talk")
         )
-        self._uses = _used_names(self._template)
+        environment: Any = self._template.environment
+        self._uses = {
+            block: sorted(environment.uses.get((self._template.filename, block), ()))
+            for block in self._template.blocks
+        }
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
         self._terms_of: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
@@ -314,16 +318,6 @@ def _goal(common: jinja2.Template, goal: Goal) -> str:
     return _render(common, f"goal_{goal.kind}", goal._asdict())
 
 
-def _used_names(template: jinja2.Template) -> dict[str, list[str]]:
-    """Return which values each block of a template uses."""
-    source, names = Path(template.filename or "").read_text("utf-8"), {}
-    for block in template.environment.parse(source).find_all(nodes.Block):
-        body = nodes.Template(block.body, lineno=1)
-        body.set_environment(template.environment)
-        names[block.name] = sorted(meta.find_undeclared_variables(body))
-    return names
-
-
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
     """Return the wordings that exist for a game."""
     places = [rooms.wordings(game), Path(folder) / game if folder else None]
@@ -348,7 +342,19 @@ class _Context(runtime.Context):
 
 
 class _Code(compiler.CodeGenerator):
-    """Code in which ``name.key`` looks up a key of a plain dict without a call."""
+    """Code in which ``name.key`` looks up a key of a plain dict without a call.
+
+    Which values blocks look up is noted down on the way.
+    """
+
+    environment: _Environment
+
+    def enter_frame(self, frame: compiler.Frame) -> None:
+        super().enter_frame(frame)
+        loads = frame.symbols.loads.values()
+        if frame.block:
+            names = self.environment.uses.setdefault((self.filename, frame.block), set())
+            names.update(name for how, name in loads if how == idtracking.VAR_LOAD_RESOLVE and name)
 
     def visit_Getattr(self, node: nodes.Getattr, frame: compiler.Frame) -> None:
         if not isinstance(node.node, nodes.Name):
@@ -363,7 +369,13 @@ class _Code(compiler.CodeGenerator):
 
 
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
+    """Its `uses` are the values that each block of a file looks up."""
+
     code_generator_class = _Code
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.uses: dict[tuple[str | None, str], set[str]] = {}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method

@@ -5,6 +5,7 @@ so that whole plans over rounds are tried, and broken rules among them. Chance i
 bring, each with its probability; information sets are what the seat saw and did so far.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -14,9 +15,12 @@ import numpy as np
 
 from llm_games import rooms
 from llm_games.baselines.games.battle_royale import theory as shooting
+from llm_games.baselines.games.budget_auction import first_price
 from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.sealed_bid_auction import first_price as fictitious
+from llm_games.baselines.games.sealed_bid_auction.first_price import QUANTILES
 from llm_games.baselines.players import _rule_in
-from llm_games.baselines.rules import legal
+from llm_games.baselines.rules import legal, whole
 from llm_games.baselines.tree import together
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
@@ -78,15 +82,92 @@ def _plans(game, state, seat):
     return np.concatenate([dead, first[None], some])
 
 
-MIXES: dict[str, Callable] = {"el_farol_bar": _bar, "battle_royale": _shots}
+def _sealed(game, view):
+    return _bids(whole(view, "valuation"), fictitious.equilibrium(game).draw)
+
+
+def _budgets(game, view):
+    bids = first_price.equilibrium(game)
+    values = whole(view, "valuation", game.unit)
+    return _bids(values, lambda own, chance: bids.draw(view.seat, own, chance))
+
+
+def _bids(values, draw):
+    """Return all bids that are drawn for values, and how likely each is."""
+    chances = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    drawn = draw(values[:, None], np.broadcast_to(chances, (len(values), QUANTILES))).T
+    moves = np.unique(drawn)
+    return moves, (drawn[:, None] == moves[:, None]).mean(axis=0)
+
+
+def _valuations(game, most):
+    """Return all rows of valuations with a chance of more than one in a billion each."""
+    if game.valuations is not None:
+        return {"valuations": np.array(game.valuations, np.float64).T}, np.ones(1)
+    laws = []
+    for money in game.of_each("assets"):
+        own = first_price.equilibrium(dataclasses.replace(game, assets=money, entrance_fee=0))
+        chances = np.diff(own.below)
+        laws.append([(v, p) for v, p in zip(own.values, chances, strict=True) if p > 1e-9])
+    if np.prod([len(law) for law in laws]) > most:
+        return None
+    rows = [*product(*laws)]
+    values = np.array([[v for v, _ in row] for row in rows], np.float64).T / game.unit
+    likely = np.array([np.prod([p for _, p in row]) for row in rows])
+    return {"valuations": values}, likely / likely.sum()
+
+
+def _worths(game, most):
+    """Return private values and lots of the one tie that two bidders can have at most."""
+    from scipy.special import ndtr
+
+    chance, laws = game.chance(Noise(0)), []
+    ties = game.players > 1 and game.bidding == "rounds" and game.tie_rule != "lowest_index"
+    if len(game.catalogue) > 1 or game.values != "private" or (ties and game.players > 2):
+        return None
+    for seat, money in enumerate(game.of_each("budgets")):
+        if game.private_values or not game.value_sd:
+            laws.append([(int(chance["values"][seat, 0]), 1.0)])
+            continue
+        below = ndtr((np.arange(1, money + 2) - game.value_mean) / game.value_sd)
+        chances = np.diff(below) / (below[-1] - below[0])
+        laws.append([(v, p) for v, p in zip(range(1, money + 1), chances, strict=True) if p > 1e-9])
+    firsts = range(game.players) if game.first_bidder == "random" else (game.first_bidder,)
+    lots = (1 / 8, 3 / 8, 5 / 8, 7 / 8) if ties else (0.5,)
+    size = np.prod([len(law) for law in laws]) * len(firsts) * len(lots)
+    if size > most:
+        return None
+    rows = [*product(product(*laws), firsts, lots)]
+    likely = np.array([np.prod([p for _, p in own]) for own, _, _ in rows])
+    lengths = min(game.length(), 1000)
+    return {
+        "order": np.zeros((1, len(rows)), np.int64),
+        "values": np.array([[v for v, _ in own] for own, _, _ in rows], np.int64).T[:, None],
+        "first": np.array([first for _, first, _ in rows], np.int64),
+        "lots": np.tile([lot for _, _, lot in rows], (lengths, 1)),
+    }, likely / likely.sum()
+
+
+MIXES: dict[str, Callable] = {
+    "el_farol_bar": _bar,
+    "battle_royale": _shots,
+    "sealed_bid_auction": _sealed,
+    "budget_auction": _budgets,
+}
 """Chances of the moves of ``rational`` where it plays by chance: ``(moves, (moves, tables))``."""
-DEALS: dict[str, Callable] = {"water_allocation": _waters}
+DEALS: dict[str, Callable] = {
+    "water_allocation": _waters,
+    "budget_auction": _valuations,
+    "english_auction": _worths,
+}
 """All that chance may bring where a room does not say so, as ``theory.deals``."""
 MERGED: dict[str, Callable] = {
     "battle_royale": lambda s: np.concatenate([s.living, s.shooter[None], s.round[None]])
 }
 """What matters of a state, in games where everybody sees everything."""
 SOME: dict[str, Callable] = {
+    "sealed_bid_auction": lambda game: [*range(-3, game.valuation_max + 4), -1000, 1000],
+    "budget_auction": lambda game: range(-1, game.bounds()[1] + 2),
     "divide_dollar": lambda game: range(-3, game.golds + 4),
     "public_goods": lambda game: range(-3, game.tokens + 4),
     "beauty_contest": lambda game: [
@@ -124,10 +205,9 @@ def chances(game, most=50_000):
     """Return a batch of first states, and how likely each is."""
     theory = rooms.part(game.name, "theory")
     found = None
-    if game.name in DEALS:
-        found = DEALS[game.name](game, most)
-    elif hasattr(theory, "deals"):
-        found = theory.deals(game, most)
+    deals = DEALS.get(game.name, getattr(theory, "deals", None))
+    if deals is not None:
+        found = deals(game, most)
         if found is None:
             raise TooLarge(game)
     if found is None:
@@ -141,7 +221,8 @@ def chances(game, most=50_000):
 def mixed(game, sight, seat, name):
     """Return what a player may do and how likely, ``([players,] moves, tables)`` and chances."""
     view = sight.view(seat)
-    if name == "rational" and game.name in MIXES:
+    truthful = getattr(game, "price", "") == "second" or getattr(game, "sigma", 1) == 0
+    if name == "rational" and game.name in MIXES and not truthful:
         moves, likely = MIXES[game.name](game, view)
         return moves[:, None].repeat(view.batch[0], 1), likely
     rule = _rule_in(name, game)
@@ -155,6 +236,8 @@ def candidates(game, state, seat):
     if game.division is not None and not state.phase[0]:
         return _plans(game, state, seat)
     low, high = (int(f(x[seat])) for f, x in zip((np.min, np.max), game.legal(state), strict=True))
+    if getattr(game, "rule_breaker", "") == "include":  # who bids more than it has may win
+        high = game.bounds()[1]
     tried = [*range(low - 1, high + 2)] if high - low <= WIDE else [*SOME[game.name](game)]
     return np.array(sorted({*tried, MISSING}), np.int64)
 

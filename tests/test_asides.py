@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -147,11 +148,37 @@ def test_speakers_are_shown_the_block_of_their_own(table):
     assert "your turn to talk, player_0" in shown[1]
 
 
-def test_asides_are_not_remembered_in_the_dialogue(table):
+def test_asides_stay_in_the_dialogue_and_what_happened_is_told_once(table):
     _, requests = table()
     roles = [message["role"] for message in requests[-1].messages]
+    assert roles == ["system", *["user", "assistant"] * 9, "user"]
+    told = [m["content"] for m in requests[-1].messages if m["role"] == "user"]
+    assert [text.startswith("The last pot") for text in told] == [
+        *(False, False, False),
+        *(True, False, True, False, False, True, False),
+    ]
+    _, requests = table(notices=False)
+    roles = [message["role"] for message in requests[-1].messages]
     assert roles == ["system", *["user", "assistant"] * 3, "user"]
-    assert last(requests[-3]).startswith("The last pot")  # what happened stands before each
+    assert last(requests[-3]).startswith("The last pot")  # there it stands before each
+
+
+@pytest.mark.parametrize("kind", [partial(LLMPolicy, notices=True), PlanningPolicy])
+def test_what_happened_between_a_speech_and_the_move_is_told(kind):
+    """Others may move in between; a move after them must not rest on what was told before."""
+    game, asked = rulebook("battle_royale", players=3, max_shots=4, talk={"turns": 1}), []
+
+    def script(request):
+        asked.append(request)
+        return request.question.reply(request.question.sample(Noise(len(asked))))
+
+    play(game, [kind(ScriptedClient(script)), RandomPolicy(), RandomPolicy()], 4)
+    words = Prompts("battle_royale")
+    chats = [request for request in asked if request.kind in ("speech", "move")]
+    assert len(chats) > 3
+    for request in chats:
+        told = [message["content"] for message in request.messages]
+        assert any(words.report(request.view) in text for text in told)
 
 
 @pytest.mark.parametrize(

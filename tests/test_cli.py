@@ -33,7 +33,7 @@ from llm_games.benchmarks.runs.run import Counters
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.store import Records
 from llm_games.benchmarks.stats.intervals import Interval
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 from llm_games.talk import Talk
 from llm_games.wrappers.clients.base import ClientError
@@ -156,9 +156,16 @@ def test_every_game_is_shown_with_all_its_parameters(llm_games, game):
     talk = [f.name for f in dataclasses.fields(Talk)] * (not rulebook(game).wordless)
     assert [row["name"] for row in found["talk"]] == talk
     assert all(row["meaning"] and row["name"] in out for row in found["talk"])
+    paper = [preset for preset in game_class(game).presets if preset.endswith("_authors")]
+    assert all(preset in out for preset in paper)  # one word for the options of their program
     claim = rational(rulebook(game))
     assert f"{claim.kind}: {claim.sentence}" in found["players"]["rational"]
     json.loads(found["sample"]["a legal reply"])
+
+
+def test_what_the_authors_program_does_by_chance_is_said(llm_games):
+    out = " ".join(llm_games("show", "bertrand_competition")[1].split())
+    assert "cuts doubles, so that some 4 % of its profits are 1 off" in out
 
 
 def test_a_seat_that_is_worth_something_is_said(llm_games, tmp_path):

@@ -26,6 +26,7 @@ max_in_flight = 40
 [prices.thinker]
 input = 2.0
 cached = 0.5
+written = 2.5
 output = 10.0
 reasoning = 12.0
 [[games]]
@@ -49,6 +50,7 @@ class Thinker(FaultServer):
     def __init__(self, fault=lambda number: "ok"):
         super().__init__(lambda body, number: fault(number), reply=think)
         self.calls = self.tokens_in = self.tokens_out = self.cached = self.thoughts = self.cut = 0
+        self.written = 0
 
     def _count(self, name, body, said):
         if name == "ok":
@@ -56,13 +58,14 @@ class Thinker(FaultServer):
             self.calls, self.cut = self.calls + 1, self.cut + (choice["finish_reason"] == "length")
             self.tokens_in += usage["prompt_tokens"]
             self.cached += usage["prompt_tokens_details"]["cached_tokens"]
+            self.written += usage["prompt_tokens_details"]["cache_write_tokens"]
             self.tokens_out += usage["completion_tokens"]
             self.thoughts += usage["completion_tokens_details"]["reasoning_tokens"]
 
     @property
     def money(self):
         fresh, said = self.tokens_in - self.cached, self.tokens_out - self.thoughts
-        paid = fresh * Decimal(2) + self.cached * Decimal("0.5")
+        paid = fresh * Decimal(2) + self.cached * Decimal("0.5") + self.written * Decimal("0.5")
         return (paid + said * Decimal(10) + self.thoughts * Decimal(12)) / 10**6
 
 
@@ -72,7 +75,8 @@ def think(body):
     limit, finish, text = body.get("max_tokens") or 10**9, "stop", '{"tokens_contributed": 5}'
     if thoughts + 10 > limit:
         thoughts, finish, text = limit, "length", ""
-    usage = {"prompt_tokens": prompt, "prompt_tokens_details": {"cached_tokens": prompt // 2}}
+    parts = {"cached_tokens": prompt // 2, "cache_write_tokens": prompt // 4}
+    usage = {"prompt_tokens": prompt, "prompt_tokens_details": parts}
     usage |= {"completion_tokens": thoughts + 10 * bool(text)}
     usage |= {"completion_tokens_details": {"reasoning_tokens": thoughts}}
     return completion(text, finish, usage, reasoning_content="Hm. " * 9)
@@ -115,9 +119,11 @@ def test_terminal_report_and_file_have_what_the_server_counted(llm_games, thinke
     assert (total.calls, total.failures) == (len(thinker.seen), 2)
     assert (total.tokens_in, total.tokens_out) == server
     assert (total.tokens_cached, total.tokens_reasoning) == (thinker.cached, thinker.thoughts)
+    assert total.tokens_written == thinker.written > 0
     assert total.money == thinker.money
 
-    said = f"{server[0]:,} tokens in ({thinker.cached:,} cached), {server[1]:,} out "
+    parts = f"{thinker.cached:,} cached, {thinker.written:,} written"
+    said = f"{server[0]:,} tokens in ({parts}), {server[1]:,} out "
     assert said + f"({thinker.thoughts:,} of thoughts), money {thinker.money:.4f}" in out
     found = json.loads(llm_games("resume", "a.db", "--json")[1])["spent"]
     assert Decimal(found["models"]["thinker"]["money"]) == thinker.money
@@ -169,12 +175,17 @@ def test_an_interrupted_run_has_spent_what_it_received(llm_games, monkeypatch, h
         with subprocess.Popen(command + flags, stderr=subprocess.DEVNULL) as run:
             while len(server.seen) < 20 and run.poll() is None:
                 time.sleep(0.02)
-            time.sleep(0.2)
-            run.send_signal(how)
+            for _ in range(2):  # the first Ctrl-C waits for an answer, the second does not
+                time.sleep(0.3)
+                run.send_signal(how)
         with Records.open_readonly("a.db") as records:
             spent = Spending(records).total
         assert (spent.tokens_in, spent.tokens_out) == (server.tokens_in, server.tokens_out)
         assert spent.money == server.money
+        assert spent.calls == len(server.seen)
+        assert spent.unknown == len(server.seen) - server.calls > 0
+        assert spent.unknown_out > 40 * spent.unknown
+        assert spent.unknown_money > 0
     finally:
         server.__exit__()
 
@@ -192,7 +203,9 @@ def test_a_dry_run_says_money_and_whether_the_budget_is_enough(llm_games, thinke
         assert row["calls"] == 9 * episodes
         assert row["tokens_out"] == [20 * row["calls"], 3000 * row["calls"]]
         low, high = map(Decimal, row["money"])
-        assert low < high == (row["tokens_in"][1] * 2 + row["tokens_out"][1] * 10) / Decimal(10**6)
+        # At most, all of a prompt is written into the cache, and all of a reply are thoughts.
+        dear = row["tokens_in"][1] * Decimal("2.5") + row["tokens_out"][1] * Decimal(12)
+        assert low < high == dear / 10**6
     assert found["budget"]["money"]["fits"] == "no"
     assert found["prices"]["thinker"]["cached"] == 0.5
 
@@ -211,7 +224,8 @@ def test_a_listed_price_is_kept_with_the_run(llm_games, thinker, monkeypatch):
     assert (code, thinker.seen) == (2, [])
     assert "needs the price of 'thinker'" in err
 
-    price = Price(*map(Decimal, (2, 10, "0.5", 12)), source="genai-prices 9.9")
+    paid = map(Decimal, (2, 10, "0.5", 12))
+    price = Price(*paid, source="genai-prices 9.9", written=Decimal("2.5"))
     monkeypatch.setattr(metered, "listed", lambda *_: price)
     assert llm_games("run", "x.toml", "--db", "a.db", *flags)[0] == 1
     monkeypatch.setattr(metered, "listed", lambda *_: None)  # another version of the list

@@ -502,6 +502,17 @@ def test_a_run_goes_on_without_a_broken_cache(replies, caplog):
 
 # -- accounting and budget -------------------------------------------------------------------------
 
+
+def test_what_makes_prompts_cheaper_is_in_no_key_of_a_reply(tmp_path):
+    def key(leave_out=(), **more):
+        client = OpenAIClient("m", "http://127.0.0.1:1/v1", leave_out=leave_out)
+        request = Request(({"role": "user", "content": "?"},), seed=1, **more)
+        return dress(client, cache=tmp_path / "replies.db")._key(request)
+
+    assert key() == key(stays=False) == key(["cache_control", "prompt_cache_key"])
+    assert key() != key(["seed"])
+
+
 PRICES = {"m": Price(Decimal("2.5"), Decimal("10"))}
 
 
@@ -516,7 +527,9 @@ def test_what_is_spent_is_booked_by_model_and_seat():
     assert ledger.seats["dice/player_0"].money == 2 * cost
     assert ledger.seats["dice/player_1"].plain() == {
         **{"calls": 1, "failures": 0, "tokens_in": 20, "tokens_out": 10},
-        **{"seconds": 0.1, "money": "0.00015", "tokens_cached": 0, "tokens_reasoning": 0},
+        **{"seconds": 0.1, "money": "0.00015"},
+        **dict.fromkeys(("tokens_cached", "tokens_reasoning", "tokens_written"), 0),
+        **{"unknown": 0, "unknown_in": 0, "unknown_out": 0, "unknown_money": "0"},
     }
 
 

@@ -3,21 +3,25 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fault_server import completion, error
-from playing import SETTINGS
+from playing import SETTINGS, legal_actions
 from test_clients_openai import KEY, Server, run
 
 from llm_games.asides import Lessons, Text
 from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.questions import Integer, Speech
+from llm_games.questions import Integer
 from llm_games.registry import rulebook
+from llm_games.view import Who
+from llm_games.wrappers.clients import openai, providers
 from llm_games.wrappers.clients.base import (
     ClientError,
     Completion,
@@ -25,10 +29,17 @@ from llm_games.wrappers.clients.base import (
     Request,
     Sampling,
 )
-from llm_games.wrappers.clients.openai import OpenAIClient
+from llm_games.wrappers.clients.openai import OpenAIClient, knows_keys
 from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE, client_for
+from llm_games.wrappers.tools import OrCall, Parameter, Tool
 
 BID = '{"bid": 5}'
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": BID}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 30},
+}
+"""What Bedrock answers."""
 TOOL = {
     "name": "calculator",
     "description": "computes",
@@ -117,7 +128,8 @@ def said(words):
 
 def client(name, server, **settings):
     url = server.url if name.startswith("openai") else server.url.removesuffix("/v1")
-    return client_for(name, base_url=url, api_key=KEY, **settings)
+    key = {"api_key_env": ""} if name.startswith("bedrock") else {"api_key": KEY}
+    return client_for(name, base_url=url, **key, **settings)
 
 
 SERVED = {
@@ -150,6 +162,19 @@ DEEP = [
             usage={"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 10},
         ),
         {"thoughts": "Hm.", "finish": "length", "tokens_in": 100, "tokens_cached": 80},
+    ),
+    (
+        "anthropic/claude-haiku-4-5",
+        anthropic(
+            text(BID),
+            usage={
+                "input_tokens": 20,
+                "cache_creation_input_tokens": 50,
+                "cache_read_input_tokens": 30,
+                "output_tokens": 10,
+            },
+        ),
+        {"tokens_in": 100, "tokens_cached": 30, "tokens_written": 50},
     ),
     (
         "anthropic/claude-haiku-4-5",
@@ -325,6 +350,108 @@ def test_an_option_that_a_provider_refuses_is_left_out_once(server, provider, bo
     assert (own <= {*got.left_out}) == (provider == "google")  # which takes nothing else
 
 
+MARK = {"type": "ephemeral", "ttl": "5m"}
+LONG = [*CHAT, {"role": "assistant", "content": BID}, {"role": "user", "content": "Now?"}]
+
+
+def marked(sent):
+    """Return which texts of a call to Anthropic have a mark of what to cache, in their order."""
+    parts = [
+        *sent["system"],
+        *(part for message in sent["messages"] for part in message["content"]),
+    ]
+    assert all(part["cache_control"] == MARK for part in parts if "cache_control" in part)
+    return [part["text"] for part in parts if "cache_control" in part]
+
+
+@pytest.mark.parametrize(
+    ("stays", "marks"), [(True, ["You bid.", "Now?"]), (False, ["You bid.", "Your bid?"])]
+)
+def test_anthropic_caches_what_the_next_call_begins_with(server, stays, marks):
+    server.script = [(200, SERVED[MODELS["anthropic"]])]
+    (got,) = run(client(MODELS["anthropic"], server), replace(ASK, messages=LONG, stays=stays))
+    assert marked(server.seen[0]) == marks
+    assert "cache_control" not in (got.left_out or [])
+    (got,) = run(client(MODELS["anthropic"], server), replace(ASK, messages=CHAT[:2], stays=stays))
+    assert marked(server.seen[1]) == ["You bid.", "First?"][: 1 + stays]
+
+
+def test_who_refuses_marks_is_asked_without_them_and_nothing_is_said_of_it(server):
+    refused = anthropic_error("invalid_request_error", "system.0.cache_control: Extra inputs are "
+                              "not permitted")  # fmt: skip
+    server.script = [(400, refused), (200, SERVED[MODELS["anthropic"]])]
+    there = client(MODELS["anthropic"], server)
+    for _ in range(2):
+        (got,) = run(there, ASK)
+        assert got.text == BID
+        assert "cache_control" not in (got.left_out or [])
+    assert [len(marked(sent)) for sent in server.seen] == [2, 0, 0]
+    run(client(MODELS["anthropic"], server, leave_out=["cache_control"]), ASK)
+    assert marked(server.seen[-1]) == []
+
+
+CONVERSED = {
+    "output": {"message": {"role": "assistant", "content": [{"text": BID}]}},
+    "stopReason": "end_turn",
+    "usage": {"inputTokens": 20, "outputTokens": 10, "totalTokens": 110}
+    | {"cacheReadInputTokens": 30, "cacheWriteInputTokens": 50},
+    "metrics": {"latencyMs": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "marks"),
+    [("us.anthropic.claude-haiku-4-5-20251001-v1:0", 2), ("mistral.mistral-large-2402-v1:0", 0)],
+)
+def test_bedrock_caches_for_the_models_that_can(server, monkeypatch, model, marks):
+    for name in ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "us-east-1")
+    refused = {"message": "system.1.cachePoint: extraneous key is not permitted"}
+    good, faults = (200, CONVERSED), [(400, refused)] * bool(marks)
+    server.script = [good, *faults, good]
+    url = server.url.removesuffix("/v1")
+    there = client_for(f"bedrock/{model}", base_url=url, api_key_env="", structured="never")
+    (got,) = run(there, ASK)
+    assert (got.tokens_in, got.tokens_cached, got.tokens_written) == (100, 30, 50)
+    (got,) = run(there, ASK)
+    assert (got.text, "cache_control" in (got.left_out or [])) == (BID, False)
+    points = [json.dumps(sent).count("cachePoint") for sent in server.seen]
+    assert points == [marks, *[marks] * bool(marks), 0]
+
+
+@pytest.mark.parametrize("name", ["openai-responses/gpt-5", "openai/gpt-5"])
+def test_openai_is_told_by_a_key_which_calls_are_of_one_dialogue(server, name, monkeypatch):
+    for module in (openai, providers):
+        monkeypatch.setattr(module, "knows_keys", lambda url: True)
+    server.script = [(200, SERVED[name])]
+    seats = [Who("a game", episode, step, seat) for episode in (0, 1) for seat in (0, 1)
+             for step in (0, 1)]  # fmt: skip
+    for who in seats:
+        run(client(name, server), replace(ASK, who=who))
+    keys = [sent["prompt_cache_key"] for sent in server.seen]
+    assert [keys.index(key) for key in keys] == [0, 0, 2, 2, 4, 4, 6, 6]
+    assert all(re.fullmatch(r"[0-9a-f]{32}", key) for key in keys)
+    run(client(name, server), ASK)
+    assert "prompt_cache_key" not in server.seen[-1]  # nobody is named
+    server.seen.clear()
+    refused = error("Unknown parameter: 'prompt_cache_key'.", param="prompt_cache_key")
+    server.script = [(400, refused), (200, SERVED[name])]
+    (got,) = run(client(name, server), replace(ASK, who=seats[0]))
+    assert (got.text, "prompt_cache_key" in (got.left_out or [])) == (BID, False)
+    assert ["prompt_cache_key" in sent for sent in server.seen] == [True, False]
+
+
+def test_who_knows_no_such_key_is_sent_none(server):
+    for url in ("https://api.openai.com/v1", "https://mine.openai.azure.com/openai/v1"):
+        assert knows_keys(url)
+    for name in ("openai-responses/gpt-5", "openai/gpt-5"):
+        server.script = [(200, SERVED[name])]
+        run(client(name, server), replace(ASK, who=Who("a game")))
+        assert "prompt_cache_key" not in server.seen[-1]
+    known = [name for name, about in COMPATIBLE.items() if knows_keys(about.base_url)]
+    assert known == ["openai"]
+
+
 CALLS = {
     "anthropic/claude-haiku-4-5": anthropic(
         text("I compute."),
@@ -444,42 +571,113 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch):
 
 
 def questions():
-    """Yield what games ask in all their settings, beside moves and planning too, a form each."""
+    """Return what games ask as they are played in all their settings, and what else is asked.
+
+    One of each form: moves, asides, talk, planning; schemas that differ in numbers alone are one.
+    """
     forms = {}
-    for name, settings in SETTINGS:
-        game = rulebook(name, **settings)
-        state = game.reset(0)
-        for seat in np.flatnonzero(game.asked(state)).tolist()[:2]:
-            asides = [a for phase in ("talk", "move") for a in game.asides(state, seat, phase)]
-            for question in (game.asks(state, seat), *(aside.question for aside in asides)):
-                forms[name, type(question).__name__, json.dumps(question.schema())] = question
+
+    def take(name, question):
+        said = re.sub(r"-?[0-9.]+", "0", json.dumps(question.schema()))
+        forms.setdefault((name, type(question).__name__, said), question)
+
+    for number, (name, settings) in enumerate(SETTINGS):
+        talk = {} if settings.get("players") == 1 else {"talk": {"turns": 1}}
+        game, rng = rulebook(name, **settings, **talk), np.random.default_rng(number)
+        state = game.reset(number)
+        for _ in range(8):
+            for seat in np.flatnonzero(game.asked(state)).tolist()[:2]:
+                take(name, game.question(state, seat))
+                for phase in ("talk", "move"):
+                    for aside in game.asides(state, seat, phase):
+                        take(name, aside.question)
+            if not state.over:
+                state = game.step(state, legal_actions(game, state, rng))[0]
     for name, question in (
-        ("talk", Speech("speech", 30)),
         ("planning", Text("plan", "a plan")),
         ("planning", Lessons("lessons")),
         ("english_auction", Priorities("priorities", ("A", "B"))),
         ("english_auction", Beliefs("money", "Ann", TRUTH, ("A",))),
     ):
-        forms[name, type(question).__name__, ""] = question
+        take(name, question)
     return {f"{name} {kind} {i}": q for i, ((name, kind, _), q) in enumerate(forms.items())}
 
 
 TRUTH = {"remaining_budget": 3, "total_profits": {"Ann": 1}, "winning_bids": {"Ann": {}}}
 QUESTIONS = questions()
+USUAL = {"type", "properties", "required", "additionalProperties", "anyOf", "enum", "items"}
+USUAL |= {"description", "title", "minItems", "const"}
+TAKEN = {  # the words of schemas that a provider knows, and where they stand in what is sent
+    "openai": (
+        USUAL | {"minimum", "maximum", "multipleOf", "maxItems"},
+        lambda body: body["response_format"]["json_schema"],
+    ),
+    "openai-responses": (
+        USUAL | {"minimum", "maximum", "multipleOf", "maxItems"},
+        lambda body: body["text"]["format"],
+    ),
+    "anthropic": (USUAL, lambda body: body["output_config"]["format"]),
+    "google": (
+        USUAL | {"minimum", "maximum", "maxItems"},
+        lambda body: {"schema": body["generationConfig"]["responseJsonSchema"]},
+    ),
+    "bedrock": (
+        USUAL,
+        lambda body: body["outputConfig"]["textFormat"]["structure"]["jsonSchema"],
+    ),
+}
+"""Sources: their documentation of structured outputs."""
+CLAUDE = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
-@pytest.mark.parametrize("provider", [*SERVED])
-def test_every_question_of_every_game_can_be_sent(server, provider):
+def parts_of(schema):
+    """Yield a schema and all those in it."""
+    yield schema
+    below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    for part in [*below, *([schema["items"]] if "items" in schema else ())]:
+        yield from parts_of(part)
+
+
+@pytest.mark.parametrize("name", [*SERVED, CLAUDE])
+@pytest.mark.filterwarnings("ignore:.* not supported (by|when):UserWarning")
+def test_every_question_of_every_game_can_be_sent(server, monkeypatch, name):
     """No form of an answer fails in a library of ours before anything is sent, or is left out."""
-    server.script = [(200, SERVED[provider])] * (2 * len(QUESTIONS))
-    assert len(QUESTIONS) > 40
-    for name, question in QUESTIONS.items():
-        for reasoning in (False, True):
-            ask = Request(CHAT, question, reasoning, Sampling(max_tokens=99), seed=5)
-            (got,) = run(client(provider, server), ask)
-            assert isinstance(got, Completion), (name, got)
-            assert "response_format" not in (got.left_out or ()), name
-    assert len(server.seen) == 2 * len(QUESTIONS)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    provider = name.partition("/")[0]
+    words, find = TAKEN[provider]
+    server.script = [(200, SERVED.get(name, CONVERSED))]
+    kinds = {type(question).__name__ for question in QUESTIONS.values()}
+    assert len(kinds) >= 15, kinds
+    tool = Tool("double", "doubles", lambda view, arguments: "", {"n": Parameter("integer", "it")})
+
+    async def ask_all(there, json_calls):
+        got = []
+        for question in QUESTIONS.values():
+            asked = OrCall(question, [tool]) if json_calls else question
+            how = Sampling(max_tokens=99)
+            got.append(await there.complete(Request(CHAT, asked, json_calls, how, seed=5)))
+        await there.close()
+        return got
+
+    for json_calls in (False, True):
+        there = client(name, server, tool_calls="json" if json_calls else "auto")
+        server.seen.clear()
+        found = asyncio.run(ask_all(there, json_calls))
+        for what, got, body in zip(QUESTIONS, found, server.seen, strict=True):
+            assert "response_format" not in (got.left_out or ()), what
+            form = find(body)
+            schema = form["schema"]
+            schema = json.loads(schema) if isinstance(schema, str) else schema
+            if provider.startswith("openai") and not form["strict"]:
+                continue
+            for part in parts_of(schema):
+                assert {*part} <= words, (what, part)
+                if part.get("type") == "object":
+                    assert part["additionalProperties"] is False, (what, part)
+                    if provider.startswith("openai"):
+                        assert {*part["required"]} == {*part["properties"]}, (what, part)
+            assert schema.get("type") == "object" or json_calls, what
 
 
 def test_a_fault_of_our_own_libraries_is_waited_for_by_nobody(server, monkeypatch):
@@ -531,8 +729,40 @@ def test_bedrock_is_called_where_base_url_says(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
 
     async def address(**settings):
-        made = client_for("bedrock/us.anthropic.claude-haiku", api_key=KEY, **settings)
+        made = client_for("bedrock/us.anthropic.claude-haiku", **settings)
         return made._account().model.client.meta.endpoint_url
 
-    assert asyncio.run(address(base_url="http://127.0.0.1:9")) == "http://127.0.0.1:9"
-    assert asyncio.run(address()) == "https://bedrock-runtime.us-east-1.amazonaws.com"
+    here = "http://127.0.0.1:9"
+    assert asyncio.run(address(base_url=here, api_key_env="")) == here
+    assert asyncio.run(address(api_key=KEY)) == "https://bedrock-runtime.us-east-1.amazonaws.com"
+    there = "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert asyncio.run(address(base_url=there, api_key=KEY)) == there
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"api_key": KEY}, "needs a region: set the environment variable AWS_DEFAULT_REGION"),
+        ({"base_url": "http://127.0.0.1:9", "api_key": KEY}, "requires an HTTPS endpoint"),
+        ({"base_url": "http://127.0.0.1:9"}, "Unable to locate credentials"),
+    ],
+)
+def test_what_keeps_bedrock_from_being_called_is_said_at_once(monkeypatch, settings, words):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    (got,) = run(client_for("bedrock/us.amazon.nova-micro-v1:0", **settings), ASK)
+    assert isinstance(got, ClientError), got
+    assert (got.transient, words in str(got), KEY in str(got)) == (False, True, False), got
+
+
+def test_bedrock_is_asked_once(server, monkeypatch):
+    """Its library would ask five times by itself, and pay for each answer that came too late."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    server.script = [(500, {"message": "Internal error"})]
+    (got,) = run(client("bedrock/us.amazon.nova-micro-v1:0", server), ASK)
+    assert (got.transient, got.status, len(server.seen)) == (True, 500, 1)

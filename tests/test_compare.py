@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.baselines.skill import play_rules
 from llm_games.benchmarks.papers.gamma_bench import published
-from llm_games.benchmarks.runs.compare import NothingShared, compare, difference
+from llm_games.benchmarks.runs.compare import LEVEL, NothingShared, compare, difference
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.needed import needed, needed_grids
@@ -22,6 +22,7 @@ from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.stats.comparing import (
+    changes,
     detectable,
     holm,
     look_level,
@@ -29,7 +30,6 @@ from llm_games.benchmarks.stats.comparing import (
     paired_t,
     power,
     stratified,
-    two_sided,
     welch_satterthwaite,
 )
 from llm_games.errors import BadParameter, UnknownName
@@ -369,6 +369,8 @@ def test_editions_and_errors(tmp_path):
     a = played(tmp_path / "a.db", [auction], seats=["random"], scoring="v4")
     b = played(tmp_path / "b.db", [auction], seats=["rational"])
     assert compare(a, b) == compare(a, b, "v4") != compare(a, b, "corrected")
+    said = "All episodes have the same valuations: intervals hold for these alone."
+    assert compare(a, b).games[0].notes == [said]
     with pytest.raises(UnknownName):
         compare(a, b, "v5")
     with pytest.raises(NotARun):
@@ -400,6 +402,7 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
     rows = needed(plan_of("gamma-bench"))
     *games, whole = rows
     assert [row.label for row in games] == list(published.GAMES)
+    assert {row.of for row in rows} == {"published"}  # a preset is the paper's, too
     stds = [row.cells["el_farol_bar"].std for row in published.leaderboard()]
     bar = next(row for row in games if row.label == "el_farol_bar")
     assert bar.sd == pytest.approx(np.sqrt(np.mean(np.square(stds))))
@@ -423,30 +426,73 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
     assert "Episodes that each side needs" in llm_games("run", "gamma-bench", "--dry-run")[1]
 
 
-OFF = {
-    "beauty_contest": {"players": 3, "rounds": 1},
-    "el_farol_bar": {"players": 5, "rounds": 5},
-    "divide_dollar": {"players": 4, "golds": 37},
-    "public_goods": {"players": 4, "rounds": 5},
-    "diners_dilemma": {"players": 3, "rounds": 4},
-    "sealed_bid_auction": {"players": 4, "rounds": 3},
-    "battle_royale": {"players": 4},
-    "pirate_game": {"players": 6},
-}
+def drawn(game, rng):
+    """Draw parameters that are not the paper's."""
+
+    def among(*values):
+        return values[rng.integers(len(values))]
+
+    low, high = {"divide_dollar": (2, 4), "battle_royale": (2, 10)}.get(game, (2, 15))
+    params = {"players": int(rng.integers(low, high + 1))}
+    if game not in ("battle_royale", "pirate_game"):
+        params["rounds"] = int(rng.integers(1, 16))
+    more = {
+        "beauty_contest": {"ratio": among("1/2", "2/3", "1", "4/3"), "max": among(10, 100, 999)},
+        "el_farol_bar": {
+            "ratio": among("1/5", "1/2", "4/5"),
+            "mode": among("implicit", "explicit"),
+        },
+        "divide_dollar": {"golds": among(7, 37, 1000)},
+        "public_goods": {"tokens": among(1, 8, 50), "ratio": among("1/2", "2", "4")},
+        "battle_royale": {"max_shots": among(5, 20, 60), "interval": among(0, 5)},
+        "pirate_game": {"gold": among(5, 60, 1000)},
+    }
+    return params | more.get(game, {})
 
 
-@pytest.mark.parametrize("game", OFF)
-def test_the_power_that_is_promised_is_that_of_this_very_game(game):
+def delivered(scores, n, by, rng, tries=1000):
+    """Return how often the test of a comparison shows a difference between two such sides."""
+    found = 0
+    for _ in range(tries):
+        a, b = rng.choice(scores, n), rng.choice(scores, n) + by
+        p = paired_t(changes(a, b)).p
+        found += p is not None and p < LEVEL
+    assert difference(a, b).p == p  # which is the one that runs are compared by
+    return found / tries
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("game", published.GAMES)
+@pytest.mark.filterwarnings("ignore:no dilemma")
+def test_the_power_that_is_promised_is_that_of_this_very_game(game, night, record_property):
     """Random players on both sides, of whom one has the difference that is promised to show."""
-    plan = {"game": game, "params": OFF[game], "seats": ["random"]}
-    [row] = needed(plan_of({"episodes": 5, "games": [plan]}))
-    assert row.of == "random"
-    rules, many, rng = rulebook(game, **OFF[game]), 1000, np.random.default_rng(3)
-    side = play_rules(rules, ["random"] * rules.players, range(many))
-    scores = np.array([score(rules, side.records_of(i), "corrected") for i in range(many)])
-    change = rng.choice(scores, (20_000, 5)) - rng.choice(scores, (20_000, 5)) + row.found
-    error = np.maximum(change.std(axis=1, ddof=1) / np.sqrt(5), 1e-9)
-    assert np.mean(two_sided(change.mean(axis=1), error, 4) < 0.05) == pytest.approx(0.8, abs=0.1)
+    rng, powers = np.random.default_rng(published.GAMES.index(game)), []
+    for _ in range(night(2, 60)):
+        params, n = drawn(game, rng), int(rng.choice([2, 3, 5, 10, 20]))
+        one = {"game": game, "params": params, "seats": ["random"]}
+        rows = needed(plan_of({"episodes": n, "games": [one]}))
+        rules = rulebook(game, **params)
+        side = play_rules(rules, ["random"] * rules.players, range(3000))
+        scores = [score(rules, side.records_of(i), "corrected") for i in range(3000)]
+        if not rows:
+            assert None in scores or np.ptp(scores) == 0, params
+            continue
+        [row] = rows
+        assert row.of == "random"
+        promises = [(n, row.found), *((few, by) for by, (few, _) in row.pairs.items() if few < 60)]
+        for pairs, by in promises:
+            if by is None:  # not even sides that are as far apart as can be
+                assert delivered(scores, n, 100, rng) < 0.9, (params, n)
+                continue
+            powers.append(delivered(scores, pairs, by, rng))
+            assert powers[-1] >= 0.7, (params, pairs, by)
+            if by is row.found:
+                assert powers[-1] <= 0.9, (params, pairs, by)
+            elif pairs > 2:
+                assert delivered(scores, pairs - 1, by, rng) <= 0.9, (params, pairs, by)
+    assert powers
+    record_property("promises", len(powers))
+    record_property("lowest power of .8", min(powers))
 
 
 def test_what_no_paper_scores_needs_nothing_known_and_one_episode_shows_nothing():
@@ -461,3 +507,18 @@ def test_what_cannot_be_detected():
         detectable(1, 10)
     with pytest.raises(BadParameter, match="wanted must be between 0 and 1"):
         detectable(5, 10, wanted=1)
+
+
+def test_no_difference_is_farther_from_0_than_values_can_be_apart(tmp_path):
+    """At two pairs the t interval of scores is hundreds of points wide, of a scale of 100."""
+    free, cut = (difference([0, 60], [90, 70], widest=w).interval for w in (np.inf, 100))
+    assert free.low < -100 < 100 < free.high
+    assert cut[:2] == (-100, 100)
+    assert cut[2:] == free[2:]
+    sides = ("cooperative", "random")
+    a, b = (played(tmp_path / n, [PUBLIC_GOODS], episodes=2, seats=[n]) for n in sides)
+    [game] = compare(a, b).games
+    low, high = rulebook("public_goods", **PUBLIC_GOODS[1]).payable
+    for name, width in (("scores", 100), ("payoffs", high - low)):
+        interval = game.of(name).interval
+        assert -width <= interval.low < interval.high <= width

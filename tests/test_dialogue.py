@@ -3,11 +3,15 @@ the model takes no more."""
 
 import asyncio
 import copy
+import dataclasses
+import itertools
 import json
 import pickle
 import time
+from functools import partial
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from fault_server import FaultServer, error, http
 from fault_server import completion as answered
@@ -16,6 +20,7 @@ from hypothesis import strategies as st
 from playing import NAMES, SMALL
 
 from llm_games.baselines.players import make_player, mind_of
+from llm_games.baselines.tools import tool_named
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
@@ -24,7 +29,7 @@ from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
-from llm_games.registry import rulebook
+from llm_games.registry import game_class, rulebook
 from llm_games.wrappers.clients.base import Chat, Completion, ContextOverflow
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -93,11 +98,11 @@ def test_a_dialogue_is_its_exchanges_in_order(exchanges, request):
     chat, heard = [{"role": "system", "content": "rules"}], []
     for told, answer, _, calls in exchanges:  # as it was always written
         heard.append(told)
-        if answer:
+        said = [*calls, ("assistant", answer)] if answer else [*calls]
+        if said:
             chat.append({"role": "user", "content": joined(*heard) or NOTHING_NEW})
-            chat += [{"role": role, "content": content} for role, content in calls]
-            chat.append({"role": "assistant", "content": answer})
-            heard = []
+            heard = [] if answer else [said.pop()[1]]
+            chat += [{"role": role, "content": content} for role, content in said]
     now = {"role": "user", "content": joined(*heard, request) or NOTHING_NEW}
     assert list(dialogue.now(request)) == [*chat, now]
     assert well_formed(dialogue.now(request))
@@ -195,50 +200,110 @@ def as_sent(chat):
     return "".join(f"\n<{message['role']}>\n{message['content']}" for message in chat)
 
 
-def restarts(game, make, rubbish=3):
+def restarts(game, make):
     """Return pairs of a seat's prompts of which the second does not begin with the whole first.
 
-    And the number of all pairs. What a game asks beside its moves has a chat of its own, which is
-    in none. Every so many replies are rubbish.
+    And the number of all pairs. A reply in three is rubbish, often twice at a time; of those to
+    whom tools are offered one in three calls one.
     """
     prompts = {seat: [] for seat in range(game.players)}
 
     class Chance(ScriptedClient):
         async def complete(self, request):
-            if request.kind in ("move", "plan", "replan", "belief", "learn"):
-                prompts[request.who.seat].append(as_sent(request.messages))
-            asked = sum(map(len, prompts.values()))
-            if asked % rubbish == 0:
+            prompts[request.who.seat].append(as_sent(request.messages))
+            noise = Noise(sum(map(len, prompts.values())))
+            if noise.of("rubbish").integers(0, 3) == 0:
                 return Completion("No idea.")
-            return Completion(request.question.reply(request.question.sample(Noise(asked))))
+            if hasattr(request.question, "alone") and noise.of("call").integers(0, 3) == 0:
+                return Completion('{"tool": "best_response", "arguments": {}}')
+            if request.kind == "summary":
+                return Completion('{"summary": "Short."}')
+            return Completion(request.question.reply(request.question.sample(noise)))
 
     play(game, [make(Chance(five))] * game.players, seed=3)
     pairs = [pair for by_seat in prompts.values() for pair in pairwise(by_seat)]
     return [pair for pair in pairs if not pair[1].startswith(pair[0])], len(pairs)
 
 
+SHORT = {"players": 3, "rounds": 6, "days": 6, "items": "items_5", "window": 3, "max_shots": 6}
+"""Sizes of games that are played many times."""
+REMARKS = {"beauty_contest": "econ_arena", "budget_auction": "econ_arena"}
+REMARKS["water_allocation"] = "alympics"
 LIMITED = {"bertrand_competition": "request", "budget_auction": 0}
 """What games show of the past where it is not all: there a dialogue cannot only grow."""
 
 
+def short(name, **more):
+    known = {field.name for field in dataclasses.fields(game_class(name))}
+    sizes = {key: value for key, value in SHORT.items() if key in known}
+    remarks = {"remarks": REMARKS[name]} if name in REMARKS else {}
+    return rulebook(name, **sizes | SMALL.get(name, {}) | remarks | more)
+
+
+def asked_by(client, planning=None, tools=True, **settings):
+    """Return a player with all that can be asked of it: tools, plans, beliefs, lessons."""
+    settings |= {"tools": [tool_named("best_response")]} if tools else {}
+    if planning is None:
+        return LLMPolicy(client, **settings)
+    return PlanningPolicy(client, Planning(planning, learning=True), mind_of, **settings)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_prompt_begins_with_the_whole_of_the_one_before(name):
-    game = rulebook(name, **SMALL.get(name, {}))
+    game = short(name)
     assert game.shown_last == LIMITED.get(name, "all")
-    anew, pairs = restarts(game, LLMPolicy)
+    anew, pairs = restarts(game, asked_by)
     assert pairs
-    assert not anew or name in LIMITED
-
-
-@pytest.mark.parametrize("name", ["bertrand_competition", "english_auction", "public_goods"])
-def test_so_does_each_prompt_of_a_planner(name):
-    planning = Planning(learning=True)
-    anew, pairs = restarts(
-        rulebook(name, **SMALL.get(name, {})),
-        lambda client: PlanningPolicy(client, planning, mind_of, structured=True),
-        rubbish=100,
-    )
+    assert bool(anew) == (name in LIMITED)
+    talk = {"talk": {"turns": 2}}
+    anew, pairs = restarts(short(name, **talk), partial(asked_by, planning="adaptive"))
     assert (anew, pairs > 5) == ([], True)
+    if name not in LIMITED:
+        anew, pairs = restarts(short(name, **talk), partial(asked_by, notices=True))
+        assert (anew, pairs > 2) == ([], True)
+
+
+WINDOWS = [
+    {"memory": "full"},
+    {"memory": 2},
+    {"memory": 5},
+    {"memory": 5, "overflow": "summarise"},
+]
+
+
+@pytest.mark.nightly
+def test_in_every_crossing_only_windows_and_rules_that_forget_break_the_chain(
+    night, record_property
+):
+    every = [
+        *itertools.product(
+            NAMES,
+            (f"v{number}" for number in range(1, 6)),
+            WINDOWS,
+            (None, "none", "static", "adaptive"),
+            (0, 1, 2),
+            (False, True),
+            ({}, {"remember": "replies", "thoughts": "keep", "reasoning": True}),
+        )
+    ]
+    noise = Noise(23)
+    chosen = np.argsort(noise.random(len(every)))[: night(150, len(every))]
+    broken = whole = 0
+    for place in chosen.tolist():
+        name, prompts, window, planning, turns, tools, kept = every[place]
+        make = partial(asked_by, planning=planning, tools=tools, prompts=prompts, **window, **kept)
+        anew, pairs = restarts(short(name, talk={"turns": turns}), make)
+        forgets = planning is None and (name in LIMITED or turns)
+        broken, whole = broken + len(anew), whole + pairs
+        if window["memory"] == "full":
+            assert not anew or forgets, every[place]
+        elif not forgets:
+            # A summary is a call of its own, and another begins with it.
+            most = (2 if "overflow" in window else 1) * pairs / (window["memory"] / 2)
+            assert len(anew) <= most, every[place]
+    record_property("settings", len(chosen))
+    record_property("calls", whole)
+    record_property("begun anew", broken)
 
 
 @pytest.mark.parametrize("moves", [1, 2, 3, 5, 8])
@@ -253,8 +318,6 @@ def test_of_a_window_of_k_moves_one_call_in_half_of_them_begins_anew(moves):
 
 
 def test_with_notices_what_tools_said_stays_too():
-    from llm_games.baselines.tools import tool_named
-
     found = chats(table(five, notices=True, tools=[tool_named("equilibrium:always")]))
     assert "The tool equilibrium says" in found[-1][1]["content"]
 

@@ -2,6 +2,7 @@
 
 import gymnasium
 import numpy as np
+import pettingzoo
 import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
@@ -9,6 +10,7 @@ from playing import NAMES, SMALL
 
 import llm_games as lg
 from llm_games.errors import UnknownKeyword, UnknownName
+from llm_games.wrappers.async_env import AsyncGames
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.team_env import TeamVectorEnv
 
@@ -56,7 +58,17 @@ def test_a_keyword_that_is_none_is_refused_as_python_does(name):
         lambda: lg.rules("public_goods", talk_turn=2),
         lambda: lg.LLMPolicy(ScriptedClient(["{}"]), temprature=1),
         lambda: lg.player("openai/gpt-4o", temprature=1),
+        lambda: lg.learner("public_goods", max_steps=3),
         lambda: lg.learners("public_goods", max_steps=3),
+        lambda: lg.play("public_goods", ["random"] * 2, player=2),
+        lambda: TeamVectorEnv("public_goods", max_steps=3),
+        lambda: AsyncGames("public_goods", 2, max_steps=3),
+        lambda: lg.make("public_goods-v0", form="aec", max_steps=3),
+        *[
+            lambda form=form: pettingzoo.make(form, "llm_games/public_goods-v0", max_steps=3)
+            for form in ("aec", "parallel")
+            if hasattr(pettingzoo, "make")  # since 1.27
+        ],
         lambda: lg.rollouts("public_goods", max_cycle=3),
     ],
 )

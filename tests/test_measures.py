@@ -21,7 +21,7 @@ from llm_games.baselines.deviation import (
 )
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.baselines.games.beauty_contest import theory as guess
-from llm_games.baselines.games.budget_auction import theory as budget
+from llm_games.baselines.games.budget_auction.first_price import equilibrium
 from llm_games.baselines.games.divide_dollar import theory as dollar
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.baselines.games.sealed_bid_auction import theory as sealed
@@ -221,14 +221,24 @@ def test_equilibrium_play_has_no_distance():
         ("sealed_bid_auction", {"players": 2, "rounds": 1, "valuations": [[1, 2]]}, "heuristic",
          "independent uniform"),
         ("sealed_bid_auction", {"valuation_max": 10**6, "interval": 1}, "heuristic", "uniform"),
-        ("budget_auction", {}, "best known", "whole valuations are taken for continuous"),
-        ("budget_auction", {"value_rounding": "none"}, "equilibrium", "bidders are not told"),
+        ("budget_auction", {}, "best known", "gain more than 0.011 a round"),
+        ("budget_auction", {"value_rounding": "none"}, "best known", "bidders are not told"),
+        ("budget_auction", {"sigma": 0, "reveal": "bids"}, "equilibrium", "all have the same"),
+        ("budget_auction", {"reveal": "bids"}, "heuristic", "the others' can be beaten later"),
+        ("budget_auction", {"reveal": "bids", "reveal_last": 0}, "best known", "not told"),
+        ("budget_auction", {"reveal": "bids", "rounds": 1}, "best known", "not told"),
+        ("budget_auction", {"reveal": "bids", "price": "second"}, "equilibrium", "dominant"),
+        ("budget_auction", {"sigma": 0.01, "players": 3}, "heuristic", "unit of money is too"),
         ("budget_auction", {"assets": [900] * 9 + [1000]}, "heuristic", "assets differ"),
         ("budget_auction", {"price": "second"}, "equilibrium", "weakly dominant"),
         ("english_auction", {}, "heuristic", "budgets leave the equilibrium price open"),
         ("english_auction", {"preset": "econ_arena_english_L"}, "best known", "but for what jumps"),
         ("english_auction", {"preset": "econ_arena_english_L", "objective": "items"}, "heuristic",
          "budgets"),
+        ("english_auction", {"preset": "econ_arena_english_L", "increment_min": 5}, "heuristic",
+         "jumps over increments gain much"),
+        ("english_auction", {"preset": "econ_arena_english_L", "items": (("A", 40, 0),),
+                             "discount": 50}, "heuristic", "waiting for a lower start price"),
         ("public_goods", {"contribution_range": "unbounded"}, "heuristic", "less is always better"),
         ("battle_royale", {"players": 3, "max_shots": None}, "equilibrium", "without a cap"),
         ("battle_royale", {"players": 3}, "equilibrium", "announced cap"),
@@ -431,9 +441,11 @@ def test_interim_regret_where_values_are_taken_for_independent(price):
 def test_interim_regret_with_budgets(price):
     game = rulebook("budget_auction", preset="econ_arena_L", price=price, value_rounding="none")
     drawn = game.chance(Noise.copies(3, (100_000,)))["valuations"][1:]
-    rivals = (budget.private_bid(game, drawn) if price == "first" else drawn).max(axis=0)
-    paid = paying(price, 60, rivals)
-    best = float(budget.private_bid(game, np.array(60.0))) if price == "first" else 60.0
+    found, cents, best = equilibrium(game), np.rint(drawn * 100).astype(int), 60.0
+    if price == "first":
+        drawn = found.draw(0, cents, 0.5) / 100
+        best = float(found.draw(0, np.array(6000), 0.5)) / 100
+    paid = paying(price, 60, drawn.max(axis=0))
     record = {"valuations": np.full(5, 6000), "assets": np.full(5, 10_000),
               "actions": np.round(np.array([0, 40, best, 60, 75]) * 100).astype(int),
               "legal": np.ones(5, bool)}  # fmt: skip

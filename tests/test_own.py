@@ -27,6 +27,7 @@ from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import RunStopped
+from llm_games.benchmarks.runs.spending import Spending
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import game_class
 from llm_games.wrappers.clients.base import Completion
@@ -353,6 +354,7 @@ def test_objects_are_written_down_by_name_or_label(folder):
     with Records.open_readonly("a.db") as records:
         [game] = records.config["games"]
         assert sum(usage.calls for usage in records.spent().values()) == 6
+        assert {*Spending(records).estimated} == {"<lambda>", "mine", "theirs:agent"}
     assert (game["game"], game["params"]) == ("mygames:Duel", {"players": 6, "rounds": 1})
     assert [seat["player"] for seat in game["seats"]] == [
         "theirs:agent", "own:five", "own:quiet", "own:mine", "client:theirs:model", "own:model",

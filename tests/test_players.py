@@ -140,7 +140,7 @@ def test_random_moves_of_a_batch_are_those_of_its_tables(name, parameters):
         assert player.act(alone, player.start(game, 0, i))[0].action == moves[i]
 
 
-DRAWN = {"el_farol_bar", "sealed_bid_auction"}
+DRAWN = {"budget_auction", "el_farol_bar", "sealed_bid_auction"}
 
 
 @pytest.mark.parametrize(

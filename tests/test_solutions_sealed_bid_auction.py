@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_games.baselines.games.budget_auction.theory import iid_bid
+from llm_games.baselines.deviation import rational
+from llm_games.baselines.games.budget_auction.first_price import equilibrium
 from llm_games.baselines.games.sealed_bid_auction import first_price
 from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_bids, win_probability
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
+    deals,
     distance,
     equilibrium_bids,
     payoffs,
@@ -85,14 +87,57 @@ def test_worked_rounds():
     assert distance(np.array([1, 5]), np.array([3, 4])) == 3
 
 
-def test_independent_values():
-    grid = np.linspace(0, 200, 20_001)
-    assert iid_bid(grid, grid / 200, 10) == pytest.approx(0.9 * grid, abs=0.02)
-    grid = np.linspace(0, 100, 20_001)
-    density = np.exp(-((grid - 50) ** 2) / 200)
-    law = np.append(0, np.cumsum((density[1:] + density[:-1]) / 2))
-    bids = iid_bid(grid, law / law[-1], 5)
-    assert np.interp([40, 50, 60], grid, bids) == pytest.approx([38.48, 47.38, 54.74], abs=0.01)
+@pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
+def test_independent_values(value, bid):
+    """Bids of a smooth law as an independent integral gives them."""
+    game = rulebook(
+        "budget_auction", players=5, price="first", mu=50, sigma=10, assets=100, decimals=4,
+        value_rounding="none",
+    )  # fmt: skip
+    found = equilibrium(game).draw(np.int64(0), np.array(value * 10**4), 0.5)
+    assert found / 10**4 == pytest.approx(bid, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("more", "near"),
+    [
+        ({"sigma": 1, "decimals": 2}, 0.02),  # a unit is 3 % of a gain, and gains a fifth of that
+        ({"sigma": 1, "decimals": 0}, 0.002),
+        ({"sigma": 5, "decimals": 0}, 0.002),
+        ({"sigma": 30, "decimals": 0}, 0.002),
+        ({"sigma": 100, "players": 5}, 0.001),
+        ({"sigma": 2, "decimals": 1, "value_rounding": "none", "players": 2}, 0.01),
+    ],
+)
+def test_nobody_gains_by_other_bids_whatever_the_unit_of_money(more, near):
+    """By the law of the bids that are drawn: the highest valuations had gained half of it."""
+    game = rulebook("budget_auction", **{"players": 3, "price": "first", "rounds": 1} | more)
+    found, unit, chances = equilibrium(game), game.unit, (np.arange(400) + 0.5) / 400
+    likely, values = np.diff(found.below), found.values
+    drawn = [found.draw(seat, values[:, None], chances) for seat in range(game.players)]
+    least, most = min(bids.min() for bids in drawn), int(values[-1])
+    law = np.zeros((game.players, most - least + 1))
+    for own, bids in zip(law, drawn, strict=True):
+        np.add.at(own, bids - least, np.broadcast_to(likely[:, None] / 400, bids.shape))
+    upto = law.cumsum(axis=1)
+    for seat in range(game.players):
+        wins = np.ones(law.shape[1])
+        for other in range(game.players):  # of tied seats the lowest wins
+            if other != seat:
+                wins = wins * (upto[other] - law[other] * (other < seat))
+        gains = (values[:, None] - np.arange(least, most + 1)) * wins
+        own = np.take_along_axis(gains, drawn[seat] - least, axis=1).mean(axis=1)
+        assert (gains.max(axis=1) - own) @ likely <= near * (own @ likely)
+    claim = rational(game)
+    assert claim.kind == "best known"
+    assert f"more than {found.gain * 1.05 / unit:.2g} a round" in claim.sentence
+
+
+def test_given_valuations_are_all_that_chance_brings():
+    game = {"players": 2, "rounds": 1, "valuations": [[4, 7]], "valuation_draw": "random"}
+    found, likely = deals(rulebook("sealed_bid_auction", **game), 100)
+    assert {tuple(row) for row in found["valuations"][0].T.tolist()} == {(4, 7)}
+    assert likely.sum() == 1
 
 
 def test_win_probability_by_listing_all_rivals():

@@ -1,9 +1,11 @@
 """Files of strangers: what they say moves no cursor, and what they break ends in one message."""
 
+import io
 import json
 import re
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
 
 import numpy as np
@@ -98,6 +100,7 @@ def check(llm_games, arguments):
     assert not BAD.search(out.replace("\r\n", "\n")), (arguments, BAD.search(out))
     assert not BAD.search(err), (arguments, err)
     assert "Traceback" not in err, (arguments, err)
+    return err
 
 
 @pytest.mark.slow
@@ -168,3 +171,97 @@ def test_a_spoilt_column_ends_in_one_message(llm_games, small, tmp_path, night):
 def test_a_stranger_s_toml_ends_in_one_message(llm_games, tmp_path, text):
     (tmp_path / "file.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     check(llm_games, ("run", "file.toml", "--dry-run"))
+
+
+def zipped(files):
+    """Return an archive of these names and contents."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+NO_FILES = {
+    "empty": b"",
+    "codes": b"\x1b[2J\x1b]0;owned\x07 = {",
+    "deep": b"[" * 200_000,
+    "a large number": b"9" * 6000,
+    "a mapping": b'{"\\u001b[2J": {"format": 1e999}, "version": 3, "players": ["a"]}',
+    "a deep zip": zipped({"player.json": "[" * 200_000, "about.npy": "", "\x1b[2J.npy": ""}),
+    "a large zip": zipped({"player.json": "{}", "about.npy": bytes(120_000_000)}),
+    "a database": None,
+}
+
+
+def no_file(path, name):
+    if name != "a database":
+        path.write_bytes(NO_FILES[name])
+        return
+    with closing(sqlite3.connect(path)) as other:
+        other.execute('CREATE TABLE "\x1b[2J" (a)')
+        other.execute("CREATE TABLE replies (key, text)")
+        other.commit()
+
+
+@pytest.mark.parametrize("content", NO_FILES)
+def test_what_is_no_such_file_ends_in_one_message(llm_games, small, tmp_path, content):
+    """Of all kinds of files that are handed on: players, caches, forms, rubrics, line-ups."""
+    shutil.copy(small, tmp_path / "a.db")
+    no_file(tmp_path / "x.file", content)
+    (tmp_path / "forms").mkdir()
+    no_file(tmp_path / "forms" / "form_ann.csv", content)
+    play = ("run", "small.toml", "--quiet", "--db")
+    (tmp_path / "small.toml").write_text(RUN.replace('"tiny", ', '"random", '))
+    for number, player in enumerate(("ghost", "tabular", "torch", "sb3", "recorded")):
+        said = check(llm_games, (*play, f"{number}.db", "--seat", f"{player}:x.file"))
+        if content == "a large zip" and player in ("ghost", "tabular", "sb3"):
+            assert "comes to 120,000,000 bytes" in said
+    for arguments in (
+        (*play, "c.db", "--seat", "tiny", "--cache", "x.file"),
+        ("cache", "list", "x.file"),
+        ("cache", "prune", "x.file", "--yes"),
+        ("ghost", "show", "x.file"),
+        ("ghost", "refit", "x.file"),
+        ("crossplay", "x.file", "--dry-run"),
+        ("run", "x.file", "--dry-run"),
+        ("report", "x.file", "-o", "page"),
+        ("compare", "a.db", "x.file"),
+        ("judge", "a.db", "--rubric", "x.file", "--seat", "openai:m"),
+        ("rate", "a.db", "--judge", "ann", "-o", "forms"),
+        ("view", "x.file", "--no-open"),
+    ):
+        check(llm_games, arguments)
+
+
+def test_other_files_reach_no_terminal_raw(llm_games, small, tmp_path):
+    """Names in caches, in ghosts, and those of files."""
+    raw = tmp_path / "a\x1b[2J.db"
+    shutil.copy(small, tmp_path / "a.db")
+    (tmp_path / "small.toml").write_text(RUN)
+    check(llm_games, ("run", "small.toml", "--quiet", "--db", "b.db", "--cache", "c.db"))
+    for table, column in columns(tmp_path / "c.db"):
+        change(tmp_path / "c.db", table, column, with_codes)
+    check(llm_games, ("cache", "list", "c.db"))
+    check(llm_games, ("run", "small.toml", "--quiet", "--db", "d.db", "--cache", "c.db"))
+    check(llm_games, ("ghost", "fit", "a.db", "-o", "a.ghost"))
+    change(tmp_path / "a.db", "games", "label", with_codes)
+    for ghost in ("a.ghost", "a.db"):
+        check(llm_games, ("ghost", "show", ghost))
+    for arguments in (("report", raw), ("run", raw), ("compare", raw, raw), ("watch", raw)):
+        check(llm_games, arguments)
+    raw.write_bytes((tmp_path / "a.db").read_bytes())
+    for arguments in (
+        ("report", raw, "-o", tmp_path / "\x1b[2J", "--no-baselines"),
+        ("compare", raw, raw),
+        ("leaderboard", raw),
+        ("resume", raw),
+        ("watch", raw),
+        ("export", raw, "-o", tmp_path / "x\x1b[2J"),
+        ("run", "small.toml", "--db", tmp_path / "n\x1b[2J.db"),
+        ("run", "small.toml", "--seat", "\x1b[2J"),
+        ("show", "\x1b[2J"),
+        ("play", "\x1b[2J"),
+        ("play", "public_goods", "--param", "\x1b[2J=1"),
+    ):
+        check(llm_games, arguments)

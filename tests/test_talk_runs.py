@@ -274,7 +274,10 @@ def test_commands(talked_run, llm_games):
     assert [row["kept"] for row in told["words_kept"]] == [1.0, 1.0, None]
     assert told["said"]["public_goods"][0] == "Round 1"
     at = ("talk", talked_run["talk"], "--silent", talked_run["silent"])
-    assert "toward" in llm_games(*at)[1]
+    _, out, _ = llm_games(*at)
+    assert "toward" in out
+    for said in ("The reading is not sure", "precision .50", "by the same rule"):
+        assert said in " ".join(out.split())
     assert "nobody can talk" in llm_games("talk", talked_run["silent"])[2]
     code, out, _ = llm_games("compare", talked_run["silent"], talked_run["talk"], "--json")
     [game] = json.loads(out)["games"]

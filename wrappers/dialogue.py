@@ -43,8 +43,8 @@ class Exchange(NamedTuple):
 class Dialogue(Grown[Exchange]):
     """Exchanges in order, as a persistent list, and the `chat` that they make after the rules.
 
-    One more exchange costs its own text only. Those without an answer are `heard`: their texts join
-    what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
+    One more exchange costs its own text only. Of those without an answer the last text is `heard`:
+    it joins what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
     """
 
     __slots__ = ("chat", "heard", "moves", "rules", "size")
@@ -57,13 +57,17 @@ class Dialogue(Grown[Exchange]):
         self.chat, self.heard = rules, ""
         self.moves = self.size = 0
         if before is not None and last is not None:
-            self.chat, self.heard = before.chat, joined(before.heard, last.told)
-            if last.answer:
-                told = self.heard or NOTHING_NEW
-                chat = self.chat.plus("user", told)
-                for role, content in last.calls:
+            chat, self.heard = before.chat, joined(before.heard, last.told)
+            if last.answer or last.calls:
+                chat = chat.plus("user", self.heard or NOTHING_NEW)
+                said, self.heard = [*last.calls], ""
+                if last.answer:
+                    said.append(("assistant", last.answer))
+                elif said[-1][0] == "user":  # which goes on with what is told next
+                    self.heard = said.pop()[1]
+                for role, content in said:
                     chat = chat.plus(role, content)
-                self.chat, self.heard = chat.plus("assistant", last.answer), ""
+            self.chat = chat
             self.moves = before.moves + (last.kind == "move")
             parts = *last[:2], *(content for _, content in last.calls)
             self.size = before.size + sum(len(part.encode(errors="replace")) for part in parts)
@@ -81,17 +85,13 @@ class Dialogue(Grown[Exchange]):
         """Return the dialogue with one more exchange."""
         return Dialogue(self.rules, self, exchange)
 
-    def now(self, *texts: str, said: Iterable[Message] = (), again: str = "") -> Chat:
-        """Return the chat with what is said now.
-
-        `texts` are told, then follow the messages `said`, and the last of all ends with `again`.
-        """
+    def now(self, *texts: str, said: Iterable[Message] = ()) -> Chat:
+        """Return the chat with what is said now: `texts` are told, then follow messages `said`."""
         told = {"role": "user", "content": joined(self.heard, *texts) or NOTHING_NEW}
-        *first, last = (told, *said)
         chat = self.chat
-        for message in first:
+        for message in (told, *said):
             chat = chat.plus(message["role"], message["content"])
-        return chat.plus(last["role"], joined(last["content"], again))
+        return chat
 
     def first(self, count: int) -> Dialogue:
         """Return its first exchanges; it goes on from there."""
@@ -152,6 +152,8 @@ class ChatMemory:
     """how many it was asked"""
     speeches: int = 0
     """how often it was to speak"""
+    told: tuple[int, str] = (-1, "")
+    """what happened, as the dialogue tells it already, and before which decision"""
 
     @property
     def system(self) -> str:

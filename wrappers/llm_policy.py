@@ -6,8 +6,8 @@ import asyncio
 import dataclasses
 import itertools
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import iscoroutinefunction, signature
 from math import ceil
 from pathlib import Path
@@ -34,12 +34,13 @@ from llm_games.wrappers.dialogue import (
     Remembering,
     joined,
 )
+from llm_games.wrappers.flights import Flights, drained
 from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
-EDITION = 3
+EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
 MOST_ATTEMPTS = 100
 """Replies read for one decision of a game that sets no limit of its own to them."""
@@ -57,8 +58,8 @@ class Answer(NamedTuple):
     memory: Any
     """with the dialogue in which it was asked"""
     notes: tuple[Note, ...] = ()
-    again: str = ""
-    """how the last call asked again"""
+    now: tuple[str, ...] = ()
+    """what was told for it, with what was wrong with earlier replies"""
 
 
 class Cut(NamedTuple):
@@ -90,8 +91,9 @@ class LLMPolicy(Policy):
         memory_tokens: how many tokens a prompt has, at most: else its older half falls out.
         remember: ``"answers"`` in their canonical form, or whole ``"replies"`` as they came, those
             that could not be used too, but without thoughts.
-        notices: past requests are kept too, with what tools were called and said, so that each
-            prompt begins with the whole of the one before. None: where the game lets players forget
+        notices: past requests are kept too, with what tools were called and said, what was asked
+            beside moves and what was wrong with replies, so that each prompt begins with the whole
+            of the one before. None: where the game lets players forget
             nothing that they hold, see docs/experiments.md.
         thoughts: ``"keep"`` hands thoughts of the past back, before the answer as
             ``<think>…</think>``; ``"drop"`` does not.
@@ -267,7 +269,8 @@ class LLMPolicy(Policy):
         answer = self.remembering.answer(question, found.reply, found.attempts)
         exchange = Exchange(now[0], answer)
         if self._keeps_requests(view.game):
-            exchange = self._exchange(now, answer, bench, found.again)
+            calls_made = tuple((said["role"], said["content"]) for said in bench.said)
+            exchange = Exchange(joined(*found.now), answer, calls=calls_made)
         dialogue = found.memory.dialogue.plus(exchange)
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         dialogue = dialogue.without(dialogue.over(max(0, self.shown_last(view.game) - 1)))
@@ -293,20 +296,25 @@ class LLMPolicy(Policy):
             return self.remembering.notices
         return game.core is game and self.shown_last(game) == ALL
 
-    def _exchange(self, now: Sequence[str], answer: str, bench: Bench, again: str) -> Exchange:
-        """Return an exchange that has all messages of its last call as they were sent."""
-        messages = [{"role": "user", "content": joined(*now)}, *bench.said]
-        messages[-1] = messages[-1] | {"content": joined(messages[-1]["content"], again)}
-        calls = tuple((message["role"], message["content"]) for message in messages[1:])
-        return Exchange(messages[0]["content"], answer, calls=calls)
+    def _beside(
+        self, view: View, memory: Any, found: Answer, question: Question, kind: str
+    ) -> dict[str, Any]:
+        """Return what changes in a memory in which a question beside the moves stays."""
+        attempts = tuple(attempt for attempt in found.attempts if attempt.kind == kind)
+        answer = self.remembering.answer(question, found.reply, attempts)
+        exchange = Exchange(joined(*found.now), answer, kind if answer else "news")
+        told = memory.decisions, self._prompts(view.game).report(view, memory.notes)
+        return {"dialogue": found.memory.dialogue.plus(exchange), "told": told}
+
+    def _stays(self, game: Rulebook, kind: str) -> bool:
+        """Return whether the next call begins with the whole prompt of one of this kind."""
+        remembers = self.remembering.moves > 0 and kind != "summary"
+        return remembers and self._keeps_requests(game)
 
     async def _speak(
         self, view: View, memory: ChatMemory, calls: int
     ) -> tuple[Decision, ChatMemory]:
-        """Say something: what cannot be read is silence.
-
-        No tool is called, and no dialogue remembers it as an answer.
-        """
+        """Say something: what cannot be read is silence. No tool is called."""
         question = view.question
         assert question is not None
         found = await self.ask(
@@ -321,7 +329,10 @@ class LLMPolicy(Policy):
         )
         readable = found.reply.outcome == "valid"
         said = found.reply.action if readable else view.game.talk.silence
-        after = dataclasses.replace(found.memory, speeches=memory.speeches + 1)
+        kept = {}
+        if self._keeps_requests(view.game):
+            kept = self._beside(view, memory, found, question, "speech")
+        after = dataclasses.replace(found.memory, speeches=memory.speeches + 1, **kept)
         return Decision(said, found.attempts, found.notes), after
 
     async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
@@ -357,7 +368,9 @@ class LLMPolicy(Policy):
             answer = found.reply.action
             notes += (Note(aside.kind, aside.content(answer)),)
             kept = kept.plus(aside.kind, answer, aside.shown_again)
-        changes = {"notes": kept, "thought": (*memory.thought, aside.kind)}
+        changes: dict[str, Any] = {"notes": kept, "thought": (*memory.thought, aside.kind)}
+        if self._keeps_requests(view.game):
+            changes |= self._beside(view, memory, found, aside.question, aside.kind)
         memory = dataclasses.replace(found.memory, asides=memory.asides + 1, **changes)
         return Cut(memory, found.attempts, notes)
 
@@ -377,6 +390,7 @@ class LLMPolicy(Policy):
         """Return what is told before a decision: what happened, and what is asked now."""
         prompts = self._prompts(view.game)
         report = prompts.report(view, memory.notes)
+        report = "" if memory.told == (memory.decisions, report) else report
         return report, prompts.request(view, self.reasoning, memory.notes)
 
     def attempts_in(self, game: Rulebook) -> int:
@@ -397,7 +411,7 @@ class LLMPolicy(Policy):
         kind: str = "move",
         bench: Bench | None = None,
     ) -> Answer:
-        """Ask one question until the answer is legal; what was wrong is added to the chat.
+        """Ask one question until the answer is legal; what was wrong stays at the chat's end.
 
         `now` is told after the dialogue in the memory. `calls` were made before for this decision;
         `seeds` has one for each call.
@@ -407,15 +421,19 @@ class LLMPolicy(Policy):
         if kind != "summary":
             memory, attempts, notes = await self._in_window(view, memory, now, calls)
         reply, why, action, left = Reply("unparsable"), "", MISSING, max_attempts
-        again, prompts = "", self._prompts(view.game)
+        now, prompts = tuple(now), self._prompts(view.game)
         while reply.outcome != "valid" and left:
             asked = bench.question(question) if bench else question
             again = prompts.again(why, question, self.reasoning) if why else ""
+            if again and bench and bench.said:
+                bench.add(again)
+            elif again:
+                now = (*now, again)
             seed, attempt = next(seeds), None
             while attempt is None:
                 made = calls + len(attempts)
                 request = self._request(
-                    view, memory, now, asked, bench, call=made, seed=seed, kind=kind, again=again
+                    view, memory, now, asked, bench, call=made, seed=seed, kind=kind
                 )
                 try:
                     self._check_fits(memory, request)
@@ -434,7 +452,7 @@ class LLMPolicy(Policy):
                 why = ""
             else:
                 why, left = reply.why, left - 1
-        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, again)
+        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, now)
 
     def _request(
         self,
@@ -447,11 +465,10 @@ class LLMPolicy(Policy):
         call: int = 0,
         seed: int = 0,
         kind: str = "move",
-        again: str = "",
     ) -> Request:
         """Return one call, as `ask` makes it."""
         return Request(
-            messages=memory.dialogue.now(*now, said=bench.said if bench else (), again=again),
+            messages=memory.dialogue.now(*now, said=bench.said if bench else ()),
             question=asked if self.structured else None,
             reasoning=self.reasoning,
             sampling=self.sampling,
@@ -460,6 +477,7 @@ class LLMPolicy(Policy):
             kind=kind,
             view=view,
             tools=bench.offers() if bench else (),
+            stays=self._stays(view.game, kind),
         )
 
     async def _attempt(
@@ -566,7 +584,7 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine from synchronous code and return its result.
 
     It runs on one event loop in a thread of its own, so that it works inside a running loop and
-    clients keep their connections from call to call.
+    clients keep their connections from call to call. Ctrl-C waits for calls, see `Flights`.
     """
     with _starting:
         # In a forked process the thread is gone, and another one is started.
@@ -579,12 +597,26 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     if thread is threading.current_thread():  # asked from within: waiting here would block it
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
-    future = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    calls = Flights()
+    future = asyncio.run_coroutine_threadsafe(drained(work, calls), loop)
+    return waited(future, lambda: loop.call_soon_threadsafe(calls.stop))
+
+
+def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
+    """Return the result of work in another thread; what interrupts this stops it, see `Flights`."""
+    interrupted: BaseException | None = None
+    while True:
+        try:
+            found = future.result()
+        except BaseException as error:
+            if future.done() and interrupted is not None:
+                raise interrupted from None
+            if future.done():
+                raise
+            interrupted = interrupted or error
+            stop()
+        else:
+            return found
 
 
 _background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []

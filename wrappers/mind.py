@@ -81,8 +81,6 @@ class PlanningMemory(ChatMemory):
     """how many decisions it had made when that began"""
     lessons: tuple[str, ...] = ()
     """from earlier games"""
-    told: int = -1
-    """the decision before which it was last told what happened"""
 
     @property
     def next_plan(self) -> str:

@@ -122,9 +122,17 @@ class PlanningPolicy(LLMPolicy):
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
 
     def shown_last(self, game: Rulebook) -> float:
-        """Return it; in one dialogue with plans and beliefs, requests tell past rounds as well."""
-        in_requests = game.shown_last == "request" and not self.planning.apart
-        return ALL if in_requests else super().shown_last(game)
+        """Return it; in one dialogue with plans and beliefs all that happened stays."""
+        return super().shown_last(game) if self.planning.apart else ALL
+
+    def _keeps_requests(self, game: Rulebook) -> bool:
+        """Return whether past requests stay; in one dialogue with plans unless it is said."""
+        always = self.remembering.notices is None and not self.planning.apart
+        return always or super()._keeps_requests(game)
+
+    def _stays(self, game: Rulebook, kind: str) -> bool:
+        apart = self.planning.apart and kind in ("plan", "replan", "belief", "learn")
+        return not apart and super()._stays(game, kind)
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return what is told before a move, in the words of the game's mind, or a speech."""
@@ -132,8 +140,7 @@ class PlanningPolicy(LLMPolicy):
         if not view.sight.talking:
             said = self._mind(view.game).move(view.core, memory, self.reasoning)
         if said is None:
-            report, request = super().words(view, memory)
-            return ("" if memory.told == memory.decisions else report), request
+            return super().words(view, memory)
         heard = self._prompts(view.game).heard(view)
         return said[0], self._with_cue(joined(heard, said[1]))
 
@@ -192,11 +199,8 @@ class PlanningPolicy(LLMPolicy):
         thoughts.notes += found.notes
         attempts = tuple(a for a in found.attempts if a.kind == aside.kind)
         if not apart:
-            answer = self.remembering.answer(aside.question, found.reply, attempts)
-            kind = aside.kind if answer else "news"
-            exchange = Exchange(joined(news, asked, found.again), answer, kind)
-            dialogue = found.memory.dialogue.plus(exchange)
-            memory = dataclasses.replace(found.memory, dialogue=dialogue, told=memory.decisions)
+            kept = self._beside(view, memory, found, aside.question, aside.kind)
+            memory = dataclasses.replace(found.memory, **kept)
         return _Thought(found.reply, attempts, memory, asked)
 
     def _news(self, view: View, memory: PlanningMemory) -> str:
@@ -204,9 +208,10 @@ class PlanningPolicy(LLMPolicy):
         prompts, news = self._prompts(view.game), self._mind(view.game).news(view, memory)
         if news is not None or self.planning.apart:
             return prompts.report(view) if news is None else news
-        if memory.told == memory.decisions:
+        report = prompts.report(view, memory.notes)
+        if memory.told == (memory.decisions, report):
             return ""
-        return joined(prompts.report(view), prompts.situation(view))
+        return joined(report, prompts.situation(view))
 
     def _with_cue(self, request: str) -> str:
         return f"{request}\n{self._common.say('reasoning')}" if self.reasoning else request

@@ -17,7 +17,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from llm_games.errors import BadParameter
-from llm_games.files import write_whole
+from llm_games.files import DAMAGED, check_unpacked, write_whole
 from llm_games.named import name_of, named
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
@@ -213,13 +213,14 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
     path, name = Path(path), f"sb3:{path}"
     try:
         with zipfile.ZipFile(path) as file:
+            check_unpacked(file)
             about = json.loads(file.read(PLAYER))
     except FileNotFoundError:
         raise BadParameter(f"player {name!r}: there is no file {path.absolute()}") from None
     except KeyError:
         fault = f"has no {PLAYER}: save it by llm_games.wrappers.sb3.save_player(model, env, path)"
         raise BadParameter(f"player {name!r}: the file {fault}") from None
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (ValueError, *DAMAGED) as error:
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
     try:
         algorithm, said = about["algorithm"], about["trained"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.codecs import Codec
 from llm_games.errors import BadParameter
-from llm_games.files import write_whole
+from llm_games.files import DAMAGED, check_unpacked, write_whole
 from llm_games.noise import Noise
 from llm_games.questions import Shares
 from llm_games.rulebook import Rulebook
@@ -34,8 +33,6 @@ from llm_games.wrappers.policy import Decided, Decision, Policy
 PLAYER = "player.json"
 FORMAT = 1
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
-BROKEN = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What reading a file says that lost some of its bytes."""
 RECALLED = 1e-3
 """How far off, in scaled numbers, another past is where a seat was never seen before."""
 
@@ -307,6 +304,7 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
     try:
         content = path.read_bytes()
         with zipfile.ZipFile(BytesIO(content)) as file:
+            check_unpacked(file)
             about = json.loads(file.read(PLAYER))
             names = [one.removesuffix(".npy") for one in file.namelist() if one.endswith(".npy")]
         with np.load(BytesIO(content), allow_pickle=False) as file:
@@ -316,7 +314,7 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         trained = Trained.read(said)
     except FileNotFoundError:
         raise BadParameter(f"player {name!r}: there is no file {path.absolute()}") from None
-    except (*UNREADABLE, *BROKEN) as error:
+    except (*UNREADABLE, *DAMAGED) as error:
         fault = f"{path} is no table that save_table wrote: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from None
     if later:

@@ -235,6 +235,11 @@ class Bench:
         self.offer = prompts.offer(offered, calls) if offered else ""
         self.said: tuple[Message, ...] = ()
 
+    def add(self, text: str) -> None:
+        """Add to what was said last."""
+        *before, last = self.said
+        self.said = (*before, {**last, "content": f"{last['content']}\n\n{text}"})
+
     def question(self, question: Question) -> Question:
         """Return the question as it may be answered now."""
         both: Any = OrCall(question, [*self._tools.values()]) if self.left else question

@@ -21,7 +21,7 @@ from llm_games.arrays import Array
 from llm_games.codecs import codec
 from llm_games.env import Windows
 from llm_games.errors import BadParameter
-from llm_games.files import write_whole
+from llm_games.files import DAMAGED, write_whole
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.mixture import BySeat
@@ -206,7 +206,7 @@ def load_network(path: str | Path, *, deterministic: bool | None = None) -> Poli
     except KeyError:
         fault = "says not what it was trained for: save it by save_network(model, game, ...)"
         raise BadParameter(f"player {name!r}: the file {fault}") from None
-    except (OSError, ValueError, SafetensorError) as error:
+    except (ValueError, SafetensorError, *DAMAGED) as error:
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
     try:
         said, later = about["trained"], about["format"] > FORMAT

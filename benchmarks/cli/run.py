@@ -243,12 +243,24 @@ def carry_out(
 
     It is gone on with by `resume`, or by another command, `again`.
     """
+    from llm_games.benchmarks.runs.config import ConfigError
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
-    from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
+    from llm_games.benchmarks.runs.records import Records
+    from llm_games.benchmarks.runs.run import (
+        RunStopped,
+        Terminated,
+        go_on,
+        play_run,
+        seated_players,
+    )
+    from llm_games.benchmarks.runs.spending import Spending, unsure
 
     def said(text: object) -> None:
         say(str(text).replace(f"llm-games resume {path}", again or f"llm-games resume {path}"))
+        with suppress(StoreError), Records.open_readonly(path) as records:
+            if lost := unsure(Spending(records).total):
+                say(lost)
 
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
@@ -258,9 +270,11 @@ def carry_out(
         try:
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
-        except KeyboardInterrupt:
-            said(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
-            raise Exit(130) from None
+        except KeyboardInterrupt as stop:
+            ended = isinstance(stop, Terminated)
+            how = "terminated" if ended else "interrupted"
+            said(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
+            raise Exit(143 if ended else 130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
@@ -268,7 +282,7 @@ def carry_out(
                 f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
             )
             raise Exit(1) from None
-        except StoreError:
+        except (StoreError, ConfigError):  # a file, or a model that does not answer
             raise
         except Exception:  # such as of somebody's own player
             if not path.exists():
@@ -297,6 +311,7 @@ def _finish(
 
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
+        estimated = spent.estimated
         try:
             shown = (
                 nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
@@ -316,7 +331,7 @@ def _finish(
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
         for table in run_tables(games, overall, own) if games else ():
             terminal.print(table)
-        for line in spent_lines(spent.models):
+        for line in spent_lines(spent.models, estimated):
             terminal.print(line, soft_wrap=True, **PLAIN)
         where = f"recorded in {path}; every decision: llm-games view {path}"
         where += f"; a report: llm-games report {path}"
@@ -336,6 +351,7 @@ def _finish(
             "overall": overall and overall.plain(),
             "games": [game.plain() for game in games],
             "usage": usage,
+            "estimated": estimated,
             "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},
         }
         print(json.dumps(told))

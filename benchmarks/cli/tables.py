@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llm_games.benchmarks.cli.human_play import Move
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED, lacking
+from llm_games.benchmarks.runs.paper import SCORED, apart, lacking
 from llm_games.benchmarks.runs.references import overalls
-from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.runs.spending import unsure
+from llm_games.benchmarks.runs.stats import Cell, estimated, paid
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.cli.human_play import Move
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
@@ -84,11 +87,12 @@ def run_tables(
         payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
         before = len(payoffs)
         for one in game.references if game.paid else ():
-            payoffs.append(("", f"  {one.name}", _short(estimated(one.own))))
+            payoffs.append(("", f"  {one.name}", _short(paid(one.own, game.payable))))
         aside += range(before, len(payoffs))
     if payoffs:
         heads = columns("game, player", "payoff of a seat")
-        yield Grid(heads, payoffs, beside=aside)
+        said = apart(game.meant for game in games if game.scores or game.measured)
+        yield Grid(heads, payoffs, note="\n".join(said), beside=aside)
 
 
 def _short(found: Cell | None) -> Cell | None:
@@ -154,16 +158,24 @@ def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
     return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)
 
 
-def spent_lines(models: Mapping[str, Usage]) -> Iterator[str]:
-    """Yield a line for each model, the greatest first: what was spent on it."""
+def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line for each model, the greatest first: what was spent on it.
+
+    Tokens of those that are `estimated` were counted by nobody.
+    """
     key = attrgetter("money", "tokens")
     for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
         money = f", money {usage.money:.4f}" * bool(usage.money)
-        cached = f" ({usage.tokens_cached:,} cached)" * bool(usage.tokens_cached)
+        parts = {"cached": usage.tokens_cached, "written": usage.tokens_written}
+        told = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        cached = f" ({told})" * bool(told)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
-        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
+        if name in estimated:
+            tokens = f"about {tokens} (estimates: nobody counted them)"
+        beside = f"; {unsure(usage)}" if usage.unknown else ""
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside}"
 
 
 def replies_table(rows: Sequence[Cached]) -> Grid:

@@ -10,8 +10,6 @@ from io import BytesIO
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 
@@ -41,16 +39,14 @@ from llm_games.benchmarks.ghosts.record import (
 )
 from llm_games.benchmarks.runs.rows import Plain
 from llm_games.errors import BadParameter, WrongSeat, install
+from llm_games.files import DAMAGED, check_unpacked
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
 FITTED = b"PK"  # what it begins with
-DAMAGED = (
-    *(OSError, BadZipFile, ZlibError, TokenError, EOFError, NotImplementedError),
-    *(LookupError, ValueError, TypeError, AttributeError),
-)
+UNREADABLE = (*DAMAGED, TokenError, LookupError, ValueError, TypeError, AttributeError)
 """What reading such a file may raise."""
 FEWEST = 20  # decisions without which there is no ghost
 ENOUGH = 200  # from which on it foretells more than the last own action does, in most games
@@ -271,6 +267,7 @@ class Ghost:
         """Read one from its file; `NotAGhost` says what is wrong with it."""
         try:
             with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                check_unpacked(file.zip)
                 arrays = dict(file)
             about = json.loads(str(arrays.pop("about")))
             game = rulebook(about["game"], **about["params"])
@@ -296,7 +293,7 @@ class Ghost:
                     for key in ("judged", "at_table")
                 ),
             )
-        except DAMAGED as error:
+        except UNREADABLE as error:
             if isinstance(error, NotAGhost):
                 raise
             raise NotAGhost(

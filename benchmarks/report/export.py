@@ -38,7 +38,7 @@ class Files:
 
 Row = dict[str, Any]
 OUTCOMES = get_args(ReplyOutcome)
-TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"
+TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "tokens_written"
 
 
 def tables(

@@ -177,6 +177,7 @@ class PriceSettings(Settings):
     input: Money = 0.0
     output: Money = 0.0
     cached: Money | None = None  # tokens of prompts that the server had cached; None: as others
+    written: Money | None = None  # tokens put into the server's cache; None: as others
     reasoning: Money | None = None  # tokens of thoughts; None: as the rest of a reply
     above: Count | None = None  # tokens of a prompt beyond which `longer` holds for the whole call
     longer: PriceSettings | None = None

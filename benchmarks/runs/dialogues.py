@@ -309,6 +309,8 @@ def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Arr
 
 
 def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
+    if not episode.steps:  # of a run that was stopped in its first
+        return np.zeros((episode.rules.players, 0))
     return regret(episode.rules, episode.stacked(), hindsight)
 
 

@@ -251,8 +251,8 @@ class _Meter:
         self.steps[step] += 1
         self.costs[step] = self.cost(step) + np.array([1, *into, *out])
         price = self.price or Price()
-        for end in (0, 1):
-            self.money[end] += price.of(into[end], out[end])
+        for end, paid in enumerate((price, price.highest())):
+            self.money[end] += paid.of(into[end], out[end])
         question = request.question
         if isinstance(question, Bid):
             return Completion(question.reply(_bid(question, self.chance)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -11,18 +12,31 @@ import numpy as np
 from llm_games.baselines.skill import TooManyTurns, play_rules
 from llm_games.benchmarks.runs.compare import LEVEL
 from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.paper import score, scorings
+from llm_games.benchmarks.runs.paper import SCORED, score, scorings
 from llm_games.benchmarks.runs.plan import PlannedGame, RunPlan
-from llm_games.benchmarks.stats.comparing import detectable, look_level, needed_episodes
-from llm_games.registry import rulebook
+from llm_games.benchmarks.stats.comparing import (
+    MOST,
+    detectable,
+    fewest,
+    look_level,
+    needed_episodes,
+    shown,
+)
+from llm_games.rulebook import Array
 
 POINTS = {"game": (5, 10, 20), "Overall": (1, 2, 3, 5, 10)}  # differences that are to be shown
-PLAYED, FEWEST, MOVES = (
-    500,
-    50,
-    40_000,
-)  # episodes of random players, at most and least; their moves
+PLAYED, FEWEST, MOVES = 2000, 50, 300_000  # random players' episodes, most and least, and moves
+SIMULATED = 30  # up to so many pairs of scores that were seen are simulated
+WANTED = 0.8
 PUBLISHED, RANDOM = "published", "random"
+
+
+class Spread(NamedTuple):
+    """The standard deviation of one run's score: whose it is, and their scores if we have them."""
+
+    sd: float
+    of: str
+    scores: Array | None = None
 
 
 class Needed(NamedTuple):
@@ -32,7 +46,8 @@ class Needed(NamedTuple):
     root mean square over games, `of` those runs: ``published``, or of ``random`` players; `pairs`
     are the episodes that each side needs, by points: for one t test, and where the games of the run
     are corrected for one another (Holm). `found` is the smallest difference that the planned
-    `episodes` show; None for one episode. Tests are at 5 %, or at the `level` of each planned look.
+    `episodes` show; None where they show none. Tests are at 5 %, or at the `level` of each planned
+    look.
     """
 
     label: str
@@ -55,17 +70,18 @@ def needed(plan: RunPlan) -> list[Needed]:
     The spread of a game at the paper's own parameters is what published runs have; of any other it
     is that of random players in all seats of this very game. Sides are taken to be independent.
     """
-    published = {name: sd for found in scorings() for name, sd in found.spreads().items()}
-    spreads, games = dict[str, tuple[float, str]](), list[tuple[PlannedGame, str]]()
+    known = scorings()
+    scored = {name for found in known for name in found.games}
+    spreads, games = dict[str, Spread](), list[tuple[PlannedGame, str]]()
     for game in plan.games:
-        if published.get(game.game):
-            key = f"{game.rules().core!r} {game.given} {game.max_steps}"
-            if key not in spreads:
-                usual = game.rules().core == rulebook(game.game).core and not game.given
-                known = (published[game.game], PUBLISHED)
-                spreads[key] = known if usual else (_spread(game, plan.scoring), RANDOM)
-            if spreads[key][0]:
-                games.append((game, key))
+        key = f"{game.rules().core!r} {game.given} {game.max_steps}"
+        if game.game in scored and key not in spreads:
+            usual = not (game.given or game.max_steps)
+            sds = [found.spread(game.rules(), plan.scoring) for found in known if usual]
+            sd = next(filter(None, sds), None)
+            spreads[key] = Spread(sd, PUBLISHED) if sd else _random(game, plan.scoring)
+        if key in spreads and spreads[key].sd:
+            games.append((game, key))
     first = {(key, len(game.seeds)): game for game, key in reversed(games)}  # of all alike, one
     level = look_level(plan.looks, LEVEL) if plan.looks else LEVEL
     rows = [
@@ -79,8 +95,8 @@ def needed(plan: RunPlan) -> list[Needed]:
     return rows
 
 
-def _spread(game: PlannedGame, edition: str) -> float:
-    """Return the standard deviation of a score of random players; 0 where they have none."""
+def _random(game: PlannedGame, edition: str) -> Spread:
+    """Return the spread of random players; 0 where they have no scores, or all the same."""
     rules = game.rules().core
     moves = rules.players * (game.max_steps or rules.length() or MOVES)
     many = min(PLAYED, max(FEWEST, MOVES // moves))
@@ -89,25 +105,38 @@ def _spread(game: PlannedGame, edition: str) -> float:
         seeds = range(first, first + many)
         played = play_rules(rules, ["random"] * rules.players, seeds, game.given, game.max_steps)
     except TooManyTurns:
-        return 0.0
+        return Spread(0.0, RANDOM)
     scores = [score(rules, played.records_of(table), edition) for table in range(many)]
-    defined = [value for value in scores if value is not None]
-    return float(np.std(defined, ddof=1)) if len(defined) == many else 0.0
+    if any(value is None for value in scores):
+        return Spread(0.0, RANDOM)
+    known = np.array(scores, np.float64)
+    return Spread(float(known.std(ddof=1)), RANDOM, known)
 
 
-def _row(
-    label: str, spreads: Sequence[tuple[float, str]], episodes: int, level: float, tests: int
-) -> Needed:
-    sds, of = [sd for sd, _ in spreads], " and ".join(sorted({of for _, of in spreads}))
+def _row(label: str, spreads: Sequence[Spread], episodes: int, level: float, tests: int) -> Needed:
+    sds, of = [spread.sd for spread in spreads], " and ".join(sorted({s.of for s in spreads}))
     games, sd = len(sds), float(np.sqrt(np.mean(np.square(sds))))
+    scores = spreads[0].scores if games == 1 else None
 
     def need(points: int, at: float) -> int:
-        return needed_episodes(points, sds, games=games, level=at)
+        guess = needed_episodes(points, sds, games=games, level=at, wanted=WANTED)
+        if scores is None or guess > SIMULATED:
+            return guess
+        seen = partial(shown, scores=scores, level=at)
+        return fewest(lambda n: bool(np.mean(seen(n) <= points) >= WANTED), guess) or MOST
 
-    shown = POINTS["Overall" if games > 1 else "game"]
-    pairs = {points: (need(points, level), need(points, level / tests)) for points in shown}
-    found = detectable(episodes, sds, games=games, level=level) if episodes > 1 else None
-    return Needed(label, games, episodes, sd, pairs, found, level, of)
+    def find() -> float | None:
+        if episodes < 2:
+            return None
+        if scores is None or episodes > SIMULATED:
+            by = detectable(episodes, sds, games=games, level=level, wanted=WANTED)
+        else:
+            by = float(np.quantile(shown(episodes, scores, level), WANTED, method="higher"))
+        return by if by <= SCORED[1] - SCORED[0] else None
+
+    steps = POINTS["Overall" if games > 1 else "game"]
+    pairs = {points: (need(points, level), need(points, level / tests)) for points in steps}
+    return Needed(label, games, episodes, sd, pairs, find(), level, of)
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
@@ -117,11 +146,12 @@ def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
     note = (
         "Episodes that each side needs for four of five comparisons of two runs to show a "
         f"difference by so many points (t test, {at}; in brackets: where all games of the run are "
-        "tested, by Holm), and the smallest difference that the planned ones show. sd: of one "
-        "run's score, pooled over the paper's published models, or at other parameters than the "
-        "paper's of random players in all seats of this very game; sides, and "
-        "games that share chance, are taken to be independent; of sides under common chance fewer "
-        "episodes are needed."
+        "tested, by Holm), and the smallest difference that the planned ones show, if scores can "
+        "differ by so much. sd: of one "
+        "run's score, pooled over the paper's published models; at other parameters than the "
+        "paper's it is that of random players, who are taken to sit in all seats of both sides of "
+        "this very game (not where they all score alike). Sides, and games that share chance, "
+        "are taken to be independent; of sides under common chance fewer episodes are needed."
     )
     for points in POINTS.values():
         lines = [

@@ -282,6 +282,7 @@ class AttemptRow:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     refusal: str = ""
+    tokens_written: int = 0
     left_out: list[str] | None = None
     leniencies: str = ""
 
@@ -320,8 +321,8 @@ class SpentRow:
 
     `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
     a cache are not in it. Tokens are estimates where the server counts none, with those that were
-    cached, or of thoughts; `seconds` are latencies; `money` is an exact decimal, in the currency of
-    the prices.
+    cached, or written into the server's cache, or of thoughts; `seconds` are latencies; `money` is
+    an exact decimal, in the currency of the prices.
     """
 
     model: str
@@ -334,6 +335,38 @@ class SpentRow:
     money: str
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    tokens_written: int = 0
+
+
+@table("flights", "model, seat, number")
+class FlightRow:
+    """Calls that were sent and whose outcome is not known: what they may have cost at most.
+
+    Each is written before it is sent, by its number, and struck once it is over. Those that are
+    left when nobody plays the run died with it. `number` 0 has the sum of those that came to an end
+    without an outcome. Model and seat are as in `SpentRow`, which has nothing of these.
+    """
+
+    model: str
+    seat: str
+    number: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    money: str
+
+
+@table("lengths", "model")
+class LengthsRow:
+    """What is known of a model's replies, see `Lengths`."""
+
+    model: str
+    seen: int
+    longest: int
+    kept: bool
+    sent: bool
+    most: int
+    counted: bool
 
 
 @table("limits", "began, number")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cached_property
 
 from llm_games.benchmarks.runs.records import Records
 from llm_games.wrappers.clients.budget import Usage
@@ -18,6 +19,7 @@ class Spending:
     """
 
     def __init__(self, records: Records) -> None:
+        self._records = records
         self.total, self.pairs = Usage(), records.spent()
         self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
@@ -34,3 +36,34 @@ class Spending:
                 found += [] if old else [self.players[row.seats[int(place)]]]
             for one in found:
                 one.add(usage)
+
+    @cached_property
+    def estimated(self) -> list[str]:
+        """The models of which nobody counted tokens, such as own functions: theirs are estimates.
+
+        To be asked for while the file is open.
+        """
+        counted, models = self._records.counted(), dict[str, int]()
+        for (model, seat), usage in self.pairs.items():
+            if usage.tokens and seat:
+                models[model] = models.get(model, 0) + counted.get(seat, 0)
+        return [model for model, tokens in models.items() if not tokens]
+
+    @property
+    def note(self) -> str:
+        """Say of which models tokens are estimates, and what is not known; "" if nothing is."""
+        names, lost = ", ".join(self.estimated), unsure(self.total)
+        said = f"Tokens of {names} are estimates: nobody counted them." if names else ""
+        return " ".join(filter(None, (said, lost and f"{lost}.")))
+
+
+def unsure(usage: Usage) -> str:
+    """Say what calls may have cost of which nobody knows; "" if there are none."""
+    if not usage.unknown:
+        return ""
+    calls = "1 call" if usage.unknown == 1 else f"{usage.unknown:,} calls"
+    money = f" and money {usage.unknown_money:.4f}" * bool(usage.unknown_money)
+    return (
+        f"{calls} sent, outcome unknown: at most {usage.unknown_in:,} tokens in, "
+        f"{usage.unknown_out:,} out{money} beside"
+    )

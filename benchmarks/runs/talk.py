@@ -215,8 +215,12 @@ SAID = (
 )
 KEPT = (
     "Announced: moves that a player had named before, by a fixed rule; kept: the share of these "
-    "that it then made."
+    "that it then made. The reading is not sure: of what it took for announcements in 405 "
+    "sentences labelled by hand half were some (precision .50), and it knew .57 of those that "
+    "were. What was done before, what others are asked for and steps (I contributed 20; I raise it "
+    "by 1) can be taken for one, so that an honest player seems to break its word."
 )
+JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
 
 
 def talk_grids(found: Sequence[Game]) -> list[Grid]:
@@ -306,7 +310,8 @@ def conversation_grid(game: Game, number: int = 0) -> Grid:
     episode = game.played[number]
     lines = list(islice(conversation(episode), MOST_LINES + 1))
     more = f"llm-games talk {game.shelf.file.path.name} --episode {episode.row.number}"
-    note = f"The first {MOST_LINES} lines; all of it: {more}" * (len(lines) > MOST_LINES)
+    note = f"The first {MOST_LINES} lines; all of it: {more}. " * (len(lines) > MOST_LINES)
+    note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
     return Grid(columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note)
 
@@ -472,8 +477,9 @@ def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list
     many = ", ".join(f"{one.episodes} of {one.label}" for one in found)
     note = (
         f"Episodes beside the same without talk: {many}. Changed: moves other than there. Named: "
-        "what was heard spoke of one move; toward: the move came to it, or nearer, away: it left "
-        "it. After first moves the two games have parted, and more than words can differ."
+        "what was heard spoke of one move, by the same rule as announcements; toward: the move "
+        "came to it, or nearer, away: it left it. After first moves the two games have parted, and "
+        "more than words can differ."
     )
     return [
         Grid(columns("game, moves") | heads, rows, "What talk changed", "persuasion", note),

@@ -7,9 +7,10 @@ episodes, one value each; `columns` are those of several games, which must be in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ from llm_games.rulebook import Array
 EXACT = 12  # up to so many pairs a sign-flip test goes through all signs
 SIZED = 5  # fewest pairs that have an effect size or an e-value
 PATHS = 400_000  # simulated experiments behind the level of planned looks
-EVEN = (np.arange(2000) + 0.5) / 2000  # shares at which a spread is taken
+TRIED = 4000  # simulated comparisons of scores that were seen
+NODES = 500  # values of a spread over which one averages
 MOST = 100_000  # episodes beyond which none are counted
 
 
@@ -67,19 +69,25 @@ def changes(a: Values, b: Values) -> Array:
     return _change(np.subtract(b, a, dtype=np.float64))
 
 
-def paired_t(change: Values, level: float = 0.95) -> Tested:
-    """Test by Student's t whether paired differences have mean 0.
+def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
+    """Test by Student's t whether paired differences, within `widest` of 0, have mean 0.
 
     Raises:
         BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
     """
-    return welch_satterthwaite([change], level, "Student t")
+    return welch_satterthwaite([change], level, "Student t", widest)
 
 
 def welch_satterthwaite(
-    columns: Sequence[Values], level: float = 0.95, method: str = "Welch-Satterthwaite"
+    columns: Sequence[Values],
+    level: float = 0.95,
+    method: str = "Welch-Satterthwaite",
+    widest: float = math.inf,
 ) -> Tested:
     """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
+
+    The interval is cut at `widest` from 0, farther than which the mean cannot be: that changes
+    neither how often it holds nor whether it agrees with p.
 
     Raises:
         BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
@@ -95,7 +103,8 @@ def welch_satterthwaite(
     mean, error, df = welch(runs)
     if error <= EQUAL * max(np.abs(column).max() for column in runs):
         return Tested(float(mean), None, no_spread(float(mean), n))
-    low, high = map(float, t_ends(mean, error, df, level))
+    widest = math.inf if abs(mean) > widest else widest
+    low, high = (float(np.clip(end, -widest, widest)) for end in t_ends(mean, error, df, level))
     interval = Interval(low, high, method, n, few(n))
     return Tested(float(mean), float(two_sided(mean, error, df)), interval)
 
@@ -272,8 +281,6 @@ def power(
         BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
             a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
     """
-    from scipy.special import ndtr
-
     check_level(level, such=0.05)
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
@@ -285,21 +292,67 @@ def power(
         raise BadParameter(
             f"power needs sd > 0, one or for each game, and -1 <= rho < 1, got {sd!r} and {rho!r}"
         )
+    df, error = _df_and_error(n, sds, rho, games)
+    return _power(abs(difference) / error, df, level)
+
+
+def _df_and_error(n: int, sds: Array, rho: float, games: int) -> tuple[float, float]:
+    """Return Satterthwaite's degrees of freedom and the standard error of an Overall."""
     squares = np.broadcast_to(sds**2, games)
     alike = squares.sum() ** 2 / (squares**2).sum()  # so many games that spread alike
-    df = (n - 1) * ((n - 1) * alike + 2) / (n + 1)  # Satterthwaite's, of estimated variances
-    away = abs(difference) * games / math.sqrt(2 * (1 - rho) * squares.sum() / n)
-    # Normal given the spread, averaged over it: SciPy's nctdtr fails where `away` is large.
-    spread = _spread(float(df), level)
-    return float((ndtr(away - spread) + ndtr(-away - spread)).mean())
+    df = (n - 1) * ((n - 1) * alike + 2) / (n + 1)  # of estimated variances
+    return float(df), float(np.sqrt(2 * (1 - rho) * squares.sum() / n)) / games
+
+
+def _power(away: float, df: float, level: float) -> float:
+    """Return the power of a t test where the mean is so many standard errors away from 0."""
+    return _beyond(_critical(df, level), df, away)
+
+
+def _beyond(least: float, df: float, away: float) -> float:
+    """Return how probably a noncentral t is larger than `least`, either way.
+
+    It is normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
+    """
+    spread, weights = _spread(df)
+    ends = np.concatenate([away - least * spread, -away - least * spread]) / -math.sqrt(2)
+    return float(np.tile(weights, 2) @ [math.erfc(end) for end in ends.tolist()]) / 2
 
 
 @lru_cache(maxsize=1024)
-def _spread(df: float, level: float) -> Array:
-    """Return evenly likely values of what a t test must reach, in standard errors."""
-    from scipy.special import chdtri, stdtrit
+def _critical(df: float, level: float) -> float:
+    """Return what a t statistic must reach, by Newton's method on logarithms."""
+    spread, weights = _spread(df)
+    least = NormalDist().inv_cdf(1 - level / 2)
+    for _ in range(50):
+        tails = _beyond(least, df, 0)
+        slope = float(weights @ (spread * np.exp(-((least * spread) ** 2) / 2)))
+        step = math.log(tails / level) * tails / (slope * least * math.sqrt(2 / math.pi))
+        least *= math.exp(step)
+        if abs(step) < EQUAL:
+            break
+    return least
 
-    return np.asarray(np.sqrt(chdtri(df, EVEN) / df) * stdtrit(df, 1 - level / 2))
+
+@lru_cache(maxsize=1024)
+def _spread(df: float) -> tuple[Array, Array]:
+    """Return values of an estimated standard deviation, the true one being 1, and their chances."""
+    wide = 8 / math.sqrt(2 * df)  # in logarithms, towards 0 as slowly as few degrees fall
+    at = np.linspace(-wide - 20 / df, wide, NODES)
+    chance = np.exp(df * (at - np.exp(2 * at) / 2 + 0.5))
+    return np.exp(at), chance / chance.sum()
+
+
+@lru_cache(maxsize=1024)
+def _away(df: float, level: float, wanted: float) -> float:
+    """Return from how many standard errors on a t test has the `wanted` power."""
+    low, high = 0.0, 1.0
+    while _power(high, df, level) < wanted:
+        low, high = high, 2 * high
+    while high - low > EQUAL * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _power(middle, df, level) >= wanted else (middle, high)
+    return high
 
 
 def needed_episodes(
@@ -317,18 +370,36 @@ def needed_episodes(
             of (0, 1), or what `power` raises.
     """
     check_level(wanted, "wanted", 0.05)
+    power(2, difference, sd, rho, games, level)  # or raise
+    far, sure = map(NormalDist().inv_cdf, (1 - level / 2, wanted))
+    error = _df_and_error(1, np.asarray(sd, np.float64), rho, games)[1]
+    guess = min(MOST, ((far + sure) * error / difference) ** 2 + far**2 / 2) if difference else MOST
 
     def enough(n: int) -> bool:
         return power(n, difference, sd, rho, games, level) >= wanted
 
-    low, high = 1, 2
+    found = fewest(enough, int(guess))
+    if found is None:
+        raise BadParameter(
+            f"a difference of {difference!r} at sd {sd!r} needs more than {MOST} episodes: "
+            "ask for a larger one"
+        )
+    return found
+
+
+def fewest(enough: Callable[[int], bool], guess: int) -> int | None:
+    """Return from how many pairs on there are enough, looked for around a `guess`.
+
+    None: not even with `MOST`.
+    """
+    low, high, step = 1, min(max(2, guess), MOST), 1
     while not enough(high):
         if high == MOST:
-            raise BadParameter(
-                f"a difference of {difference!r} at sd {sd!r} needs more than {MOST} episodes: "
-                "ask for a larger one"
-            )
-        low, high = high, min(2 * high, MOST)
+            return None
+        low, high, step = high, min(high + step, MOST), 2 * step
+    while high - step > low and enough(high - step):
+        high, step = high - step, 2 * step
+    low = max(low, high - step)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -349,14 +420,24 @@ def detectable(
         BadParameter: a `wanted` out of (0, 1), or what `power` raises.
     """
     check_level(wanted, "wanted", 0.05)
-    low, high = 0.0, float(np.max(sd))
-    while power(n, high, sd, rho, games, level) < wanted:
-        low, high = high, 2 * high
-    while high - low > EQUAL * high:
-        middle = (low + high) / 2
-        enough = power(n, middle, sd, rho, games, level) >= wanted
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    power(n, 0, sd, rho, games, level)  # or raise
+    df, error = _df_and_error(n, np.asarray(sd, np.float64), rho, games)
+    return _away(df, level, wanted) * error
+
+
+def shown(n: int, scores: Values, level: float = 0.05) -> Array:
+    """Return from which difference on each of `TRIED` simulated comparisons shows one.
+
+    Both sides of their `n` pairs have scores drawn from these, one of them that difference more;
+    infinite where all pairs differ alike, so that there is no test. Smaller than it needs by t
+    tests where scores are few and far between: of two pairs such a draw is likely.
+    """
+    one, other = np.random.default_rng(SEED).choice(np.asarray(scores, np.float64), (2, TRIED, n))
+    change = other - one
+    error = change.std(axis=1, ddof=1) / math.sqrt(n)
+    flat = np.ptp(change, axis=1) <= EQUAL * np.abs(scores).max()
+    least = _critical(n - 1, level) * error - change.mean(axis=1)
+    return np.asarray(np.where(flat, math.inf, least))
 
 
 # -- checks ----------------------------------------------------------------------------------------

@@ -351,11 +351,13 @@ def _called(call: Mapping[str, Any]) -> tuple[str, str]:
 
 def _about(attempt: AttemptRow) -> dict[str, str]:
     """Return what else is known of a completion, by name."""
-    cached, thought = attempt.tokens_cached, attempt.tokens_reasoning
+    parts, thought = {"cached": attempt.tokens_cached}, attempt.tokens_reasoning
+    parts["written"] = attempt.tokens_written
+    known = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
     of_thoughts = f" ({thought:,} of thoughts)" if thought else ""
     found = {
         "model": visible(attempt.model),
-        "tokens in": f"{attempt.tokens_in:,}" + (f" ({cached:,} cached)" if cached else ""),
+        "tokens in": f"{attempt.tokens_in:,}" + (f" ({known})" if known else ""),
         "tokens out": f"{attempt.tokens_out:,}{of_thoughts}",
         "latency": f"{attempt.latency:.3g} s",
         "seed": str(attempt.seed),

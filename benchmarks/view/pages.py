@@ -23,6 +23,7 @@ from llm_games.benchmarks.runs.reader import games as read_games
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.summary import summary, total
 from llm_games.benchmarks.view.columns import Row
 from llm_games.benchmarks.view.curve import Curve, curve
@@ -204,16 +205,17 @@ def _changed(records: Records) -> Iterator[str]:
 
 def spent_grid(found: Stand) -> Grid:
     """Return what was spent on each model, and in all if there are several."""
-    heads = columns("model", "calls, failed, tokens in, cached, tokens out, thoughts", ",")
+    heads = columns("model", "calls, failed, tokens in, cached, written, tokens out, thoughts", ",")
     heads |= {"waited": ">"} | ({"money": ".4f"} if found.priced else {})
     models = dict(found.spent.models)
     parts = [*models.items(), *([("all", found.spent.total)] if len(models) > 1 else [])]
     rows = []
     for name, usage in parts:
-        tokens = usage.tokens_in, usage.tokens_cached, usage.tokens_out, usage.tokens_reasoning
+        tokens_in = usage.tokens_in, usage.tokens_cached, usage.tokens_written
+        tokens = *tokens_in, usage.tokens_out, usage.tokens_reasoning
         row = [name, usage.calls, usage.failures, *tokens, seconds(usage.seconds)]
         rows.append([*row, *([float(usage.money)] if found.priced else [])])
-    return Grid(heads, rows)
+    return Grid(heads, rows, note=unsure(found.spent.total))
 
 
 def scores(run: RunFile) -> dict[str, Any]:

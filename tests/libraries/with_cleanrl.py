@@ -159,6 +159,8 @@ def ended(game, returns):
 
 
 if __name__ == "__main__":
+    for name in FILES:
+        fetched(name)  # without them nothing is reported
     continuous = typed("ppo_continuous_action.py", "Continuous")
     report(
         {

@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from llm_games.wrappers.clients.base import Completion
 
 LONGEST_TEXT = 2_000_000
 """Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
+LONGEST_WORDS = 10_000
+"""Characters of what a server says of an error that are read."""
 REPLY = "reply"
 """How the form of an answer is called where a server wants a name for it."""
 
 LIMITS = ("max_completion_tokens", "max_tokens")
 """The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
+
+USUAL = 4
+"""Bytes of a text that a token usually has."""
 
 _FINISH = {
     "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded",
@@ -29,29 +37,52 @@ _OF_ACCOUNTS = 401, 402, 403, 429
 """Statuses that are about a key, money or pace, whatever the words say beside it."""
 _TOO_LONG = re.compile(
     r"context_length_exceeded|ContextWindowExceeded|exceed_context_size|tokens_limit_reached"
-    r"|(context|prompt) (length|size|window|limit)|context the overflows"
+    r"|(context|prompt) (length|size|window|limit)|context the overflows|context size has been"
     r"|too many (input )?tokens in|(prompt|input) is too long|prompt \(length \d+\) is longer"
-    r"|prompt exceeds max"
-    r"|input token count.*exceeds|input tokens exceed|input length should be"
+    r"|prompt exceeds max|prompt too long|prompt token count|token length exceed"
+    r"|input token count.*exceeds|input tokens? exceed|input length .{0,20}(should be|exceeds)"
     r"|tokens.? \+ .max_new_tokens|.inputs. must have less than|exceeded model token limit"
-    r"|current length is.*while limit is|maximum input length is"
-    r"|exceeds the maximum number of tokens|string too long. expected a string with maximum length",
+    r"|current length is.*while limit is|maximum input length|reduce the length of the messages"
+    r"|exceeds the maximum number of tokens|string too long. expected a string with maximum length"
+    r"|expected maxLength|request_too_large|tokens must be at least 1, got -",
     re.I | re.S,
 )
+_TOO_LARGE = re.compile(r"request too large|(input|message) .{0,40}must be reduced", re.I)
+"""A prompt of more tokens than a minute has: no wait mends it."""
 _BROKE = re.compile(
-    r"insufficient_quota|billing_hard_limit|billing_not_active|credit balance|"
-    r"insufficient[ _](balance|credit|fund)|out of credits",
+    r"insufficient_quota|billing_(hard_limit|not_active|error)|credit balance|spend_limit|"
+    r"insufficient[ _](balance|credit|fund)|out of credits|exceeded_current_quota|arrearage|"
+    r"budget_?exceeded|exceeded.?budget|budget has been exceeded|quotaId\W+\w+PerDay|"
+    r"usage_limit_(exceeded|reached)|API usage limits|overdue.?payment|"
+    r"usage (credits )?(is|are) required",
     re.I,
+)
+_WRONG_KEY = re.compile(
+    r"invalid_api_key|API_KEY_INVALID|api.?key.{0,20}(not valid|invalid|incorrect|expired)|"
+    r"incorrect api.?key|authentication_error|UnrecognizedClient|ExpiredToken|InvalidSignature",
+    re.I,
+)
+_NO_MODEL = re.compile(
+    r"model_?not_?found|(invalid|unknown) model|model\b.{0,80}(not? exist|not found|not a valid|"
+    r"identifier is invalid)|not found the model",
+    re.I | re.S,
 )
 _FILTERED = re.compile(
     r"content_filter|content management policy|ResponsibleAIPolicy|ContentPolicyViolation"
     r"|content_policy_violation|\binvalid_prompt\b|data_?inspection_?failed"
     r"|inappropriate content|flagged.input|requires moderation|\bwas flagged\b|safety system"
-    r"|unsafe or sensitive content|content exists risk",
+    r"|unsafe or sensitive content|content exists risk|considered high risk",
     re.I,
 )
+_TOO_LONG_CODES = frozenset({"1261"})
 _FILTER_CODES = frozenset({"1301"})
-"""Numbers by which a server names its filter: Z.ai's."""
+_BROKE_CODES = frozenset(["1113", "1304", *map(str, {*range(1308, 1322)} - {1312})])
+"""Numbers by which Z.ai names a prompt that is too long, its filter, and what is used up."""
+_LONGEST_RESET = 60.0
+"""Seconds to wait at most until a limit is whole again: less may do."""
+_UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,12})?) ?(ms|milli|[smhd])[a-z]*", re.I)
+_LATER = re.compile(rf"(?:try again|retry)(?: in| after)? ((?:{_SPAN.pattern}[ ,]*)+)", re.I)
 _REFUSING = re.compile(
     r"\bno\b|\bun(supported|known|expected|recogni[sz]ed)|\bin(valid|compatible)|\b(not|n't) \w+"
     r"|\bonly\b|\bextra\b|\brequires?\b|\bmust\b|should be|cannot|deprecated|ignored",
@@ -62,18 +93,24 @@ _SIZE = re.compile(
 )
 _KIND = re.compile(r"json.?schema|json.?object|response_format.{0,3}type|\btype\b", re.I)
 _WORDS = {  # how servers call some options beside their names
-    "response_format": [r"json.?schema|structured.?output|output.?(schema|format)|guided"],
-    "tools": [r"tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
+    "response_format": [
+        r"json.?(schema|mode|object)|structured.?output|output.?(schema|format)|guided"
+        r"|output_?config\.format"
+    ],
+    "tools": [r"tools param|tool.?choice|tool.?call|function.?call|\btool\b|support.? tools"],
     "reasoning_effort": [r"reasoning\.effort|thinking.?(level|budget)"],
     "stop": [r"stop.?sequences"],
+    "cache_control": [r"cache.?point|prompt.?caching"],
 }
 
 
 # -- completions ----------------------------------------------------------------------------------
 
 
-def read(answer: Any, offered: Collection[str] = ()) -> Completion:
+def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completion:
     """Read an answer of the shape of chat completions; `offered` are the tools' names.
+
+    `size` is the prompt's in bytes, by which a count is shared out that is of prompt and reply.
 
     Raises:
         ValueError: it is no completion, and why.
@@ -107,7 +144,7 @@ def read(answer: Any, offered: Collection[str] = ()) -> Completion:
         thoughts=("".join(thoughts) or _thoughts(message))[:LONGEST_TEXT],
         refusal=refusal[:LONGEST_TEXT],
         tool_calls=calls or None,
-        **_tokens(answer.get("usage")),
+        **_tokens(answer.get("usage"), size),
     )
 
 
@@ -154,9 +191,14 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the calls of a message, of today's shape or the one before: name and arguments."""
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
+        function = _function(call)
+        if isinstance(function, dict) and not function.keys().isdisjoint(("name", "arguments")):
             yield str(function.get("name")), function.get("arguments")
+
+
+def _function(call: Any) -> Any:
+    """Return what is called; llama.cpp's manual has it flat."""
+    return call.get("function", call) if isinstance(call, dict) else None
 
 
 def _loaded(arguments: Any) -> Any:
@@ -167,23 +209,33 @@ def _loaded(arguments: Any) -> Any:
         return arguments[:LONGEST_TEXT]
 
 
-def _tokens(usage: Any) -> dict[str, Any]:
+def _tokens(usage: Any, size: int) -> dict[str, Any]:
     """Return the counts of tokens; 0 for one that is none, or that cannot be believed."""
 
     def count(*names: str) -> int:
         value = usage
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
-        return value if type(value) is int and 0 <= value <= 10**9 else 0
+        if isinstance(value, str) and re.fullmatch(r"\d{1,10}(\.0+)?", value):
+            value = float(value)
+        whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+        return int(value) if whole and 0 <= value < 10**9 else 0
 
     prompt, reply = count("prompt_tokens"), count("completion_tokens")
-    thought = count("completion_tokens_details", "reasoning_tokens")
+    if not (prompt or reply) and (total := count("total_tokens")):
+        prompt = min(total, size // USUAL)
+        reply = total - prompt
+    thought = count("completion_tokens_details", "reasoning_tokens") or count("reasoning_tokens")
     beside = max(0, count("total_tokens") - prompt - reply) if prompt else 0
     cached = count("prompt_tokens_details", "cached_tokens") or count("prompt_cache_hit_tokens")
+    cached = cached or count("cached_tokens")
+    written = count("prompt_tokens_details", "cache_write_tokens")
+    written = written or count("cache_creation_input_tokens")  # LiteLLM's way
     return {
         "tokens_in": prompt,
         "tokens_out": reply + beside,  # some count thoughts beside the reply, in the total alone
         "tokens_cached": min(cached, prompt),
+        "tokens_written": min(written, prompt - min(cached, prompt)),
         "tokens_reasoning": min(max(thought, beside), reply + beside),
     }
 
@@ -195,6 +247,7 @@ class Stream:
         self._texts: dict[str, list[str]] = {}
         self._details: list[Any] = []
         self._calls: dict[str, dict[str, str]] = {}
+        self._places: dict[int, str] = {}
         self._whole: dict[str, Any] = {}
         self.finish: Any = None
         """how it ended; None: it has not"""
@@ -208,6 +261,8 @@ class Stream:
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
             return
+        if choice.get("usage"):  # Moonshot's way
+            self._whole["usage"] = choice["usage"]
         self.finish = choice.get("finish_reason") or self.finish
         delta = choice.get("delta") or choice.get("message")
         for name, value in (delta if isinstance(delta, dict) else {}).items():
@@ -222,18 +277,26 @@ class Stream:
             elif name == "reasoning_details" and isinstance(value, list):
                 self._details += value
             elif name == "tool_calls" and isinstance(value, list):
-                for call in value:
-                    self._call(call)
+                for place, call in enumerate(value):
+                    self._call(call, place)
             elif isinstance(value, str):
                 self._texts.setdefault(name, []).append(value)
 
-    def _call(self, piece: Any) -> None:
-        function = piece.get("function") if isinstance(piece, dict) else None
+    def _call(self, piece: Any, place: int) -> None:
+        """Take a piece of a call: of the one of its number, of its name, or of its place."""
+        function = _function(piece)
         if isinstance(function, dict):
-            call = self._calls.setdefault(str(piece.get("index")), {"name": "", "arguments": ""})
+            if piece.get("index") is not None:
+                key = str(piece["index"])
+            elif piece.get("id"):
+                key = self._places[place] = str(piece["id"])
+            else:
+                key = self._places.get(place, str(place))
+            call = self._calls.setdefault(key, {"name": "", "arguments": ""})
             for name in call:
-                if isinstance(said := function.get(name), str):
-                    call[name] += said
+                said = function.get(name)
+                if isinstance(said, str) and (name, said) != ("name", call["name"]):
+                    call[name] += said  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
         """Return the answer."""
@@ -259,16 +322,24 @@ def opened(content: Any) -> Any:
 def status_in(answer: Any) -> int | None:
     """Return the status of an error that came with a status of success, if it tells one."""
     fault = answer.get("error") if isinstance(answer, dict) else None
-    code = fault.get("code") if isinstance(fault, dict) else None
-    return code if type(code) is int and 400 <= code < 600 else None
+    code = str(fault.get("code")) if isinstance(fault, dict) else ""
+    return int(code) if re.fullmatch("[45][0-9][0-9]", code) else None
+
+
+def tells_error(answer: Any) -> bool:
+    """Return whether what came with a status of success is an error all the same."""
+    return isinstance(answer, dict) and bool(answer.get("error")) and not answer.get("choices")
 
 
 def said_by(answer: Any) -> dict[str, Any]:
     """Return what an answer says of a refusal: `message`, `loc`, perhaps `code` and `param`."""
     if isinstance(answer, list) and len(answer) == 1:  # Gemini's way
         answer = answer[0]
-    said = (answer.get("error") or answer) if isinstance(answer, dict) else answer
+    said = answer
+    if isinstance(answer, dict):
+        said = answer.get("error") or answer.get("Error") or answer
     said = said if isinstance(said, dict) else {"message": said}
+    said = {str(name).lower(): value for name, value in said.items()}  # Amazon writes them large
     detail, more = said.get("detail"), said.get("metadata")
     loc: set[str] = set()
     for one in detail if isinstance(detail, list) else ():  # FastAPI's way
@@ -277,17 +348,36 @@ def said_by(answer: Any) -> dict[str, Any]:
     message = str(said.get("message") or detail or "refused")
     if isinstance(more, dict) and isinstance(more.get("raw"), str):  # what OpenRouter hands on
         message = f"{message} ({more['raw']})"
-    return {**said, "message": message, "loc": loc}
+    return {**said, "message": message[:LONGEST_WORDS], "loc": loc}
 
 
 def too_long(status: int | None, said: Mapping[str, Any]) -> bool:
     """Return whether a refusal says that the prompt is too long for the model."""
-    return status not in _OF_ACCOUNTS and bool(_TOO_LONG.search(_all(said)))
+    if status == 413 or (status == 429 and _TOO_LARGE.search(_all(said))):
+        return True
+    named = str(said.get("code")) in _TOO_LONG_CODES
+    return status not in _OF_ACCOUNTS and (named or bool(_TOO_LONG.search(_all(said))))
 
 
 def broke(status: int | None, said: Mapping[str, Any]) -> bool:
-    """Return whether a refusal says that there is no money left."""
-    return status == 402 or bool(_BROKE.search(_all(said)))
+    """Return whether a refusal says that there is no money left, or no quota for long."""
+    numbered = str(said.get("code")) in _BROKE_CODES
+    return status == 402 or numbered or bool(_BROKE.search(_all(said)))
+
+
+def wrong_key(status: int | None, said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal is for the key, whatever its status."""
+    return status == 401 or (_of_call(status) and bool(_WRONG_KEY.search(_all(said))))
+
+
+def no_model(status: int | None, said: Mapping[str, Any]) -> bool:
+    """Return whether a refusal says that there is no such model, whatever its status."""
+    return status == 404 or (_of_call(status) and bool(_NO_MODEL.search(_all(said))))
+
+
+def _of_call(status: int | None) -> bool:
+    """Return whether the words say what is wrong with a call, and are no report of a breakdown."""
+    return status is None or (status < 500 and status != 429)
 
 
 def filtered(status: int | None, said: Mapping[str, Any]) -> bool:
@@ -312,7 +402,8 @@ def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | 
     for name in sent:
         # In an error of the server's own a plain word, such as stop, may mean something else.
         plain = status < 500 or "_" in name
-        words = rf"(?<![\w-]){name}(?![\w-])" if plain else rf"[\"'`.]{name}[\"'`]"
+        written = re.escape(name).replace("_", "_?")  # some write topP
+        words = rf"(?<![\w-]){written}(?![\w-])" if plain else rf"[\"'`.]{written}[\"'`]"
         if name in re.split(r"[.\[]", param) or name in said["loc"]:
             found[name] = -1
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
@@ -331,4 +422,48 @@ def of_kind(said: Mapping[str, Any]) -> bool:
 
 
 def _all(said: Mapping[str, Any]) -> str:
-    return f"{said.get('code')} {said.get('type')} {said['message']}"
+    named = " ".join(str(said.get(name)) for name in ("code", "type", "status"))
+    return f"{named} {said['message']} {said.get('details') or ''}"[:LONGEST_WORDS]
+
+
+# -- waits ----------------------------------------------------------------------------------------
+
+
+def retry_after(headers: Mapping[str, str], said: Mapping[str, Any] | None = None) -> float | None:
+    """Read how long a server asks to wait: by `Retry-After`, in words, or by what is used up."""
+    said = said or {}
+    told = said.get("metadata")
+    told = told.get("headers") if isinstance(told, dict) else None  # what OpenRouter hands on
+    found = {**(told if isinstance(told, dict) else {}), **headers}
+    heads = {str(name).lower(): str(value) for name, value in found.items()}
+    date = heads.get("date", "")
+    if "retry-after-ms" in heads:
+        return _wait(heads["retry-after-ms"] + "ms", date)
+    if "retry-after" in heads:
+        return _wait(heads["retry-after"], date)
+    if words := _LATER.search(str(said.get("message") or "")):
+        return _wait(words[1], date)
+    waits = [0.0]
+    for name, left in heads.items():
+        if "ratelimit" in name and "remaining" in name and re.fullmatch(r"-?0*(\.0*)?|-.*", left):
+            waits.append(_wait(heads.get(name.replace("remaining", "reset"), ""), date) or 0.0)
+    return min(max(waits), _LONGEST_RESET) or None
+
+
+def _wait(value: str, date: str) -> float | None:
+    """Return seconds from now: a number of them, a moment by the server's clock, or spans."""
+    if re.fullmatch(r"\d{1,20}(\.\d*)?", value):
+        number = float(value)  # of today's seconds, or milliseconds, if it is a moment
+        return number if number < 1e9 else _left(number / (1000 if number > 1e11 else 1), date)
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(TypeError, ValueError, OverflowError):
+            return _left(read(value).timestamp(), date)
+    spans = _SPAN.findall(value)
+    return sum(float(number) * _UNITS[unit.lower()] for number, unit in spans) if spans else None
+
+
+def _left(moment: float, date: str) -> float:
+    now = datetime.now(UTC)
+    with suppress(TypeError, ValueError):
+        now = parsedate_to_datetime(date)
+    return max(0.0, moment - now.timestamp())

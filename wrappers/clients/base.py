@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import operator
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,8 @@ def _is_json(value: Mapping[str, Any]) -> bool:
         return False
 
 
+CACHING = ("cache_control", "prompt_cache_key")
+"""Options that make a prompt cheaper and change no reply: no cache and no `left_out` knows them."""
 USUAL = Sampling()
 """How replies are drawn unless somebody says otherwise."""
 
@@ -93,12 +96,21 @@ class Request:
     """what may be called natively, each ``{"name", "description", "parameters": JSON schema}``"""
     view: View | None = field(default=None, compare=False, repr=False)
     """what the seat sees, for clients that decide by more than the words"""
+    stays: bool = field(default=True, compare=False)
+    """the next call of its seat begins with all these messages; else with those before the last"""
     guarded: bool = False
     """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 
     def __post_init__(self) -> None:
         """Take any messages as a chat."""
         object.__setattr__(self, "messages", Chat.of(self.messages))
+
+    @property
+    def dialogue(self) -> str:
+        """The name of its seat's dialogue, a hash; "" if nobody is named."""
+        who = self.who
+        name = f"{who.run}/{who.episode}/{who.seed}/{who.seat}"
+        return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32] if who.run else ""
 
     def schema(self, calls: bool = True) -> dict[str, Any] | None:
         """Return the JSON schema of a legal reply, if a question is known.
@@ -117,7 +129,7 @@ class Completion:
     finish: Finish = "stop"
     """``length`` when it was cut off, ``refusal`` when declined"""
     tokens_in: int = 0
-    """of the prompt, with those `tokens_cached`"""
+    """of the prompt, with those `tokens_cached` and `tokens_written`"""
     tokens_out: int = 0
     """of the reply, with those of thoughts, `tokens_reasoning`"""
     latency: float = 0.0
@@ -132,6 +144,8 @@ class Completion:
     """native calls, each ``{"name": …, "arguments": …}``"""
     tokens_cached: int = 0
     tokens_reasoning: int = 0
+    tokens_written: int = 0
+    """of the prompt, put into the server's cache where that has a price of its own"""
     left_out: list[str] | None = None
     """options that the server had refused, so that they were left out"""
 
@@ -140,8 +154,9 @@ class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status. The call had `waited` so many seconds for its turn at a
-    server that answered nobody.
+    `status` is the server's HTTP status. With `unsure` it was sent, and nobody knows whether it was
+    answered, and is paid for. The call had `waited` so many seconds for its turn at a server that
+    answered nobody.
     """
 
     def __init__(
@@ -151,10 +166,11 @@ class ClientError(LLMGamesError):
         transient: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        unsure: bool = False,
     ) -> None:
         super().__init__(message)
         self.transient, self.retry_after, self.status = transient, retry_after, status
-        self.waited = 0.0
+        self.unsure, self.waited = unsure, 0.0
 
     @property
     def limited(self) -> bool:

@@ -7,13 +7,13 @@ import json
 import logging
 import os
 import re
+import socket
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
@@ -27,7 +27,13 @@ from llm_games.facts import check_choice, check_number
 from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.answers import LIMITS
-from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow, Request
+from llm_games.wrappers.clients.base import (
+    CACHING,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Request,
+)
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 log = logging.getLogger(__name__)
@@ -39,9 +45,11 @@ MOST_AT_ONCE = 10_000
 """Connections to one server; below, `Limit` decides."""
 CONNECT = 15.0
 """Seconds to connect."""
+PASSING = 408, 409, 424, 425, 429
+"""Statuses below 500 of what another try may mend."""
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
-    "service_tier", "tools", "stream", "stream_options",
+    "service_tier", "tools", "stream", "stream_options", *CACHING,
 )  # fmt: skip
 """What can be left out of a request, beside what `extra_body` adds."""
 
@@ -62,6 +70,8 @@ class _Line(NamedTuple):
         await self.account.close()
 
 
+LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
+"""Words of schemas that OpenAI's strict mode does not take."""
 JSON_OBJECT = {"type": "json_object"}
 """The form of an answer that is any JSON object."""
 
@@ -182,12 +192,12 @@ class OpenAIClient:
             status, content, headers = got
             answer = answers.opened(content)
             status = status if status >= 400 else answers.status_in(answer)
-            if status is None:
+            if status is None and not answers.tells_error(answer):
                 return self._read(answer, body, left_out, time.perf_counter() - began)
             said = answers.said_by(answer)
             if answers.filtered(status, said):
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
-            name = answers.refused(status, said, self._optional(body))
+            name = answers.refused(status or 502, said, self._optional(body))
             if name is None:
                 failure = self._failure(status, said, headers)
                 if not failure.transient:  # it was not for what was left out
@@ -226,6 +236,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
+            "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
             "response_format": form and self._wanted_form(request, form),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
@@ -237,10 +248,10 @@ class OpenAIClient:
         refused = self._refused | (
             {"response_format"} if _form(request) in self._refused else set()
         )
-        wanted = {k: v for k, v in options.items() if v not in (None, []) and k not in never}
+        wanted = {k: v for k, v in options.items() if v not in (None, "", []) and k not in never}
         body = {"model": self.model, "messages": rendered(request.messages, native)}
         body |= {name: value for name, value in wanted.items() if name not in refused}
-        left_out = wanted.keys() & refused
+        left_out = wanted.keys() & refused - {*CACHING}
         if body.get("response_format") == JSON_OBJECT:
             left_out |= {"response_format"}  # its schema
         return body, sorted(left_out) or None
@@ -297,7 +308,8 @@ class OpenAIClient:
             except (openai.APIConnectionError, openai.APIStatusError):
                 raise
             except openai.APIError as error:  # told in the stream
-                return got.status_code, {"error": error.body}, got.headers
+                if not whole.finish:
+                    return got.status_code, {"error": error.body}, got.headers
             except (ValueError, RecursionError):  # no JSON
                 return got.status_code, b"", got.headers
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
@@ -338,11 +350,13 @@ class OpenAIClient:
             page = answer.lstrip()[:1] == "<"
             what = (
                 "answers with a page, not with a completion: is base_url right? It usually ends "
-                f"in /v1. The page begins {self._shown(answer[:300])!r}"
+                f"in /v1. The page begins {self._shown(answer)[:300]!r}"
             )
             return self._broken(what if page else "sent an answer that is cut off or no JSON")
         try:
-            got = answers.read(answer, [tool["function"]["name"] for tool in body.get("tools", ())])
+            offered = [tool["function"]["name"] for tool in body.get("tools", ())]
+            said = (str(message.get("content") or "") for message in body["messages"])
+            got = answers.read(answer, offered, sum(len(t.encode(errors="replace")) for t in said))
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
@@ -357,6 +371,7 @@ class OpenAIClient:
             f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
             "timeout may be too short for this model",
             transient=True,
+            unsure=True,
         )
 
     def _unreached(self, error: Exception) -> ClientError:
@@ -367,6 +382,7 @@ class OpenAIClient:
             f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
             "check that the server is running, that base_url is right, and the network",
             transient=True,
+            unsure=not _unconnected(cause),
         )
 
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
@@ -376,29 +392,34 @@ class OpenAIClient:
         )
 
     def _broken(self, what: str) -> ClientError:
-        return ClientError(f"{self.base_url} {what}", transient=True)
+        return ClientError(f"{self.base_url} {what}", transient=True, unsure=True)
 
-    def _failure(self, status: int, said: Mapping[str, Any], headers: Any) -> ClientError:
+    def _failure(self, status: int | None, said: Mapping[str, Any], headers: Any) -> ClientError:
         """Say what the server refused and what to do about it."""
-        fault = f"{self.base_url} refused with status {status}: {self._shown(said['message'])}"
+        how = "sent an error" if status is None else f"refused with status {status}"
+        fault = f"{self.base_url} {how}: {self._shown(said['message'])}"
         if answers.too_long(status, said):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
-        broke = answers.broke(status, said)
-        busy = (status in (408, 409, 424, 425, 429) or status >= 500) and not broke
+        hint, lasting = "", True
         key = "no key was sent: give api_key_env or api_key_file"
         if self._key:
             key = f"the key from {self._key.source}"
         elif is_loopback(self.base_url):
             key = f"a server on this machine gets no key unless one is given, so {key}"
-        hint = {
-            401: f"check the key ({key})",
-            403: f"this key may not use {self.model!r} ({key})",
-            404: f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)",
-        }.get(status, "no money is left on this account" if broke else "")
+        if answers.broke(status, said):
+            hint = "no money is left on this account, or its quota is used up"
+        elif answers.wrong_key(status, said):
+            hint = f"check the key ({key})"
+        elif status == 403:
+            hint = f"this key may not use {self.model!r} ({key})"
+        elif answers.no_model(status, said):
+            hint = f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)"
+        else:
+            lasting = status is not None and status < 500 and status not in PASSING
         return ClientError(
             f"{fault}{hint and f' – {hint}'}",
-            transient=busy,
-            retry_after=retry_after(headers) if busy else None,
+            transient=not lasting,
+            retry_after=None if lasting else answers.retry_after(headers, said),
             status=status,
         )
 
@@ -443,8 +464,22 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
 
 
 def _named(form: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {"name": answers.REPLY, "strict": True, "schema": form}
+    schema = {"name": answers.REPLY, "strict": "type" in form and _is_strict(form), "schema": form}
     return {"type": "json_schema", "json_schema": schema}
+
+
+def _is_strict(form: Any) -> bool:
+    """Return whether OpenAI can hold replies to a schema: objects of just what they must have."""
+    if isinstance(form, list):
+        return all(map(_is_strict, form))
+    if not isinstance(form, dict):
+        return True
+    parts = form.get("properties", {})
+    closed = form.get("type") != "object" or (
+        form.get("additionalProperties") is False and {*form.get("required", ())} == {*parts}
+    )
+    below = [value for name, value in form.items() if name != "properties"]
+    return closed and not LOOSE & {*form} and _is_strict(below) and _is_strict([*parts.values()])
 
 
 def _schema(request: Request) -> str:
@@ -532,6 +567,14 @@ def _checked(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
+def knows_keys(base_url: str) -> bool:
+    """Return whether a server sends calls of one `prompt_cache_key` to where the prompt is cached.
+
+    OpenAI and Azure do; others refuse it, or know it as nothing.
+    """
+    return base_url == OFFICIAL or (urlsplit(base_url).hostname or "").endswith(".azure.com")
+
+
 def is_loopback(base_url: str) -> bool:
     """Return whether a server is on this machine."""
     host = urlsplit(base_url).hostname or ""
@@ -578,16 +621,10 @@ def _cause(error: BaseException) -> BaseException:
     return error
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long the server asks to wait: milliseconds, seconds or a date by its own clock."""
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        value = headers.get("retry-after", "")
-        if re.fullmatch(r"[0-9.]{1,12}", value):
-            return float(value)
-        told = headers.get("date")
-        now = parsedate_to_datetime(told) if told else datetime.now(UTC)
-        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
-    except (TypeError, ValueError):
-        return None
+def _unconnected(cause: BaseException) -> bool:
+    """Return whether a call was never sent, since there was no connection."""
+    import aiohttp
+    import httpx2
+
+    kinds = ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError
+    return isinstance(cause, (*kinds, httpx2.ConnectError, httpx2.ConnectTimeout))

@@ -15,9 +15,9 @@ MILLION = 1_000_000
 class Price:
     """What a model costs, for each million tokens of prompts and of replies.
 
-    None: `cached` tokens of a prompt cost as much as the others, those of `reasoning` as much as
-    the rest of a reply. With a prompt of more than `above` tokens, `longer` is the price of all of
-    the call. `source` says where it is from.
+    None: tokens of a prompt that were `cached`, or `written` into the server's cache, cost as much
+    as the others, those of `reasoning` as much as the rest of a reply. With a prompt of more than
+    `above` tokens, `longer` is the price of all of the call. `source` says where it is from.
     """
 
     input: Decimal = Decimal(0)
@@ -27,16 +27,24 @@ class Price:
     above: int | None = None
     longer: Price | None = None
     source: str = ""
+    written: Decimal | None = None
 
     def of(
-        self, tokens_in: int, tokens_out: int, tokens_cached: int = 0, tokens_reasoning: int = 0
+        self,
+        tokens_in: int,
+        tokens_out: int,
+        tokens_cached: int = 0,
+        tokens_reasoning: int = 0,
+        tokens_written: int = 0,
     ) -> Decimal:
-        """Return what so many tokens cost, exactly; cached and reasoning ones are among them."""
+        """Return what so many tokens cost, exactly; the last three kinds are among them."""
         price = self.at(tokens_in)
         cached = price.input if price.cached is None else price.cached
+        written = price.input if price.written is None else price.written
         thought = price.output if price.reasoning is None else price.reasoning
         known, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
-        paid = (tokens_in - known) * price.input + known * cached
+        kept = min(tokens_written, tokens_in - known)
+        paid = (tokens_in - known - kept) * price.input + known * cached + kept * written
         return (paid + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
 
     def at(self, tokens_in: int) -> Price:
@@ -48,7 +56,7 @@ class Price:
     def highest(self) -> Price:
         """Return the price of calls of which nothing is known but their length."""
         return Price(
-            max(self.input, self.cached or self.input),
+            max(self.input, self.cached or self.input, self.written or self.input),
             max(self.output, self.reasoning or self.output),
             above=self.above,
             longer=self.longer and self.longer.highest(),
@@ -94,7 +102,7 @@ def listed(name: str, url: str = "", provider: str = "") -> Price | None:
 
 def _read(found: Any, source: str) -> Price | None:
     """Return a listed price as one of ours; None if tokens are not what is paid for."""
-    ours = {"input": "input", "output": "output", "cached": "cache_read"}
+    ours = {"input": "input", "output": "output", "cached": "cache_read", "written": "cache_write"}
     ours["reasoning"] = "output_reasoning"
     prices = {name: getattr(found, f"{theirs}_mtok") for name, theirs in ours.items()}
     if prices["input"] is None or prices["output"] is None:

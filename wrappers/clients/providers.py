@@ -11,7 +11,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
-from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import (
+    CONNECT,
     OFFICIAL,
     OpenAIClient,
     connections,
     is_loopback,
+    knows_keys,
     rendered,
 )
 
@@ -85,14 +87,19 @@ _WRITTEN = {
     "stop": "stop",
     "reasoning_effort": "effort|thinking|reasoning",
     "service_tier": "service_?tier",
-    "response_format": "format|response_?(json_?)?schema",
+    "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
+_UNKNOWN = {"google": {"minLength", "multipleOf"}}
+"""Words of schemas that a provider does not take, nor its library in its place."""
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
 _NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
+_NAMES["prompt_cache_key"] = "openai_prompt_cache_key"
 """What pydantic-ai calls them."""
+_CACHES = ("anthropic", "bedrock")
+"""Providers that cache what is marked with `cache_control`, and name a price for it."""
 
 
 def client_for(name: str, **settings: Any) -> OpenAIClient:
@@ -161,7 +168,8 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai import exceptions as faults
 
         self._account()
-        began = time.perf_counter()
+        began, blamed = time.perf_counter(), set[str]()
+        odd: Any = (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd)
         while True:
             options, fault, sent = self._options(request), None, list[bytes]()
             _sent.set(sent)
@@ -176,20 +184,22 @@ class ProviderClient(OpenAIClient):
                 left_out = self._left_out(request, b"".join(sent[-1:]))
                 return self._filtered(str(error), left_out, time.perf_counter() - began)
             except (faults.ModelAPIError, faults.UserError) as error:
-                fault = error
-            except (faults.UnexpectedModelBehavior, *_UNREADABLE) as error:
+                fault, name = error, self._refused_by(error, options)
+            except odd as error:
                 said = f"{type(error).__name__}: {error}"
                 if sent:
                     return self._broken(f"sent no completion ({self._shown(said)})")
-                form = "response_format" if "response_format" in self._optional(options) else None
-                if form is None:  # a fault on this side, which no waiting mends
+                name = "response_format" if "response_format" in self._optional(options) else None
+                if name is None:  # a fault on this side, which no waiting mends
+                    self._refused -= blamed
                     return ClientError(f"{self.provider}: nothing was sent ({self._shown(said)})")
-                self._leave_out(form)
-                continue
-            name = self._refused_by(fault, options)
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
-                return self._fault(fault, left_out, time.perf_counter() - began)
+                failure = self._fault(fault, left_out, time.perf_counter() - began)
+                if isinstance(failure, ClientError) and not failure.transient:
+                    self._refused -= blamed  # it was not for what was left out
+                return failure
+            blamed |= {name} - self._refused
             self._leave_out(name)
 
     def _wanted(self, request: Request) -> dict[str, Any]:
@@ -197,7 +207,12 @@ class ProviderClient(OpenAIClient):
         sampling, native = request.sampling, bool(request.tools) and self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
-        given |= {"response_format": form, "tools": request.tools if native else None}
+        tools = request.tools if request.tools and self.tool_calls != "json" else None
+        given |= {"response_format": form, "tools": tools}
+        if self.provider in _CACHES:
+            given["cache_control"] = True
+        elif self.provider == "openai-responses" and knows_keys(self.base_url):
+            given["prompt_cache_key"] = request.dialogue or None
         return {k: v for k, v in given.items() if v is not None and k not in self.leave_out}
 
     def _options(self, request: Request) -> dict[str, Any]:
@@ -210,6 +225,7 @@ class ProviderClient(OpenAIClient):
         """Name what was asked for and not sent: refused before, or not of this protocol."""
         wanted = self._wanted(request)
         own = wanted.pop("extra_body", {})
+        wanted = {name: value for name, value in wanted.items() if name not in CACHING}
         left = {*wanted, *own} & self._refused
         for name, words in (_WRITTEN | {key: re.escape(key) for key in own}).items():
             found = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
@@ -223,10 +239,17 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai.tools import ToolDefinition
 
         how = {
-            _NAMES.get(k, k): v for k, v in options.items() if k not in ("response_format", "tools")
+            _NAMES.get(k, k): v
+            for k, v in options.items()
+            if k not in ("response_format", "tools", "cache_control")
         }
+        marks = bool(options.get("cache_control"))
+        if marks:
+            how |= {f"{self.provider}_cache_instructions": True}
+            how |= {f"{self.provider}_cache_messages": request.stays}
         how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
+        form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         parameters = ModelRequestParameters(
             function_tools=[
                 ToolDefinition(
@@ -240,7 +263,7 @@ class ProviderClient(OpenAIClient):
             output_object=form and OutputObjectDefinition(form, answers.REPLY, strict=True),
             allow_text_output=True,
         )
-        asked = (self._account().model, _messages(request, bool(tools)))
+        asked = (self._account().model, _messages(request, bool(tools), marks))
         more: Any = {"model_settings": how, "model_request_parameters": parameters}
         if not self.stream or "stream" in self.leave_out:
             return await model_request(*asked, **more)
@@ -265,11 +288,64 @@ class ProviderClient(OpenAIClient):
         def provider(name: str) -> Any:
             made: Any = infer_provider_class(name)
             if self.provider == "bedrock":
-                given = self.base_url != ADAPTED["bedrock"].base_url  # else that of the region
-                return made(api_key=self._key and key, base_url=self.base_url if given else None)
+                return made(bedrock_client=self._amazons())
             return made(api_key=key, base_url=self.base_url, http_client=http)
 
         return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
+
+    @property
+    def _odd(self) -> tuple[type[Exception], ...]:
+        """Errors of a provider's library that are no error of a call to it."""
+        if self.provider != "bedrock":
+            return ()
+        from botocore.exceptions import BotoCoreError
+        from botocore.parsers import ResponseParserError
+
+        return BotoCoreError, ResponseParserError
+
+    def _amazons(self) -> Any:
+        """Return Amazon's client, which makes each call once: to make it again is a layer's job."""
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
+        from botocore.tokens import FrozenAuthToken
+
+        def keep(request: Any, **_: Any) -> None:
+            _sent.get([]).append(bytes(request.body or b""))
+
+        session: Any = Session()
+        region = session.get_config_variable("region")
+        given = self.base_url != ADAPTED["bedrock"].base_url  # else it is that of the region
+        if given and not region:
+            place = re.search(r"bedrock-runtime[\w-]*\.([\w-]+)\.", self.base_url)
+            region = place[1] if place else "us-east-1"
+        if not region:
+            raise ClientError(
+                "bedrock/ needs a region: set the environment variable AWS_DEFAULT_REGION, or give "
+                "base_url, such as https://bedrock-runtime.us-east-1.amazonaws.com"
+            )
+        how: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
+        if self._key:
+            token = FrozenAuthToken(self._key.reveal())
+            session.get_auth_token = lambda **_: token
+        config = Config(
+            retries={"total_max_attempts": 1},
+            read_timeout=self.timeout,
+            connect_timeout=min(self.timeout, CONNECT),
+            max_pool_connections=64,
+            **how,
+        )
+        try:
+            client = session.create_client(
+                "bedrock-runtime",
+                region_name=region,
+                config=config,
+                endpoint_url=self.base_url if given else None,
+            )
+        except (BotoCoreError, ValueError) as error:
+            raise ClientError(f"bedrock/ cannot be called: {self._shown(str(error))}") from error
+        client.meta.events.register("before-send.bedrock-runtime", keep)
+        return client
 
     def _completion(
         self, got: Any, request: Request, left_out: list[str] | None, latency: float
@@ -308,6 +384,7 @@ class ProviderClient(OpenAIClient):
             thoughts=thoughts[: answers.LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
+            tokens_written=usage.cache_write_tokens,
             tokens_reasoning=min(thought, usage.output_tokens),
             left_out=left_out,
         )
@@ -322,6 +399,8 @@ class ProviderClient(OpenAIClient):
         self, fault: Any, left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
         """Say what failed."""
+        from pydantic_ai import exceptions as faults
+
         said, status = _said(fault), getattr(fault, "status_code", None)
         if answers.filtered(status, said):
             return self._filtered(said["message"], left_out, latency)
@@ -331,9 +410,26 @@ class ProviderClient(OpenAIClient):
             if failure.transient and failure.retry_after is None:
                 failure.retry_after = fault.retry_after
             return failure
-        if hasattr(fault, "retry_after"):
+        if isinstance(fault, faults.ModelConnectionError):
             return self._unreached(fault)
+        if isinstance(fault, faults.ModelAPIError):  # told in a stream
+            return self._failure(None, said, {})
         return ClientError(f"{self.provider}: {self._shown(str(fault))}")
+
+
+def _without(words: Collection[str], form: Any) -> Any:
+    """Return a schema without some words; replies are read as strictly as before."""
+    if isinstance(form, list):
+        return [_without(words, part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    kept = {name: value for name, value in form.items() if name not in words}
+    return {
+        name: {key: _without(words, part) for key, part in value.items()}
+        if name == "properties"
+        else _without(words, value)
+        for name, value in kept.items()
+    }
 
 
 def _said(fault: Any) -> dict[str, Any]:
@@ -347,13 +443,23 @@ def _installed(module: str) -> bool:
         return False
 
 
-def _messages(request: Request, native: bool) -> list[Any]:
-    """Write a chat as pydantic-ai reads it."""
+def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
+    """Write a chat as pydantic-ai reads it; `marks` where what stays ends before the last message.
+
+    The mark is at the last thing that was told before it and answered.
+    """
     from pydantic_ai import messages as of
 
     written: list[Any] = []
     names: dict[str, str] = {}
-    for message in rendered(request.messages, native):
+    chat, last = rendered(request.messages, native), None
+    if not request.stays:
+        answered = [i for i, message in enumerate(chat) if message["role"] == "assistant"]
+        told = [
+            message for message in chat[: max(answered, default=0)] if message["role"] == "user"
+        ]
+        last = told[-1] if told else None
+    for message in chat:
         said = message["content"]
         if message["role"] == "assistant":
             parts: list[Any] = [of.TextPart(said)] if said else []
@@ -367,6 +473,8 @@ def _messages(request: Request, native: bool) -> list[Any]:
             number = message["tool_call_id"]
             part: Any = of.ToolReturnPart(names[number], said, number)
         else:
+            if marks and message is last:
+                said = [said, of.CachePoint()]
             part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
         if written and isinstance(written[-1], of.ModelRequest):
             written[-1].parts = [*written[-1].parts, part]

@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+from functools import lru_cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from llm_games.wrappers.clients.base import ClientError
 
 MASK = "[key]"
+LEAST = 8  # characters of what no text holds by chance
 SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 """How headers are called whose values never show."""
+
+
+_WRITTEN = re.compile(r"[%&\\]")
+"""What something stands in that is not written as it is."""
+
+
+@lru_cache(64)
+def _written(value: str) -> re.Pattern[str]:
+    """Return what a secret is written like in JSON, addresses and HTML, in capitals or none."""
+    each = (
+        rf"(?:\\{{0,8}}(?:{re.escape(c)}|u{ord(c):04x})|%(?:25)*{ord(c):02x}"
+        rf"|&\#(?:0*{ord(c)}|x0*{ord(c):x});" + (rf"|{escape(c)})" if escape(c) != c else ")")
+        for c in value
+    )
+    return re.compile("".join(each), re.I)
+
+
+@lru_cache(64)
+def _encoded(value: str) -> tuple[str, ...]:
+    """Return what any base64 of a text with the secret holds."""
+    found = []
+    for before in range(3):
+        whole = base64.b64encode(bytes(before) + value.encode()).decode()
+        found.append(whole[(before * 8 + 5) // 6 : (before + len(value)) * 8 // 6])
+    return (*found, *(form.translate({43: 45, 47: 95}) for form in found))
+
+
+@lru_cache(64)
+def _parts(value: str) -> tuple[str, ...]:
+    """Return the secret, and the password in it if it is that of a name and one in base64."""
+    try:
+        _, _, password = base64.b64decode(value, validate=True).decode("ascii").partition(":")
+    except ValueError:
+        password = ""
+    return (value, password) if len(password) >= LEAST else (value,)
 
 
 class Secret:
@@ -67,11 +106,21 @@ class Secret:
     @property
     def plain(self) -> bool:
         """Return whether a text may hold it by chance, as one given to a server that wants any."""
-        return len(self._value) < 8 or (self._value.isalpha() and len(self._value) < 16)
+        return len(self._value) < LEAST or (self._value.isalpha() and len(self._value) < 16)
 
     def redact(self, text: str) -> str:
-        """Mask the secret wherever a text holds it."""
-        return text.replace(self._value, MASK)
+        """Mask the secret wherever a text holds it, as it is or as something writes it."""
+        text = text.replace(self._value, MASK)
+        if self.plain:
+            return text
+        for value in _parts(self._value):
+            if value.lower() in text.lower() or _WRITTEN.search(text):
+                text = _written(value).sub(MASK, text)
+            for form in _encoded(value):
+                text = text.replace(form, MASK)
+            cut = next((n for n in range(len(value), LEAST, -1) if text.endswith(value[:n])), 0)
+            text = text[:-cut] + MASK if cut else text
+        return text
 
     def __repr__(self) -> str:
         return f"Secret({self.source})"

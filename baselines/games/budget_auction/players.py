@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llm_games.baselines.games.budget_auction import theory
+from llm_games.baselines.games.budget_auction.first_price import equilibrium
 from llm_games.baselines.games.sealed_bid_auction import players as bidders
 from llm_games.baselines.rules import Players, whole
 from llm_games.baselines.tiny.scripts import Answer, Seen, draw
@@ -12,11 +12,11 @@ from llm_games.view import View
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Play the symmetric equilibrium of independent normal valuations; see `theory.private_bid`."""
+    """Bid the valuation at the second price; at the first, as in equilibrium."""
     game, value = view.game, bidders.value_of(view)
-    if game.price == "second":
+    if game.price == "second" or game.sigma == 0:
         return value
-    return np.rint(game.unit * theory.private_bid(game, value / game.unit))
+    return equilibrium(game).draw(view.seat, value, noise.random())
 
 
 def best_response(view: View, noise: Noise) -> Array:
@@ -66,6 +66,7 @@ PLAYERS = Players(
     },
     assumed="if the highest rival bid comes again (while that is not known, if all are rational)",
     reply_to=bidders.reply_to,
+    mixed=True,
     broadcasts=True,
     script=script,
 )

@@ -2,94 +2,65 @@
 
 The lowest of tied seats wins; bids may break rules. A second-price bidder bids its valuation as far
 as its money goes: what it pays does not hang on its bid, and any other bid changes the outcome only
-where it wins above its value or loses below it. A first-price bidder shades: with independent
-values of one law it bids what the highest of the others' values is on average, given that it is
-below its own (`iid_bid`). Vickrey 1961; Krishna, Auction Theory, chapter 2.
+where it wins above its value or loses below it. A first-price bidder shades, see `first_price`.
 """
 
-from functools import lru_cache
-from math import erf, sqrt
 from typing import Any
 
 import numpy as np
 
 from llm_games.arrays import at
 from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
+from llm_games.baselines.games.budget_auction.first_price import equilibrium
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 
 
-def iid_bid(grid: Array, cdf: Array, players: int) -> Array:
-    """Return the first-price equilibrium bids for independent values with a smooth law.
-
-    ``b(v) = v - (integral of F ** (players - 1) up to v) / F(v) ** (players - 1)`` by the trapezoid
-    rule, on an ascending grid from the lower end of the law with its distribution function there.
-    """
-    power = np.asarray(cdf, float) ** (players - 1)
-    area = np.append(0, np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(grid)))
-    return grid - np.divide(area, power, out=np.zeros_like(area), where=power > 0)
-
-
-def private_bid(game: Any, values: Array) -> Array:
-    """Return equilibrium bids, valuations being known to be normal, cut at 0 and most assets."""
-    if game.sigma == 0:
-        return values
-    grid, _, bids = _private(game)
-    return np.interp(values, grid, bids)
-
-
-def _private(game: Any) -> tuple[Array, Array, Array]:
-    """Return valuations, their distribution function, and first-price bids."""
-    return _private_bids(game.players, game.mu, game.sigma, max(game.of_each("assets")))
-
-
-@lru_cache(maxsize=8)
-def _private_bids(players: int, mu: float, sigma: float, most: int) -> tuple[Array, Array, Array]:
-    grid = np.linspace(0, most, 4001)
-    law = np.array([erf((v - mu) / (sqrt(2) * sigma)) for v in grid.tolist()])
-    law = (law - law[0]) / (law[-1] - law[0])
-    return grid, law, iid_bid(grid, law, players)
+def _seats(values: Array) -> Array:
+    return np.arange(len(values)).reshape(-1, *(1,) * (np.ndim(values) - 1))
 
 
 def interim(game: Any, record: Steps) -> Array:
     """Return what bids lose on average against equilibrium bids of the values one cannot see.
 
-    The law of valuations is the one that they are drawn by, taken for continuous. A broken rule
+    The law of valuations is the one that they are drawn by. A broken rule
     costs its fee, and the best bid's gain where it takes no part. NaN where valuations are given or
     assets, and with them the laws, differ.
     """
-    if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
+    if not alike(game):
         return np.full(np.shape(record["actions"]), np.nan)
-    bids, values, assets = (record[k] / game.unit for k in ("actions", "valuations", "assets"))
-    part = record["legal"] | ((game.rule_breaker == "include") & (record["actions"] >= 0))
+    bids, values = record["actions"], record["valuations"]
+    part = record["legal"] | ((game.rule_breaker == "include") & (bids >= 0))
     if game.sigma == 0:  # all bid the same value, and nobody gains anything
         wins, gain = (bids >= values) * 1.0, (game.price == "first") * np.minimum(values - bids, 0)
         best = np.zeros(gain.shape)
+    elif game.price == "first":
+        found, seats = equilibrium(game), _seats(values)
+        wins = found.wins(seats, bids)
+        gain, best = (values - bids) * wins, found.best(seats, values)
     else:
-        wins, gain = _prospects(game, bids, values)
-        wanted = private_bid(game, values) if game.price == "first" else values
-        best = _prospects(game, np.minimum(wanted, assets), values)[1]
+        wins, gain = _second(game, bids, values)
+        best = _second(game, np.minimum(values, record["assets"]), values)[1]
     fee = float(game.entrance_fee) * ~record["legal"] * (1 - part * wins)
-    return np.maximum(best - gain * part + fee, 0)
+    return np.maximum((best - gain * part) / game.unit + fee, 0)
 
 
-def _prospects(game: Any, bids: Array, values: Array) -> tuple[Array, Array]:
-    """Return the chance that a bid wins against equilibrium bids, and its mean gain."""
-    grid, law, shaded = _private(game)
-    if game.price == "first":
-        wins = np.interp(bids, shaded, law) ** (game.players - 1)
-        return wins, (values - bids) * wins
-    highest = law ** (game.players - 1)  # of the rivals, by parts
+def _second(game: Any, bids: Array, values: Array) -> tuple[Array, Array]:
+    """Return the chance that a bid wins at the second price, and its mean gain in units."""
+    found = equilibrium(game)
+    grid = np.append(found.values, found.values[-1] + found.width)
+    highest = found.below ** (game.players - 1)  # of the rivals, by parts
     area = np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
     wins = np.interp(bids, grid, highest)
-    inside = np.minimum(bids, grid[-1])
+    inside = np.clip(bids, grid[0], grid[-1])
     return wins, (values - inside) * wins + np.interp(inside, grid, area)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a round; no distance where somebody broke a rule.
 
-    Regret is against the best legal bid, from 0 to the assets, which brings at least 0.
+    Regret is against the best legal bid, from 0 to the assets, which brings at least 0; where a
+    broken rule brought more, it is 0.
     """
     bids, values, assets, legal = (record[k] for k in ("actions", "valuations", "assets", "legal"))
     part = legal if game.rule_breaker == "exclude" else bids != MISSING
@@ -104,24 +75,50 @@ def deviation(game: Any, record: Steps) -> Measured:
         gain = np.maximum(values[seat] - paid, 0)
         best[seat] = np.where(sold & (enough <= assets[seat]), gain, 0)
     wanted = values
-    if game.price == "first":
-        wanted = private_bid(game, values / game.unit) * game.unit
+    if game.price == "first" and game.sigma:
+        wanted = equilibrium(game).nearest(_seats(values), values, bids)
     far = sum(np.abs(np.where(legal, bids, 0) - np.minimum(wanted, assets)))  # in order of seats
     share = np.where(legal.all(axis=0), far / assets.sum(axis=0), np.nan)
-    return (best - record["utility"]) / game.unit, share
+    return np.maximum(best - record["utility"], 0) / game.unit, share
+
+
+def alike(game: Any) -> bool:
+    """Return whether all valuations are drawn by one law."""
+    return game.valuations is None and len(set(game.of_each("assets"))) == 1
 
 
 def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     if game.price == "second":
-        return Claim("equilibrium", "bids its valuation, which is weakly dominant")
+        return _truthful(game)
     told = "are told" if game.tell_prior else "are not told"
     law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {told}"
-    if game.valuations is not None or len(set(game.of_each("assets"))) > 1:
+    if not alike(game):
         return Claim("heuristic", f"bids {law}; but valuations are given, or assets differ")
-    if game.value_rounding == "truncate" and game.sigma:
-        return Claim("best known", f"bids {law}; whole valuations are taken for continuous")
-    return Claim("equilibrium", f"bids {law}")
+    if game.sigma == 0:
+        return Claim("equilibrium", f"bids {law}: all have the same")
+    if game.rounds > 1 and game.shown != "none":
+        but = "valuations stay and bids are shown, so that the others' can be beaten later"
+        return Claim("heuristic", f"bids {law}; but {but}")
+    found = equilibrium(game)
+    if not found.near:
+        return Claim("heuristic", f"bids {law}; but the unit of money is too large for them")
+    gain = f"nobody can gain more than {found.gain * 1.05 / game.unit:.2g} a round by other bids"
+    return Claim("best known", f"bids {law}, rounded: in the mean {gain}")
+
+
+def _truthful(game: Any) -> Claim:
+    own = "bids its valuation, which is weakly dominant"
+    if game.rule_breaker == "include" and game.valuations and game.players > game.min_valid_bids:
+        money, values = np.array(game.of_each("assets")), np.array(game.valuations[0])
+        bids = np.minimum(money, values)
+        for seat in range(game.players):
+            others = np.delete(bids, seat)
+            lost = others.max() + (others.argmax() < seat) > bids[seat]
+            if lost and others.max() < values[seat]:
+                but = "one values it above its money, and a bid against the rules can win"
+                return Claim("heuristic", f"{own} among legal bids; but {but}")
+    return Claim("equilibrium", own)
 
 
 def replies(game: Any) -> list[str]:
@@ -142,7 +139,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
     total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
     best = values.max(axis=0).sum(axis=-1)
     if game.price == "first":
-        played = best if rational(game).kind != "heuristic" else np.nan
+        known = rational(game).kind != "heuristic" and not (game.sigma and equilibrium(game).told)
+        played = best if known else np.nan
         return total, 0, best, played, played
     seats, money = np.arange(game.players), np.array(game.of_each("assets"))
     richer = (money > money[:, None]) | ((money == money[:, None]) & (seats < seats[:, None]))

@@ -139,10 +139,11 @@ def rational(game: Any) -> Claim:
     """Return what the rational player is."""
     alone = len(game.catalogue) == 1 and set(game.objectives) == {"profit"}
     if game.values == "private" and alone:
-        said = (
-            "stays in up to its valuation, an equilibrium but for what jumps over increments gain"
-        )
-        return Claim("best known", said)
+        but = _unlike_a_clock(game)
+        up = "stays in up to its valuation"
+        if but:
+            return Claim("heuristic", f"{up}; but {but}")
+        return Claim("best known", f"{up}, an equilibrium but for what jumps over increments gain")
     return Claim(
         "heuristic",
         "bids while the item beats what the money could buy later, at prices that the money in the "
@@ -150,6 +151,22 @@ def rational(game: Any) -> Claim:
         + "; estimates count as the last announced values tell"
         * (game.values == "common"),
     )
+
+
+def _unlike_a_clock(game: Any) -> str:
+    """Return why other bids gain much where private values are bid up to; "" if they do not.
+
+    That increments are small beside the spread of values stands for that they gain little.
+    """
+    start = game.catalogue[0].start
+    spread = min(game.value_sd, game.purses.min() / 4)  # which money cuts
+    if game.private_values:
+        return "valuations are given"
+    if game.discount and game.max_discounts and start:
+        return "waiting for a lower start price can gain much"
+    if game.players > 1 and 5 * game.raise_from(start) > 2 * spread:
+        return "jumps over increments gain much"
+    return ""
 
 
 def replies(game: Any) -> list[str]:

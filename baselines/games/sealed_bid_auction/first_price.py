@@ -7,6 +7,7 @@ anew (minutes).
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb
@@ -20,6 +21,7 @@ from llm_games.baselines.cache import remember
 from llm_games.rulebook import Array
 
 QUANTILES = 64
+MOST_BIDS = 256
 SHIPPED = ((10, 0, 100, 10), (10, 0, 200, 10), (10, 0, 400, 10), (10, 0, 800, 10))
 MOST_WORK = 20_000_000  # cells of the polynomials of a grid of values
 TABLE = Path(__file__).with_name("first_price.json")
@@ -61,6 +63,11 @@ class SymmetricBids:
     def nash_conv(self) -> float:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
         return float(self.players * (self._payoff.max(axis=1).mean() - self.profit()))
+
+    @cached_property
+    def gain(self) -> float:
+        """What a bidder can gain by other bids if all bid like this, in the mean."""
+        return self.nash_conv() / self.players
 
     def profit(self, bids: Array | None = None) -> float:
         """Return a bidder's mean profit if the others bid like this: it too, or by value these."""
@@ -122,32 +129,54 @@ def win_probability(cdf: Array, players: int) -> Array:
     return np.einsum("s,ksb->kb", weights / 2, all_below(sweep, players))
 
 
+def fictitious_play(
+    law: Array, payoffs: Callable[[Array], Array], weights: Array, turns: int
+) -> Array:
+    """Return the law of moves of the turn in which best replies gain least, from another law.
+
+    Moves are on the last axis of a law and of what `payoffs` returns for it, types, which weigh so
+    much, on the one before. Later turns weigh more. Of equally good moves the last counts, so that
+    sure losers compete.
+    """
+    best, kept = np.inf, law
+    for turn in range(1, turns + 1):
+        payoff = payoffs(law)
+        gain = (payoff.max(axis=-1) - (law * payoff).sum(axis=-1)) @ weights
+        if gain.max() < best:
+            best, kept = gain.max(), law
+        step = 2 / (turn + 22)
+        reply = payoff.shape[-1] - 1 - payoff[..., ::-1].argmax(axis=-1)[..., None]
+        law = law * (1 - step)
+        np.put_along_axis(law, reply, np.take_along_axis(law, reply, -1) + step, -1)
+    return kept
+
+
+def evenly(law: Array, bids: Array) -> Array:
+    """Return equally likely bids of a law ``(..., bids)``; each stands for those up to it too."""
+    marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    upto = law.cumsum(axis=-1).reshape(-1, len(bids))
+    found = np.stack([np.interp(marks, row, bids) for row in upto])
+    return np.ceil(found - 1e-6).astype(np.int64).reshape(*law.shape[:-1], QUANTILES)
+
+
 def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
     """Return the approximate equilibrium for values ``low, low + interval, ..., high``.
 
-    By fictitious play, the turn with the lowest NashConv. It starts from bids between 80 % of the
-    value and the value; later turns weigh more. Bids never exceed the value; of equally good bids
-    the highest counts, so that sure losers compete.
+    It starts about the bids of independent values. Bids never exceed the value; of more than
+    `MOST_BIDS` some are tried, and stand for those between.
     """
-    values = np.arange(low, high + 1, interval)
-    bids = np.arange(values[-1] + 1)
-    legal = bids <= values[:, None]
-    law = legal & (5 * bids >= 4 * values[:, None])
+    values, step = np.arange(low, high + 1, interval), -(-(high - low) // MOST_BIDS)
+    bids, above = np.arange(low, high + step, step), (values - low)[:, None]
+    legal, far = bids <= values[:, None], bids - low - above * (players - 1) / players
+    law = legal & (far >= -0.1 * above - step) & (far <= 0.05 * above)
     law = law / law.sum(axis=1, keepdims=True)
-    best, kept = np.inf, law
-    for turn in range(1, iterations + 1):
+
+    def payoffs(law: Array) -> Array:
         chance = win_probability(law.cumsum(axis=1), players)
-        payoff = np.where(legal, (values[:, None] - bids) * chance, -1.0)
-        gain = (payoff.max(axis=1) - (law * payoff).sum(axis=1)).mean()
-        if gain < best:
-            best, kept = gain, law.copy()
-        step = 2 / (turn + 22)
-        law *= 1 - step
-        reply = bids[-1] - payoff[:, ::-1].argmax(axis=1)
-        law[np.arange(len(law)), reply] += step
-    marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    found = np.stack([np.searchsorted(row, marks) for row in kept.cumsum(axis=1)])
-    return SymmetricBids(players, values, found)
+        return np.where(legal, (values[:, None] - bids) * chance, -1.0)
+
+    law = fictitious_play(law, payoffs, np.full(len(values), 1 / len(values)), iterations)
+    return SymmetricBids(players, values, np.minimum(evenly(law, bids), values[:, None]))
 
 
 def _work(players: int, low: int, high: int, interval: int) -> int:
@@ -163,8 +192,8 @@ def symmetric_bids(players: int, low: int, high: int, interval: int) -> Symmetri
     if key in table:
         bids = np.array(table[key], np.int64)
     else:
-        turns = min(max(600_000_000 // work, 200), 3000)
-        bids = remember(f"first-price-1-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
+        turns = min(max(2_400_000_000 // work, 400), 3000)
+        bids = remember(f"first-price-2-{key}", lambda: {"bids": solve(*case, turns).bids})["bids"]
     return SymmetricBids(players, values, bids)
 
 

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from llm_games.baselines.deviation import stacked
 from llm_games.baselines.games.bertrand_competition import metrics as pricing
 from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, Contest, Escape, Market
@@ -21,9 +20,13 @@ from llm_games.benchmarks.runs import judge
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
+from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.runs.talk import turns
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from llm_games.baselines.games.emergency_evacuation.metrics import Evacuation
 
 FILES = ("beauty_contest", "bertrand", "evacuation")
 SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
@@ -87,6 +90,27 @@ def ends(rules: Any) -> tuple[float, float]:
     return float(rules.min), float(rules.max)
 
 
+def spreads(rules: Any) -> Ends:
+    """Return the least and the largest %RSD of numbers of a contest."""
+    return (0.0, 100 * math.sqrt(rules.players - 1)) if rules.min >= 0 else POSITIVE
+
+
+def prices_of(rules: Any) -> Ends:
+    """Return the least and the highest price, as a mean of firms has it."""
+    return 0.0, float(rules.core.ranges[0])
+
+
+def indexes(rules: Any) -> Ends:
+    """Return the least and the highest price index."""
+    low, high = (float(pricing.price_index(rules.core, end)) for end in prices_of(rules))
+    return low, high
+
+
+def rounds(rules: Any) -> Ends:
+    """Return the first and the last round of an evacuation."""
+    return 1.0, float(rules.core.max_rounds)
+
+
 def references(rules: Any) -> tuple[float, float]:
     """Return the mean prices of the one-shot equilibrium and of a cartel."""
     ends = theory.equilibrium(rules), theory.cartel(rules)
@@ -106,7 +130,7 @@ def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
     """Return the legal numbers of the last round."""
     last = episode.records[-1]
     numbers = zip(last["actions"], last["legal"], strict=True)
-    return Contest([number for number, legal in numbers if legal], plan)
+    return Contest([number for number, legal in numbers if legal], plan, spreads(episode.rules))
 
 
 def _market(episode: RecordedEpisode, plan: str | None) -> Market:
@@ -122,12 +146,19 @@ def _market(episode: RecordedEpisode, plan: str | None) -> Market:
         float(pricing.profit_gain(rules, profits[late].mean())),
         float(pricing.price_gap(prices)),
         prices.T.tolist(),
+        prices_of(rules),
     )
+
+
+def _crowd(episode: RecordedEpisode) -> Evacuation:
+    from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
+
+    return evacuation(episode.rules, stacked(episode.records))
 
 
 def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
     """Return what became of the crowd, and how many of the asked reported panic."""
-    crowd = evacuation(episode.rules, stacked(episode.records))
+    crowd = _crowd(episode)
     sides, out = [*crowd.sides.values()], sum(crowd.sides.values())
     felt = [note.content["panic"] for note in episode.notes() if note.kind == "feeling"]
     told = [panic for panic in felt if panic is not None]
@@ -143,6 +174,7 @@ def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
         None if math.isnan(crowd.changes) else crowd.changes,
         sum(told) / len(told) if told else None,
         np.stack([crowd.escapes[side] for side in crowd.sides]),
+        rounds(episode.rules),
     )
 
 
@@ -158,6 +190,7 @@ MEASURES = {
         "%RSD, 100 times the deviation of a run's numbers to their mean",
         "lower",
         _spread,
+        ends=spreads,
     ),
     "bertrand_competition": Measure(
         "price index",
@@ -165,14 +198,15 @@ MEASURES = {
         "higher",
         lambda episode: float(_market(episode, None).price_index),
         ".2f",
+        indexes,
     ),
     "emergency_evacuation": Measure(
         "escaped",
         "share of the people who get out",
         "higher",
-        lambda episode: float(evacuation(episode.rules, stacked(episode.records)).escape_rate),
+        lambda episode: float(_crowd(episode).escape_rate),
         ".1%",
-        lambda rules: (0.0, 1.0),
+        lambda rules: SHARE,
     ),
 }
 """What each case is judged by, in a terminal and first on a page."""
