@@ -64,6 +64,7 @@ class Cross:
     which: str
     counts: Array
     earned: Array
+    payable: tuple[float, float] = (-np.inf, np.inf)  # as in the rules
 
     @property
     def seats(self) -> int:
@@ -200,7 +201,8 @@ def crossplay(
     if len(set(names)) != len(names) or len(names) < 2:
         raise BadParameter(f"cross-play has two players or more, each once, got {', '.join(names)}")
     which, counts = chosen(len(names), rules.players, which)
-    return Cross(names, which, counts, payoffs(rules, players, counts, seeds, max_steps))
+    earned = payoffs(rules, players, counts, seeds, max_steps)
+    return Cross(names, which, counts, earned, rules.core.payable)
 
 
 def payoffs(

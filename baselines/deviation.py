@@ -77,10 +77,13 @@ class Welfare(NamedTuple):
 
     @property
     def efficiency(self) -> PerTable:
-        """Return the total as a share of the way from worst to best; NaN where these are equal."""
+        """Return the total as a share of the way from worst to best; NaN where these are equal.
+
+        0 where rules were broken and less than the worst is left.
+        """
         span = np.asarray(self.best - self.worst, np.float64)
-        return np.divide(self.total - self.worst, span, out=np.full(span.shape, np.nan),
-                         where=span > 0)  # fmt: skip
+        above = np.maximum(self.total - self.worst, 0)
+        return np.divide(above, span, out=np.full(span.shape, np.nan), where=span > 0)
 
     @property
     def anarchy(self) -> PerTable:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from llm_games.facts import NUMBERS_ONLY, Fact, param
 from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
 
@@ -38,6 +40,16 @@ class Rounds(Rulebook):
     def heading(self) -> str:
         """What a spectator sees above a table."""
         return self.title
+
+    @property
+    def stake(self) -> tuple[float, float]:
+        """The least and the most that a seat can be paid in a round; infinite: no limit."""
+        return -np.inf, np.inf
+
+    @property
+    def payable(self) -> tuple[float, float]:
+        low, high = self.stake
+        return self.rounds * min(low, 0.0), self.rounds * max(high, 0.0)
 
     def asked(self, state: Any) -> Array:
         return self.alive(state)

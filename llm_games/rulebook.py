@@ -298,6 +298,11 @@ class Rulebook(ABC):
         return None
 
     @property
+    def payable(self) -> tuple[float, float]:
+        """The least and the most that a seat's payoffs of a game add up to; infinite: no limit."""
+        return -np.inf, np.inf
+
+    @property
     def core(self) -> Rulebook:
         """The game without talk: itself, or what is inside."""
         return self

@@ -331,7 +331,7 @@ def test_auctions_are_the_units_of_intervals():
         (bidders[0].profit + bidders[1].profit) / 2 for bidders in (a.bidders for a in auctions)
     ]
     assert (found.seats, found.profit.runs) == (8, 4)
-    assert found.profit.interval == intervals.money(means)
+    assert found.profit.interval == intervals.money(means, *auctions[0].game.profits)
     assert standings(auctions[:1])[0].profit.interval is None
 
 

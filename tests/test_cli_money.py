@@ -175,12 +175,17 @@ def test_an_interrupted_run_has_spent_what_it_received(llm_games, monkeypatch, h
         with subprocess.Popen(command + flags, stderr=subprocess.DEVNULL) as run:
             while len(server.seen) < 20 and run.poll() is None:
                 time.sleep(0.02)
-            time.sleep(0.2)
-            run.send_signal(how)
+            for _ in range(2):  # the first Ctrl-C waits for an answer, the second does not
+                time.sleep(0.3)
+                run.send_signal(how)
         with Records.open_readonly("a.db") as records:
             spent = Spending(records).total
         assert (spent.tokens_in, spent.tokens_out) == (server.tokens_in, server.tokens_out)
         assert spent.money == server.money
+        assert spent.calls == len(server.seen)
+        assert spent.unknown == len(server.seen) - server.calls > 0
+        assert spent.unknown_out > 40 * spent.unknown
+        assert spent.unknown_money > 0
     finally:
         server.__exit__()
 

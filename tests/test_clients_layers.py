@@ -529,6 +529,7 @@ def test_what_is_spent_is_booked_by_model_and_seat():
         **{"calls": 1, "failures": 0, "tokens_in": 20, "tokens_out": 10},
         **{"seconds": 0.1, "money": "0.00015"},
         **dict.fromkeys(("tokens_cached", "tokens_reasoning", "tokens_written"), 0),
+        **{"unknown": 0, "unknown_in": 0, "unknown_out": 0, "unknown_money": "0"},
     }
 
 

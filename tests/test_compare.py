@@ -507,3 +507,18 @@ def test_what_cannot_be_detected():
         detectable(1, 10)
     with pytest.raises(BadParameter, match="wanted must be between 0 and 1"):
         detectable(5, 10, wanted=1)
+
+
+def test_no_difference_is_farther_from_0_than_values_can_be_apart(tmp_path):
+    """At two pairs the t interval of scores is hundreds of points wide, of a scale of 100."""
+    free, cut = (difference([0, 60], [90, 70], widest=w).interval for w in (np.inf, 100))
+    assert free.low < -100 < 100 < free.high
+    assert cut[:2] == (-100, 100)
+    assert cut[2:] == free[2:]
+    sides = ("cooperative", "random")
+    a, b = (played(tmp_path / n, [PUBLIC_GOODS], episodes=2, seats=[n]) for n in sides)
+    [game] = compare(a, b).games
+    low, high = rulebook("public_goods", **PUBLIC_GOODS[1]).payable
+    for name, width in (("scores", 100), ("payoffs", high - low)):
+        interval = game.of(name).interval
+        assert -width <= interval.low < interval.high <= width

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.stats import alarms, comparing, coverage, intervals, shapes, tables
 from llm_games.benchmarks.stats.ratings import plackett_luce
 
@@ -64,6 +65,72 @@ def test_money(rng):
         assert 0.935 <= coverage.of_shape(normal, coverage.student, n, rng, SIMS).share <= 0.965
     x = lognormal.draw(rng, 20, 100)
     assert coverage.covered(coverage.one_by_one(x), lognormal.mean).share > 0.85
+
+
+LAWS = {
+    "regret of many rounds": (lambda rng, *size: rng.gamma(4, 1, size), 4.0),
+    "regret, skewed": (lambda rng, *size: rng.gamma(2, 1, size), 2.0),
+    "half normal": (lambda rng, *size: np.abs(rng.normal(size=size)), np.sqrt(2 / np.pi)),
+    "uniform": (lambda rng, *size: rng.random(size), 0.5),
+    "far from its bound": (lambda rng, *size: np.maximum(rng.normal(6, 1, size), 0), 6.0),
+}
+"""Laws of values with a bound at 0 alone, and their means."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [3, 5, 10, 20])
+def test_what_has_a_bound_on_one_side(night, record_property, rng, n):
+    """Of means, and of the bands of curves; the interval without the bound covers less often."""
+    sims = night(4000, 40_000)
+    error = 3 * np.sqrt(0.05 * 0.95 / sims)  # of the simulation
+    for name, (draw, mean) in LAWS.items():
+        x = draw(rng, n, sims)
+        bounded = coverage.covered(intervals.bounded_t(x, 0.0, np.inf, 0.95), mean).share
+        mirrored = coverage.covered(intervals.bounded_t(-x, -np.inf, 0.0, 0.95), -mean).share
+        record_property(name, bounded)
+        assert bounded == mirrored
+        assert 0.93 - error <= bounded <= 0.97 + error, name
+        assert (canvas.band(x, (0.0, np.inf))[0] > 0).all()
+    skewed = coverage.covered(intervals.student_t(draw_skewed(rng, n, sims), 0.95), 2.0).share
+    assert skewed < 0.94
+
+
+def draw_skewed(rng, *size):
+    return LAWS["regret, skewed"][0](rng, *size)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [3, 5, 10, 20])
+def test_bands_of_what_has_two_bounds(night, record_property, rng, n):
+    sims = night(4000, 40_000)
+    error = 3 * np.sqrt(0.05 * 0.95 / sims)
+    for shape in shapes.smooth():
+        ends = canvas.band(shape.draw(rng, n, sims), (0.0, 100.0))
+        found = coverage.covered(ends, shape.mean).share
+        record_property(shape.name, found)
+        assert 0.92 - error <= found <= 0.97 + error, shape.name
+        assert (ends[0] >= 0).all()
+        assert (ends[1] <= 100).all()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n", [2, 3, 5, 20])
+def test_differences_that_are_cut_at_what_is_possible(night, record_property, rng, n):
+    """What is cut off holds no possible mean: coverage is that of the paired t test."""
+    sims = night(1000, 10_000)
+
+    def change(*size):
+        better, worse = (np.clip(rng.normal(mean, 15, size), 0, 100) for mean in (60, 50))
+        return better - worse
+
+    x, truth = change(n, sims), change(10**6).mean()
+    found = [comparing.paired_t(one, widest=100).interval for one in x.T]
+    held = np.mean([each.low <= truth <= each.high for each in found])
+    record_property("coverage", float(held))
+    assert all(-100 <= each.low <= each.high <= 100 for each in found)
+    assert abs(held - 0.95) <= 0.02 + 3 * np.sqrt(0.05 * 0.95 / sims)
+    free = [comparing.paired_t(one).interval for one in x.T]
+    assert held == np.mean([each.low <= truth <= each.high for each in free])
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50])

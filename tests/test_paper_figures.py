@@ -14,10 +14,10 @@ from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.paper import lacking
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import games, read
+from llm_games.benchmarks.runs.reader import Player, games, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import estimated
+from llm_games.benchmarks.runs.stats import FREE, estimated
 from llm_games.registry import rulebook
 
 
@@ -69,7 +69,7 @@ def test_v2_has_an_overall_of_its_own(whole):
     assert row["Overall"] == pytest.approx(np.mean(cells))
     for key, edition in (("v2", "corrected"), ("vanilla", "v2")):  # each with the other's auction
         [grid] = boards(whole[key], edition).values()
-        assert [grid.rows[number][2] for number in grid.own] == [None]
+        assert [row[2] for row in (*grid.foot, *(grid.rows[n] for n in grid.own))] == [None]
 
 
 def test_what_keeps_a_benchmark_from_its_overall_is_said():
@@ -86,9 +86,17 @@ def test_an_edition_stands_beside_its_own_version(whole, edition, version, model
     rows = [*grid.dicts()]
     assert (title, len(rows)) == (f"arXiv {version}", models + 1)
     assert f"2403.11807{version}" in grid.note
-    printed = [row["Overall"] for number, row in enumerate(rows) if number not in grid.own]
     listed = published.leaderboard("v4" if edition == "v4" else "published")
-    assert printed == [one.overall.mean for one in listed]
+    assert [row["Overall"] for row in rows[:-1]] == [one.overall.mean for one in listed]
+    assert not grid.own  # who is no language model of its own stands in no order with them
+    assert [(row[0], row[1].text) for row in grid.foot] == [("", "random")]
+    assert "not an LLM" in grid.foot[0][1].small
+
+
+def test_a_toy_is_none_of_the_ranked():
+    for name, toy in (("tiny", True), ("tiny:constrained", True), ("openai:m", False)):
+        player = Player(name, name)
+        assert (player.toy, player.language_model) == (toy, not toy)
 
 
 BAR = [
@@ -220,8 +228,8 @@ def test_pooled_payoffs_are_on_the_page(tmp_path):
 
 
 def test_captions_speak_of_intervals_where_some_are_drawn():
-    lead, one = ", with its 95 % interval", estimated([1.0])
+    lead, one = ", with its 95 % interval", estimated([1.0], FREE)
     assert canvas.resting([one, None], lead) == ""
-    assert canvas.resting([one, estimated([1.0, 2.0, 4.0, 3.0])], lead) == (
+    assert canvas.resting([one, estimated([1.0, 2.0, 4.0, 3.0], FREE)], lead) == (
         ", with its 95 % interval (Student t; n = 4)"
     )

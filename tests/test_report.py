@@ -30,6 +30,7 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import references
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.runs.stats import FREE, POSITIVE
 from llm_games.benchmarks.runs.store import Store
 from llm_games.benchmarks.stats import intervals
 from llm_games.benchmarks.view.filter import Filter
@@ -184,7 +185,8 @@ def test_a_single_episode_has_no_spread(tmp_path):
     assert (own["score, corrected n"], own["score, corrected low"]) == ("", "")
 
 
-LOGIT, GAFFKE = r"\(score, corrected, published\); Student t", "Gaffke, n = 5, no spread in 5 runs"
+LOGIT = r"\(score, corrected, published, payoff of a seat\); log-t, n = 5 \(regret\)"
+GAFFKE = "Gaffke, n = 5, no spread in 5 runs"
 
 
 @pytest.mark.parametrize(
@@ -204,9 +206,9 @@ def test_means_say_what_their_intervals_rest_on(tmp_path, game, seats, episodes,
     play_run(lambda: start(plan, path), plan, players(plan))
     text = Text(page(path)).text
     assert re.search(said, text)
-    near = ", which rests on near-normal runs" if episodes < 4 else ""
-    band = f"interval of the mean at each point (Student t, n = {episodes} runs{near})"
-    assert text.count(band) == 2
+    for method in ("logit-t", "log-t"):  # of moves, and of regret; two runs have no band
+        band = f"interval of the mean at each point ({method}, n = {episodes} runs)"
+        assert text.count(band) == (episodes > 2)
     row = rows_of(tmp_path / "tables/means.csv")[0]
     scores = [float(one["corrected"]) for one in rows_of(tmp_path / "tables/scores.csv")]
     found = intervals.score(scores)
@@ -219,14 +221,22 @@ def test_means_say_what_their_intervals_rest_on(tmp_path, game, seats, episodes,
 
 def test_bands_are_intervals_at_each_point():
     table = np.array([[1.0, 2.0, np.nan, np.nan], [3.0, 2.0, 5.0, np.nan], [4.0, 2.0, 9.0, 7.0]])
-    first, equal, two, one = canvas.points(table)
+    first, equal, two, one = canvas.points(table, FREE)
     assert first.interval[:2] == pytest.approx(intervals.money([1, 3, 4])[:2])
     assert first.interval[2:] == ("Student t", 3, "rests on near-normal runs")
     assert (equal.interval.method, equal.interval.note) == ("none", "no spread in 3 runs")
     assert two.interval[:2] == pytest.approx(intervals.money([5, 9])[:2])
     assert (one.mean, one.runs, one.interval) == (7.0, 1, None)
-    low, high = canvas.band(table)
-    assert np.isnan([low[3], high[3]]).all()
+    for ends, method in ((POSITIVE, "log-t"), ((0, 10), "logit-t")):
+        found, free = canvas.points(table, ends), canvas.points(table, FREE)
+        assert found[0].interval[:2] == pytest.approx(intervals.money([1, 3, 4], *ends)[:2])
+        assert found[0].interval.method == method
+        assert found[0].interval.low > 0 > free[0].interval.low
+    low, high = canvas.band(table, (0, 10))
+    assert np.isnan([low[2:], high[2:]]).all()  # of two runs it would tell nothing
+    assert 0 < low[0] < high[0] < 10
+    beyond, _ = canvas.band(table, (2, 10))
+    assert beyond[0] < 1  # a value beyond an end, as of broken rules: that end is none
 
 
 def test_a_run_that_has_not_begun(tmp_path):
@@ -261,7 +271,9 @@ def test_several_runs_share_a_page(tmp_path):
     ]
     html = page(*paths)
     assert "2 runs" in html
-    assert html.count('class="own"') == 2
+    assert "not an LLM, for reference" in html
+    assert "a toy, to see how things work" in html
+    assert 'class="own"' not in html  # in no order with the published rows
 
 
 def test_references_are_those_of_the_run_that_they_stand_beside(tmp_path):

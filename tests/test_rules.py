@@ -212,3 +212,30 @@ def test_a_mask_shows_exactly_the_legal_actions(name, more):
         idle = mask[~game.asked(state)]  # the dead of water allocation have "no bid"
         assert not idle[:, 1:].any() if name == "water_allocation" else not idle.any()
         state, _ = game.step(state, legal_actions(game, state, rng))
+
+
+ODD = (-(10**6), -1, 0, 1, 150, 10**12, MISSING)
+
+
+@every
+def test_payoffs_lie_within_what_is_payable(name, more):
+    """Also where rules are broken; and every game of ours says so much."""
+    game, rng, copies = llm_games.rules(name, **more), np.random.default_rng(4), 8
+    low, high = game.payable
+    free = {"unbounded", "include", "carry", "sum_and_length"}
+    assert np.isfinite([low, high]).all() or free & {str(v) for v in vars(game).values()}
+    state = game.reset(9, (copies,))
+    paid = np.zeros((game.players, copies))
+    for _ in range(60):
+        if state.over.all():
+            break
+        actions = batch_actions(game, state, rng)
+        odd = rng.choice(ODD, actions.shape)
+        actions = np.where(rng.random(actions.shape) < 0.2, odd, actions)
+        before = state.over.copy()
+        state, outcome = game.step(state, actions)
+        paid += np.where(before, 0, outcome.rewards)
+        assert (paid >= low - 1e-9).all()
+        assert (paid <= high + 1e-9).all()
+        lost = game.effective(outcome.record)
+        assert (lost[game.unplayed(outcome.record)] == MISSING).all()

@@ -357,7 +357,7 @@ def test_overall_of_incomplete_tables():
     uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0]})
     assert uneven.std is None
     assert uneven.runs == 1
-    assert stats.cell([3.0]) == (3.0, None, 1, None)
+    assert stats.cell([3.0]) == (3.0, None, 1, None, stats.FREE)
 
 
 def test_overall_has_the_interval_of_independent_games():
@@ -370,14 +370,18 @@ def test_overall_has_the_interval_of_independent_games():
 
 
 def test_means_have_the_interval_of_their_kind():
-    assert stats.estimated([]) is None
-    assert stats.estimated([3.0]) == (3.0, None, 1, None)
-    within, beyond = stats.estimated([50, 60], (0, 100)), stats.estimated([50, 160], (0, 100))
-    assert (within.interval.method, beyond.interval.method) == ("logit-t", "Student t")
+    assert stats.estimated([], stats.FREE) is None
+    assert stats.estimated([3.0], stats.FREE) == (3.0, None, 1, None, stats.FREE)
+    within, beyond = (stats.estimated([50, 60, x], (0, 100)) for x in (70, 160))
+    assert (within.interval.method, beyond.interval.method) == ("logit-t", "log-t")
+    assert beyond.ends == stats.POSITIVE
+    assert stats.estimated([-50, 160], (0, 100)).interval.method == "Student t"
     rounded = stats.estimated([90, 95, 100.00000000000001], (0, 100)).interval
     assert rounded.high <= 100  # no value beyond, but a float
-    assert stats.estimated([1.0, 2.0], least=3).interval is None
-    assert stats.mean_of([1.0, 2.0]).std is None
+    assert stats.estimated([1.0, 2.0], stats.FREE, least=3).interval is None
+    assert stats.mean_of([1.0, 2.0], stats.FREE).std is None
+    assert stats.paid([2.0, 2.0], (0, 100)).interval.method == "none"
+    assert stats.paid([1.0, 2.0], stats.FREE).std is None
 
 
 def test_filled_in_marks_only_beyond_five_percent():

@@ -245,6 +245,26 @@ def test_statements_of_runs_that_say_the_opposite():
         assert any(v.startswith("no") for (of, _), v in said.items() if of == statement), statement
 
 
+@pytest.mark.filterwarnings("error")
+def test_statements_leave_out_runs_without_a_number_or_of_few_rounds():
+    """Some run of each cell has no readable answer; then all have none, and games end early."""
+    runs = made_up()
+    contests = [cell for cell in runs if cell.startswith("KBC")]
+    some = runs | {cell: [*runs[cell], Contest([])] for cell in contests}
+    values = {(part.of, part.what): part.value for part in statements(runs)}
+    assert values == {(part.of, part.what): part.value for part in statements(some)}
+    early = {
+        cell: [Contest([])] * 5
+        if cell in contests
+        else [one._replace(prices=one.prices[:5]) for one in found]
+        if cell.startswith("BC")
+        else [one._replace(curves=one.curves[:, :5]) for one in found]
+        for cell, found in runs.items()
+    }
+    known = {part.of for part in statements(early) if part.value}
+    assert not known & {"K1", "K2", "K3", "K5", "B1", "B4", "E2"}
+
+
 # -- personas --------------------------------------------------------------------------------------
 
 

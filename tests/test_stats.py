@@ -76,7 +76,23 @@ def test_money_without_spread():
     assert (found.low, found.high, found.method) == (7, 7, "none")
     assert found.written(1) == "no spread in 3 runs"
     assert found.ends(1) == "–"
-    assert intervals.money([7, 7, 7], 0, 10).method == "Gaffke"
+    assert intervals.money([7, 7, 7], 0, 10).method == "none"
+
+
+def test_money_with_bounds_stays_within_them():
+    assert intervals.money([1, 2, 9], 0, 10).method == "logit-t"
+    assert intervals.money([1, 1, 9], 0, 10).method == "Gaffke"
+    assert intervals.money([1, 1, 9], 0).note == "most of 3 runs equal"
+    assert intervals.money([1, 9], 0) is None  # one bound, and two values: it would tell nothing
+    up, down = intervals.money([1, 2, 9], 0), intervals.money([-1, -2, -9], high=0)
+    assert (up.method, down.method) == ("log-t", "log-t")
+    assert 0 < up.low < 4 < up.high
+    assert down[:2] == pytest.approx([-up.high, -up.low])
+    free = intervals.money([1, 2, 9])
+    assert free.low < 0
+    assert intervals.money([1, 2, 9], -1e12, 1e12)[:2] == pytest.approx(free[:2])  # far away
+    with pytest.raises(BadParameter, match="from 2 to 10"):
+        intervals.money([1, 2, 9], 2, 10)
 
 
 def test_large_money_that_differs_by_a_little_has_spread():

@@ -11,7 +11,7 @@ from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.runs import api, reader
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.view.episode import words
-from llm_games.questions import BEYOND, MISSING
+from llm_games.questions import BEYOND, MISSING, NO_BID
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
@@ -61,6 +61,17 @@ def test_hindsight_knows_no_best_reply_to_it():
     assert hindsight(game, game.reset(0), moves, 0) is None
     assert hindsight(game, game.reset(0), moves, 1) is not None
     assert words(None, BEYOND) == "a number too large for any game"
+
+
+def test_a_bid_above_the_balance_counts_as_the_rules_say():
+    for rule in ("void", "clip"):
+        game = rulebook("water_allocation", over_budget=rule)
+        state = game.reset(0)
+        purse = int(game.purse(state)[0])
+        _, outcome = game.step(state, np.array([10**12, *[1] * 4]))
+        record = {name: outcome.record[name] for name in outcome.record}
+        played = purse if rule == "clip" else NO_BID
+        assert game.effective(record).tolist() == [played, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("breaker", ["exclude", "include", "void_round"])

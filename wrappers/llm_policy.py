@@ -6,8 +6,8 @@ import asyncio
 import dataclasses
 import itertools
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import iscoroutinefunction, signature
 from math import ceil
 from pathlib import Path
@@ -34,6 +34,7 @@ from llm_games.wrappers.dialogue import (
     Remembering,
     joined,
 )
+from llm_games.wrappers.flights import Flights, drained
 from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
@@ -583,7 +584,7 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine from synchronous code and return its result.
 
     It runs on one event loop in a thread of its own, so that it works inside a running loop and
-    clients keep their connections from call to call.
+    clients keep their connections from call to call. Ctrl-C waits for calls, see `Flights`.
     """
     with _starting:
         # In a forked process the thread is gone, and another one is started.
@@ -596,12 +597,26 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     if thread is threading.current_thread():  # asked from within: waiting here would block it
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, work).result()
-    future = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    calls = Flights()
+    future = asyncio.run_coroutine_threadsafe(drained(work, calls), loop)
+    return waited(future, lambda: loop.call_soon_threadsafe(calls.stop))
+
+
+def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
+    """Return the result of work in another thread; what interrupts this stops it, see `Flights`."""
+    interrupted: BaseException | None = None
+    while True:
+        try:
+            found = future.result()
+        except BaseException as error:
+            if future.done() and interrupted is not None:
+                raise interrupted from None
+            if future.done():
+                raise
+            interrupted = interrupted or error
+            stop()
+        else:
+            return found
 
 
 _background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []

@@ -39,12 +39,15 @@ from typer import Argument, Option, Typer
 from llm_games.arrays import Array
 from llm_games.assigned import assigned
 from llm_games.baselines import deviation
-from llm_games.baselines.players import make_player
+from llm_games.baselines.players import asks_model, make_player
 from llm_games.baselines.skill import play_batch
 from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke, install
 from llm_games.files import full, write_whole
 from llm_games.registry import rulebook
 from llm_games.rulebook import PerPlayer, Rulebook
+from llm_games.wrappers.clients.base import Client
+from llm_games.wrappers.clients.stack import tally
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import MOVING, Seating, seating
 
@@ -129,8 +132,11 @@ class Options:
 
 def _opponent(name: str, rules: Rulebook, client: Any, more: Any) -> Policy:
     """Return a player; settings go to those that ask a model."""
-    policy = make_player(name, rules)
-    if policy.waits and (client or more):
+    given = bool(client or more)
+    if not (given and asks_model(name)):  # else it may have no key without them
+        policy = make_player(name, rules)
+        given = given and policy.waits
+    if given:
         return make_player(name, rules, client=client, **more)
     return policy
 
@@ -301,6 +307,11 @@ class Training(Generic[Told]):
         return self.folder / "state"
 
     @property
+    def clients(self) -> list[Client]:
+        """Return the clients of opponents that ask a model."""
+        return [p.client for p in self.table.seating.policies if isinstance(p, LLMPolicy)]
+
+    @property
     def way_on(self) -> str:
         """Return the command that goes on."""
         module, options = f"llm_games.baselines.training.{self.method}", self.options
@@ -396,6 +407,8 @@ class Training(Generic[Told]):
         self.bar.stop()
         raised = error
         try:
+            if error is not None and (waited := tally(self.clients)["waited"]):
+                self.log(**{"opponents/waited": waited})
             if self.__dict__.get("_writer") is not None:
                 self._writer.close()
             if isinstance(error, LLMGamesError) and not isinstance(error, (TrainingBroke, OSError)):

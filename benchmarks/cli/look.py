@@ -332,7 +332,7 @@ def judge(
 
     What it has labelled before is not asked again.
     """
-    from llm_games.baselines.players import make_player
+    from llm_games.baselines.players import PATIENT, make_player, on_server
     from llm_games.benchmarks.runs import judge as judging
     from llm_games.errors import BadParameter
     from llm_games.wrappers.clients.base import ClientError
@@ -343,7 +343,8 @@ def judge(
     asked = common.values_of("--set", assigned)
     if not isinstance(reached := asked.pop("client", {}), dict):
         raise BadParameter(f"--set client: a table of settings, as {{max_wait = 60}}: {reached!r}")
-    model = make_player(seat, None, reached | server, **asked)
+    patient = {"max_wait": PATIENT} if on_server(seat) else {}
+    model = make_player(seat, None, patient | reached | server, **asked)
     if not isinstance(model, LLMPolicy):
         raise BadParameter(f"--seat: a judge is a language model, and {seat!r} is none")
     try:

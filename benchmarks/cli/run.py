@@ -246,10 +246,21 @@ def carry_out(
     from llm_games.benchmarks.runs.config import ConfigError
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
-    from llm_games.benchmarks.runs.run import RunStopped, go_on, play_run, seated_players
+    from llm_games.benchmarks.runs.records import Records
+    from llm_games.benchmarks.runs.run import (
+        RunStopped,
+        Terminated,
+        go_on,
+        play_run,
+        seated_players,
+    )
+    from llm_games.benchmarks.runs.spending import Spending, unsure
 
     def said(text: object) -> None:
         say(str(text).replace(f"llm-games resume {path}", again or f"llm-games resume {path}"))
+        with suppress(StoreError), Records.open_readonly(path) as records:
+            if lost := unsure(Spending(records).total):
+                say(lost)
 
     with seated_players(plan, use_cache) as made:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
@@ -259,9 +270,11 @@ def carry_out(
         try:
             with progress(console(stderr=True), quiet) as watch:
                 play_run(open_store, plan, made, watch, resumed)
-        except KeyboardInterrupt:
-            said(f"\ninterrupted; {go_on(path) if path.exists() else 'nothing was run'}")
-            raise Exit(130) from None
+        except KeyboardInterrupt as stop:
+            ended = isinstance(stop, Terminated)
+            how = "terminated" if ended else "interrupted"
+            said(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
+            raise Exit(143 if ended else 130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED, lacking
+from llm_games.benchmarks.runs.paper import SCORED, apart, lacking
 from llm_games.benchmarks.runs.references import overalls
-from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.runs.spending import unsure
+from llm_games.benchmarks.runs.stats import Cell, estimated, paid
 from llm_games.benchmarks.runs.summary import GameSummary
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
@@ -86,11 +87,12 @@ def run_tables(
         payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
         before = len(payoffs)
         for one in game.references if game.paid else ():
-            payoffs.append(("", f"  {one.name}", _short(estimated(one.own))))
+            payoffs.append(("", f"  {one.name}", _short(paid(one.own, game.payable))))
         aside += range(before, len(payoffs))
     if payoffs:
         heads = columns("game, player", "payoff of a seat")
-        yield Grid(heads, payoffs, beside=aside)
+        said = apart(game.meant for game in games if game.scores or game.measured)
+        yield Grid(heads, payoffs, note="\n".join(said), beside=aside)
 
 
 def _short(found: Cell | None) -> Cell | None:
@@ -172,7 +174,8 @@ def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) ->
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         if name in estimated:
             tokens = f"about {tokens} (estimates: nobody counted them)"
-        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}"
+        beside = f"; {unsure(usage)}" if usage.unknown else ""
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside}"
 
 
 def replies_table(rows: Sequence[Cached]) -> Grid:

@@ -9,14 +9,23 @@ from html import unescape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from markupsafe import Markup, escape
 
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED
 from llm_games.benchmarks.runs.paper import HALF
-from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.stats.intervals import FEW, Interval, few, no_spread, t_ends
+from llm_games.benchmarks.runs.stats import Cell, Ends
+from llm_games.benchmarks.stats.intervals import (
+    FEW,
+    HALF_OPEN,
+    Interval,
+    T,
+    few,
+    no_spread,
+    within_bounds,
+)
 from llm_games.errors import LLMGamesError, install
 from llm_games.rulebook import Array
 
@@ -34,6 +43,7 @@ _VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, INK)
 MARKS = "osD^vXP<>*ph"
 DASHES = "-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 1.5, 1, 1.5))
+BANDED = 3  # fewest runs whose mean has a band: that of two tells nothing
 MOST, POINTS = 200, 1500
 """Lines, or dots side by side, of single runs in a plot, and the points of all of them."""
 
@@ -114,6 +124,7 @@ def picture(
         sentence = draw(axes)
         if not drawn(axes):
             return Picture(Markup(), sentence, "", b"", empty=True)
+        _fit(axes)
         _legend(axes, size[0])
         linked(axes)
         text, pixels = printed(figure, files)
@@ -141,6 +152,30 @@ def _legend(axes: Axes, width: float) -> None:
         one.set_label(name)
 
 
+_POSSIBLE: WeakKeyDictionary[Any, dict[str, Ends]] = WeakKeyDictionary()
+"""Between which ends what is drawn along an axis of a plot can lie."""
+
+
+def possible(axes: Axes, along: str, ends: Ends) -> None:
+    """Note that what is drawn along ``x`` or ``y`` lies between some ends, as far as is known."""
+    known = _POSSIBLE.setdefault(axes, {})
+    low, high = known.get(along, ends)
+    known[along] = min(low, ends[0]), max(high, ends[1])
+
+
+def _fit(axes: Axes) -> None:
+    """Let no axis go on beyond what is possible, but for a margin."""
+    for along, (low, high) in _POSSIBLE.get(axes, {}).items():
+        first, last = getattr(axes, f"get_{along}lim")()
+        if first < last:
+            data = getattr(axes.dataLim, f"interval{along}")  # references, and what broke a rule
+            low, high = min(low, *data), max(high, *data)
+            margin = MARGIN * (min(last, high) - max(first, low))
+            ends = max(first, low - margin), min(last, high + margin)
+            getattr(axes, f"set_{along}lim")(*ends)
+
+
+MARGIN = 0.05  # of an axis, beside what is drawn
 _UNNAMED = re.compile(r"_(child|container)\d+$|_nolegend_$")
 """What matplotlib calls things without a name."""
 
@@ -240,10 +275,14 @@ def paths(
     axes: Axes,
     runs: Sequence[Sequence[float]],
     label: str,
+    ends: Ends,
     look: Look | str = BLUE,
     first: int = 1,
 ) -> None:
-    """Draw values from the `first` round on: runs thin (`some`), their mean and its band thick."""
+    """Draw values from the `first` round on: runs thin (`some`), their mean and its band thick.
+
+    The values lie between `ends`.
+    """
     table, look = padded(runs), _look(look)
     rounds = first + np.arange(table.shape[1])
     look = look if len(rounds) > 1 else look._replace(mark=look.mark or "o")
@@ -251,19 +290,25 @@ def paths(
         mark = look.mark if len(rounds) == 1 else None
         faint: dict[str, Any] = {"color": look.colour, "alpha": 0.35, "linewidth": 0.7}
         axes.plot(rounds, table[some(*table.shape)].T, **faint, marker=mark)
-    mean_line(axes, rounds, table, look, label=label)
+    mean_line(axes, rounds, table, ends, look, label=label)
     over_rounds(axes)
 
 
 def mean_line(
-    axes: Axes, at: Sequence[float] | Array, table: Array, look: Look | str, **more: Any
+    axes: Axes,
+    at: Sequence[float] | Array,
+    table: Array,
+    ends: Ends,
+    look: Look | str,
+    **more: Any,
 ) -> None:
     """Draw the means of the columns of ``(runs, points)``, NaN left out, and the `band` of them."""
     look = _look(look)
+    possible(axes, "y", ends)
     seldom = max(1, len(at) // 12)  # else marks hide long lines
     drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.mark, "ms": 5}
     axes.plot(at, means(table), **{**drawn, "markevery": seldom, **more})
-    low, high = band(table)
+    low, high = band(table, ends)
     if np.isfinite(low).any():
         axes.fill_between(at, low, high, color=look.colour, alpha=0.15, linewidth=0)
         if len(at) == 1:  # where a band has no width
@@ -279,40 +324,55 @@ def means(table: Array) -> Array:
     return np.asarray(np.ma.masked_invalid(table).mean(axis=0).filled(np.nan))
 
 
-def band(table: Array) -> tuple[Array, Array]:
-    """Return the ends of each column's 95 % interval by Student's t, NaN left out.
+def band(table: Array, ends: Ends, fewest: int = BANDED) -> tuple[Array, Array]:
+    """Return the ends of each column's 95 % interval, NaN left out; none lies beyond `ends`.
 
-    Each point has an interval of its own: all of them together cover less often. NaN where fewer
-    than two runs are.
+    Each point has an interval of its own (`intervals.within_bounds`): all of them together cover
+    less often. NaN where fewer than the `fewest` runs are.
     """
     masked = np.ma.masked_invalid(table)
     n = masked.count(axis=0)
     few = np.where(n > 1, n, 2)
     error = masked.std(axis=0, ddof=1).filled(np.nan) / np.sqrt(few)
-    low, high = t_ends(masked.mean(axis=0).filled(np.nan), error, few - 1, 0.95)
-    return np.where(n > 1, low, np.nan), np.where(n > 1, high, np.nan)
+    low, high = within_bounds(
+        masked.mean(axis=0).filled(np.nan), error, few - 1, *_around(table, ends), 0.95
+    )
+    return np.where(n >= fewest, low, np.nan), np.where(n >= fewest, high, np.nan)
 
 
-def points(table: Array) -> list[Cell | None]:
+def _around(table: Array, ends: Ends) -> Ends:
+    """Return the ends that hold all values; one that does not, as of broken rules, is none."""
+    low, high = ends
+    with np.errstate(invalid="ignore"):
+        return (
+            -np.inf if (table < low).any() else low,
+            np.inf if (table > high).any() else high,
+        )
+
+
+def points(table: Array, ends: Ends) -> list[Cell | None]:
     """Return what `mean_line` draws in numbers, point by point; None where no run is."""
     found: list[Cell | None] = []
+    bounds = np.isfinite(ends).sum()
+    fewest = HALF_OPEN if bounds == 1 else 2
     counts = np.isfinite(table).sum(axis=0)
-    for mean, low, high, n in zip(means(table), *band(table), counts, strict=True):
+    for mean, low, high, n in zip(means(table), *band(table, ends, fewest), counts, strict=True):
         interval, many = None, int(n)
         if low == high:
             interval = no_spread(low, many)
-        elif n > 1:
-            interval = Interval(float(low), float(high), "Student t", many, few(many))
-        found.append(Cell(float(mean), None, many, interval) if n else None)
+        elif np.isfinite(low):
+            interval = Interval(float(low), float(high), T[bounds], many, few(many))
+        found.append(Cell(float(mean), None, many, interval, ends) if n else None)
     return found
 
 
-def banded(many: int, kind: str = "run") -> str:
-    """Explain the band of so many runs, or what else is drawn; nothing for one."""
-    if many < 2:
+def banded(many: int, ends: Ends, kind: str = "run") -> str:
+    """Explain the band of so many runs, or what else is drawn; nothing for too few to have one."""
+    if many < BANDED:
         return ""
     rests = f", which rests on near-normal {kind}s" if many <= FEW else ""
-    return f"band: 95 % interval of the mean at each point (Student t, n = {many} {kind}s{rests})"
+    method = T[np.isfinite(ends).sum()]
+    return f"band: 95 % interval of the mean at each point ({method}, n = {many} {kind}s{rests})"
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:
@@ -368,6 +428,8 @@ def across(
 ) -> None:
     """Draw level intervals of means, less a number, where there are any; `at` are their heights."""
     for height, cell in zip(at, cells, strict=True):
+        if cell:
+            possible(axes, "x", (cell.ends[0] - less, cell.ends[1] - less))
         if cell and cell.interval:
             low, high = cell.interval.low - less, cell.interval.high - less
             axes.hlines(height, low, high, color=colour, linewidth=1)
@@ -376,6 +438,8 @@ def across(
 def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[Cell | None]) -> None:
     """Draw upright intervals of means, where there are any."""
     for place, cell in zip(at, cells, strict=True):
+        if cell:
+            possible(axes, "y", cell.ends)
         if cell and cell.interval:
             axes.vlines(place, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
 
@@ -430,7 +494,10 @@ def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str
 
 
 def room(axes: Axes) -> None:
-    """Give a vertical axis a unit of room on both sides where all values are the same."""
+    """Give a vertical axis a unit of room on both sides where all values are the same.
+
+    What of it is beyond what is `possible` is taken away again.
+    """
     low, high = axes.dataLim.intervaly
     if low == high:
         axes.set_ylim(low - 1, high + 1)

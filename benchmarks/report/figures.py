@@ -13,7 +13,10 @@ from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import line, paths, styled
 from llm_games.benchmarks.runs.paper import HALF, THIRD, Draw, Sketch, action, papers
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Ends
+from llm_games.benchmarks.stats.intervals import T
 from llm_games.questions import MISSING, Choice
+from llm_games.rulebook import Rulebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,12 +54,19 @@ def latency(run: Run) -> list[Sketch]:
     return [Sketch("Latency", draw, THIRD)] if asked else []
 
 
-def thin(game: Game) -> str:
+def moved(rules: Rulebook) -> Ends:
+    """Return between which numbers a move lies, as players write it; where it is one below 0, 0."""
+    low, high = rules.core.bounds()
+    return max(low, 0) / rules.core.unit, high / rules.core.unit
+
+
+def thin(game: Game, ends: Ends) -> str:
     """Explain the thin lines and the band, if there are any."""
     many = len(game.played)
     longest = max((game.shelf.lengths.get(row.id, 0) for row in game.played.rows), default=1)
     lines = canvas.single(many, max(1, longest))
-    return f"; thin lines: {lines}, {canvas.banded(many)}" if many > 1 else ""
+    said = ", ".join(filter(None, (lines, canvas.banded(many, ends))))
+    return f"; thin lines: {said}" if many > 1 else ""
 
 
 def first_round(game: Game) -> int:
@@ -72,12 +82,14 @@ def _moves(axes: Axes, game: Game) -> str:
     if isinstance(question, Choice):
         return _choices(axes, game, question.words)
     unit = 10 ** getattr(question, "decimals", 0)
+    low, high = (end / unit for end in game.rules.core.bounds())
+    ends = max(low, 0.0), high
     for name, look in styled(game.players):
         values = [_mean_moves(e, name, unit) for e in game.played]
-        paths(axes, values, name[:40], look, first_round(game))
+        paths(axes, values, name[:40], ends, look, first_round(game))
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
     canvas.room(axes)
-    return f"Moves over the rounds, mean over the seats of one player{thin(game)}."
+    return f"Moves over the rounds, mean over the seats of one player{thin(game, ends)}."
 
 
 def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
@@ -91,10 +103,10 @@ def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
     for (index, word), look in styled(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
-        paths(axes, shares, word, look, first_round(game))
+        paths(axes, shares, word, SHARE, look, first_round(game))
     axes.set_ylabel("share of the players")
     axes.set_ylim(-0.03, 1.03)
-    return f"Share of the players who chose each word in each round{thin(game)}."
+    return f"Share of the players who chose each word in each round{thin(game, SHARE)}."
 
 
 def _payoffs(axes: Axes, game: Game) -> str:
@@ -102,6 +114,8 @@ def _payoffs(axes: Axes, game: Game) -> str:
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
     numbers = np.array([game.players.index(name) for name in game.seats])  # of the players
     sitting = numbers[np.array([row.seating for row in episodes.rows])]
+    ends = game.rules.core.payable
+    canvas.possible(axes, "y", ends)
     dots = canvas.some(len(totals), 4 * totals.shape[1])  # a dot takes more room than a point
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
     for player, (name, (colour, mark, _)) in enumerate(styled(game.players)):
@@ -119,14 +133,15 @@ def _payoffs(axes: Axes, game: Game) -> str:
         own = np.where(sitting == player, totals, np.nan)[:, taken]
         label = name[:40] if len(game.players) > 1 else None
         axes.plot(taken, canvas.means(own), "_", color=colour, ms=16, mew=2.4, label=label)
-        axes.vlines(taken, *canvas.band(own), color=colour, linewidth=1)
+        axes.vlines(taken, *canvas.band(own, ends), color=colour, linewidth=1)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
     canvas.room(axes)
     which = f"{len(dots)} of the {len(totals):,} runs" if len(dots) < len(totals) else "each run"
     sentence = f"Total payoff of each seat: a dot for {which}, a bar at their mean"
-    sentence += ", upright its 95 % interval (Student t over runs)" * (len(totals) > 1)
+    method = T[np.isfinite(ends).sum()]
+    sentence += f", upright its 95 % interval ({method} over runs)" * (len(totals) >= canvas.BANDED)
     if len(game.players) == 1:
         return f"{sentence}; {totals.mean():.4g} on average."
     by_name = [totals[sitting == player].mean() for player in range(len(game.players))]
@@ -140,7 +155,7 @@ def _regret(axes: Axes, game: Game) -> str:
         np.where(np.isnan(each).all(axis=0), np.nan, np.nansum(each, axis=0)).tolist()
         for each in lost
     ]
-    paths(axes, sums, "sum over players", first=first_round(game))
+    paths(axes, sums, "sum over players", POSITIVE, first=first_round(game))
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")
     highest = np.nanmax([0.0, *map(max, sums)]) or 1  # NaN: not defined
@@ -148,17 +163,17 @@ def _regret(axes: Axes, game: Game) -> str:
     axes.set_xlabel("move" if game.rules.turns else "round")
     return (
         "What the players could have gained, all together, each by changing its own action alone "
-        f"(NashConv, in hindsight){thin(game)}."
+        f"(NashConv, in hindsight){thin(game, POSITIVE)}."
     )
 
 
 def _by_player(axes: Axes, game: Game) -> str:
-    what = action(game.name)
+    what, ends = action(game.name), moved(game.rules)
     for name, look in styled(game.players):
         values = [seats_mean(e, e.of(name)) for e in game.played]
-        paths(axes, values, name[:40], look, first_round(game))
+        paths(axes, values, name[:40], ends, look, first_round(game))
     axes.set_ylabel(what)
-    return f"The same by player: {what} in each round{thin(game)}."
+    return f"The same by player: {what} in each round{thin(game, ends)}."
 
 
 def seats_mean(episode: RecordedEpisode, seats: Sequence[int]) -> list[float]:

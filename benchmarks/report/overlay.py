@@ -98,7 +98,7 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
         longest = max(map(len, earned), default=0)  # whose episode is over keeps what it earned
         lines = [[*own, *own[-1:] * (longest - len(own))] for own in earned]
         if lines:
-            canvas.paths(axes, lines, name, look, 1 + game.rules.begun)
+            canvas.paths(axes, lines, name, game.rules.core.payable, look, 1 + game.rules.begun)
     canvas.over_rounds(axes, "move" if sides["A"].rules.turns else "round")
     axes.set_ylabel("payoff so far")
     canvas.room(axes)
@@ -106,7 +106,7 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
     which = "of a seat" if len(places) == len(sides["A"].seats) else some
     return (
         f"Payoff {which} so far, over the {len(numbers)} pairs of episodes; thin lines are single "
-        "episodes, bands 95 % intervals of the mean at each point (Student t). After the end of an "
+        "episodes, bands 95 % intervals of the mean at each point. After the end of an "
         "episode its payoff stands."
     )
 

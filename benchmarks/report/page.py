@@ -43,6 +43,7 @@ from llm_games.benchmarks.runs.reader import Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.reliability import reliability
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.stats import MARK, Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.files import write_whole
@@ -462,6 +463,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         tokens = f"{spent.tokens_in:,} / {spent.tokens_out:,}"
         facts += [("calls", f"{spent.calls:,}"), ("tokens in / out", tokens)]
         facts += [("cost", f"{spent.money:.4f}")] if run.priced else []
+        facts += [("not in these", unsure(spent))] if spent.unknown else []
     return facts
 
 

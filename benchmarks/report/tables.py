@@ -10,9 +10,11 @@ from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import (
     SCORED,
+    apart,
     editions,
     judge,
     known,
+    meant,
     measure_of,
     numbers,
     payoffs,
@@ -21,7 +23,15 @@ from llm_games.benchmarks.runs.paper import (
 from llm_games.benchmarks.runs.reader import Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.references import Reference, overalls
-from llm_games.benchmarks.runs.stats import MARK, Cell, estimated, filled_in, mean_of
+from llm_games.benchmarks.runs.stats import (
+    MARK,
+    POSITIVE,
+    Cell,
+    estimated,
+    filled_in,
+    mean_of,
+    paid,
+)
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 
@@ -75,8 +85,8 @@ def score_grid(
             *([estimated(own, SCORED), mean_of(beside, SCORED)] if scored else []),
             *(judged.get(name, "") for name in others),
             float(game.filled) if game.played else None,
-            mean_of(found["payoff"]),
-            mean_of(known(found["regret"])),
+            paid(found["payoff"], game.rules.core.payable),
+            paid(known(found["regret"]), POSITIVE),
         ]
         rows.append(row)
         for reference in references.get(game.label, ()):
@@ -92,8 +102,8 @@ def score_grid(
                     *([estimated(reference.scores, SCORED), ""] if scored else []),
                     *(judged.get(name, "") for name in others),
                     "",
-                    mean_of(reference.payoffs),
-                    mean_of(reference.regret),
+                    paid(reference.payoffs, game.rules.core.payable),
+                    paid(reference.regret, POSITIVE),
                 ]
             )
     foot = []
@@ -101,7 +111,9 @@ def score_grid(
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (4 + len(others))) for name, mean in means.items()]
-    note = "\n".join([INSTEAD] * any(references.values()) + _conditional(run))
+    said = [INSTEAD] * any(references.values()) + _conditional(run)
+    said += apart(meant(game, run.edition) for game in run.games if game.done)
+    note = "\n".join(said)
     strong = [score, *others]
     return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 
@@ -118,10 +130,10 @@ def payoff_grid(run: Run) -> Grid:
     The runs are the units: the seats that a player takes in one of them are averaged first.
     """
     rows: list[list[Value]] = [
-        [game.label, name, mean_of(paid)]
+        [game.label, name, paid(values, game.rules.core.payable)]
         for game in run.games
         if len(game.players) > 1
-        for name, paid in payoffs(game).items()
+        for name, values in payoffs(game).items()
     ]
     return Grid(columns("game, player", "payoff"), rows, "Payoffs by player", "payoffs")
 
@@ -168,6 +180,10 @@ def spent_grid(run: Run) -> Grid:
         calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
         rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
+    if run.spent.total.unknown:
+        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
+        for row, u in zip(rows, run.spent.pairs.values(), strict=True):
+            row += [u.unknown, u.unknown_in, u.unknown_out]
     return Grid(heads, rows, name="spent", note=run.spent.note)
 
 

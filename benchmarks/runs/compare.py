@@ -7,6 +7,7 @@ the noise. The tests, and how often each gives a false alarm: docs/statistics.md
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -24,14 +25,15 @@ from llm_games.benchmarks.runs.compared import (
     Difference,
     Family,
 )
-from llm_games.benchmarks.runs.paper import Measure, edition_of, measure_of, score_of
+from llm_games.benchmarks.runs.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
+from llm_games.benchmarks.runs.stats import FREE
 from llm_games.benchmarks.stats import comparing
 from llm_games.benchmarks.stats.intervals import ROUNDED
 from llm_games.errors import LLMGamesError
-from llm_games.rulebook import Array
+from llm_games.rulebook import Array, Rulebook
 
 FLIPPED = 6  # fewest pairs whose sign flips can find anything at 5 %
 LEVEL = 0.05  # of all tests of a family together
@@ -43,9 +45,14 @@ class NothingShared(LLMGamesError, ValueError):
 
 
 def difference(
-    a: Sequence[float] | Array, b: Sequence[float] | Array, level: float = LEVEL
+    a: Sequence[float] | Array,
+    b: Sequence[float] | Array,
+    level: float = LEVEL,
+    widest: float = math.inf,
 ) -> Difference:
     """Compare paired values of one game; its interval agrees with a test at `level`.
+
+    Values are at most so far apart as is the `widest` that is possible.
 
     Raises:
         BadParameter: not equally many on both sides, none, or one that is no number.
@@ -53,7 +60,7 @@ def difference(
     change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
     if n > 1:
-        test = comparing.paired_t(change, 1 - level)
+        test = comparing.paired_t(change, 1 - level, widest)
         note = test.note or test.interval.note
     flat = test is not None and test.p is None
     flip = comparing.sign_flip(change) if n >= FLIPPED or flat else None
@@ -164,9 +171,12 @@ def _compare(
             judged["payoffs"] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
             for name, found in judged.items():
                 values[name][i, k] = np.nan if found is None else found
+    widest = _widest([game.rules.core for game in (a, b) if game], measure)
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     differ = {
-        name: difference(both[0, has[name]], both[1, has[name]], level) if has[name].any() else None
+        name: difference(both[0, has[name]], both[1, has[name]], level, widest[name])
+        if has[name].any()
+        else None
         for name, both in values.items()
     }
     bases: dict[str, dict[int, float]] = {}
@@ -188,6 +198,16 @@ def _compare(
         changes=changes,
         chance=first.rows[0].seed,
     )
+
+
+def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, float]:
+    """Return how far values of both sides can be apart, by family."""
+    ends = {
+        "scores": [SCORED],
+        "measures": [measure.ends(each) if measure else FREE for each in rules],
+        "payoffs": [each.payable for each in rules],
+    }
+    return {n: max(end for _, end in e) - min(end for end, _ in e) for n, e in ends.items() if e}
 
 
 def _measure(a: Game | None, b: Game | None) -> Measure | None:
@@ -369,7 +389,7 @@ def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> D
     `bases` are the values of A, as `strata` are the differences.
     """
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
-    test = comparing.welch_satterthwaite(strata, 1 - level, method)
+    test = comparing.welch_satterthwaite(strata, 1 - level, method, SCORED[1] - SCORED[0])
     a = float(np.mean([column.mean() for column in bases]))
     n, equal = min(map(len, strata)), len(set(map(len, strata))) == 1
     e = comparing.e_value(np.mean(strata, axis=0)) if equal else None

@@ -24,7 +24,7 @@ from llm_games.baselines.evolution import (
 )
 from llm_games.baselines.metagame import MetaGame
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import SHARE, Cell, apart, paid
 from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.benchmarks.stats.ratings import Ratings, bradley_terry
 from llm_games.errors import BadParameter
@@ -70,13 +70,13 @@ class Crossed:
         """α-rank's masses; their intervals are of the bootstrap over episodes."""
         masses, many = alpha_rank(self.meta), self.cross.episodes
         if many < 2:
-            return [Cell(float(mass), None, many) for mass in masses]
+            return [Cell(float(mass), None, many, None, SHARE) for mass in masses]
         rng = np.random.default_rng(SEED)
         drawn = rng.multinomial(many, [1 / many] * many, SAMPLES)
         found = np.array([alpha_rank(self.cross.meta(weights)) for weights in drawn])
         low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return [
-            Cell(float(mass), None, many, Interval(float(a), float(b), "bootstrap", many))
+            Cell(float(mass), None, many, Interval(float(a), float(b), "bootstrap", many), SHARE)
             for mass, a, b in zip(masses, low, high, strict=True)
         ]
 
@@ -84,8 +84,8 @@ class Crossed:
     def payoffs(self) -> list[Cell | None]:
         """What each earns among others drawn evenly from all players."""
         many = len(self.cross.names)
-        paid = self.cross.against(np.full(many, 1 / many))
-        return [mean_of(own.tolist()) for own in paid]
+        earned = self.cross.against(np.full(many, 1 / many))
+        return [paid(own.tolist(), self.cross.payable) for own in earned]
 
     @cached_property
     def losses(self) -> list[Cell | None]:
@@ -93,8 +93,10 @@ class Crossed:
         if not self.equilibria:
             return [None] * len(self.cross.names)
         mixture = self.equilibria[0].mixture
-        paid = self.cross.against(mixture)
-        return [mean_of((mixture @ paid - own).tolist()) for own in paid]
+        earned = self.cross.against(mixture)
+        return [
+            paid((mixture @ earned - own).tolist(), apart(self.cross.payable)) for own in earned
+        ]
 
     @cached_property
     def ratings(self) -> Ratings | None:
@@ -157,7 +159,13 @@ class Crossed:
     def matrix(self) -> Grid:
         """Return what each earns as the only one of its kind among those of another."""
         rows = [
-            [name, *(mean_of(self.alone(who, other)) for other in range(len(self.cross.names)))]
+            [
+                name,
+                *(
+                    paid(self.alone(who, other), self.cross.payable)
+                    for other in range(len(self.cross.names))
+                ),
+            ]
             for who, name in enumerate(self.cross.names)
         ]
         heads = {"player": ""} | {f"among {name}": ".2f" for name in self.cross.names}
@@ -237,8 +245,8 @@ class Crossed:
         rows = []
         for row, counts in enumerate(self.cross.counts):
             for who in np.flatnonzero(counts):
-                paid = self.cross.paid[row, who]
-                mean = mean_of(paid[np.isfinite(paid)].tolist())
+                each = self.cross.paid[row, who]
+                mean = paid(each[np.isfinite(each)].tolist(), self.cross.payable)
                 words = lineup(self.cross.names, counts)
                 rows.append([words, self.cross.names[who], int(counts[who]), mean])
         heads = {"line-up": "", "player": "", "seats": ">", "payoff": ".2f"}

@@ -249,7 +249,9 @@ class Ready:
             earned[free] = payoffs(rules, players, counts, seeds, most, given, True, watch)
         if self.run is not None:
             self._read(earned)
-        return CrossPlayed(plan, Cross(plan.names, plan.which, plan.counts, earned), self._file)
+        payable = plan.rules.core.payable
+        cross = Cross(plan.names, plan.which, plan.counts, earned, payable)
+        return CrossPlayed(plan, cross, self._file)
 
     @property
     def _file(self) -> Path | None:

@@ -26,7 +26,7 @@ from llm_games.benchmarks.runs.paper import SCORED, Measure, edition_of, measure
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow
-from llm_games.benchmarks.runs.stats import mean_of
+from llm_games.benchmarks.runs.stats import POSITIVE, mean_of, paid
 from llm_games.errors import install
 
 STOPS = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
@@ -135,7 +135,8 @@ def _results(game: Game, samples: Sequence[Any]) -> Any:
 def _mean(name: str, values: Sequence[float], measure: Measure | None, game: Game) -> Any:
     if measure and name == measure.name:
         return mean_of(values, measure.ends(game.rules), measure.least)
-    return mean_of(values, SCORED if name == SCORE else None)
+    ends = {"payoff": game.rules.core.payable, "regret": POSITIVE}.get(name)
+    return paid(values, ends) if ends else mean_of(values, SCORED)
 
 
 # -- an episode ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ only. An episode that has a label of this judge, by this rubric, is not asked ab
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tomllib
@@ -31,6 +32,7 @@ from llm_games.replies import Reply, read_reply
 from llm_games.view import Who
 from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
+from llm_games.wrappers.flights import ended
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.together import together
 
@@ -233,6 +235,10 @@ async def _judge(
         except ContextOverflow as fault:  # others may fit
             reply, text = Reply("failed"), str(fault)
             break
+        except asyncio.CancelledError:
+            if not (attempt and ended()):
+                raise
+            break  # what was asked before is paid
         tokens = [tokens[0] + completion.tokens_in, tokens[1] + completion.tokens_out]
         text = completion.text
         reply = read_reply(text, question, finish=completion.finish)

@@ -22,10 +22,10 @@ from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.grid import Grid, Label
 from llm_games.benchmarks.runs.paper import SCORED, Measure
-from llm_games.benchmarks.runs.reader import TINY, Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.benchmarks.runs.references import Reference, overalls, references
 from llm_games.benchmarks.runs.scenarios import BACKGROUND
-from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of
+from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of, paid
 from llm_games.errors import BadParameter
 
 REFERENCES = "rational", "random"
@@ -121,11 +121,12 @@ class Seats:
 
     def rows(self, names: Mapping[str, str]) -> list[Row]:
         """Return who sat here and the references, the best first."""
+        payable = self.game.rules.core.payable
         found = [
             Row(
                 names[key],
                 self.cell(entry.of(SCORE), entry.of("measured")),
-                mean_of(entry.of(PAID)),
+                paid(entry.of(PAID), payable),
                 len(entry.values.get(PAID, {})),
                 marked=entry.marked,
                 runs=[*entry.runs],
@@ -133,8 +134,8 @@ class Seats:
             for key, entry in self.entries.items()
         ]
         for one in self.references:
-            judged, paid = self.cell(one.scores, one.measured), mean_of(one.own)
-            found.append(Row(one.player, judged, paid, one.n, True, one.about))
+            judged, own = self.cell(one.scores, one.measured), paid(one.own, payable)
+            found.append(Row(one.player, judged, own, one.n, True, one.about))
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1
 
@@ -223,6 +224,8 @@ class Board:
         yield from (
             measures[t].note for t in {t.judged_by: 0 for t in self.tables} if t in measures
         )
+        judged = (table for table in self.tables if table.judged_by != PAID)
+        yield from paper.apart(paper.meant(table.game, table.edition) for table in judged)
         for table in self.tables:
             for one in table.references:
                 if one.why:
@@ -273,7 +276,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
         for game in run.games:
             judged = _judged(game)
             keys = [_key(seat) for seat in _planned(game)]
-            ranked = [place for place in judged if not _tiny(run, game.seats[place])]
+            ranked = [place for place in judged if not run.players[game.seats[place]].toy]
             for name in dict.fromkeys(game.seats[place] for place in judged if place not in ranked):
                 gone[f"{name} in {run.stem} has no row: it is the embedded model, a stand-in."] = (
                     None
@@ -306,11 +309,6 @@ def _judged(game: Game) -> list[int]:
     places = [at for at, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
     kinds = {at: str(_planned(game)[at]["player"]).partition(":")[0] for at in places}
     return [at for at in places if rule_of(kinds[at], game.name) is None] or places
-
-
-def _tiny(run: Run, name: str) -> bool:
-    player = run.players[name]
-    return TINY in (player.kind, player.did.model)
 
 
 def _table(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -22,7 +22,7 @@ from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.scenarios import is_scenario
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, Cell, Ends, mean_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
@@ -62,7 +62,8 @@ class Scoring(NamedTuple):
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
     `counted` the scores of those games of a run that are played by the benchmark's settings,
     `board` the part of a page that sets runs beside the published results. None: there is none.
-    `spread` gives the standard deviation that one run's score has in published runs by these rules.
+    `spread` gives the standard deviation that one run's score has in published runs by these rules;
+    `meant` says of each game what a score of an edition measures.
     """
 
     games: tuple[str, ...]
@@ -73,13 +74,14 @@ class Scoring(NamedTuple):
     board: Callable[[Sequence[Run]], Section | None]
     note: str
     spread: Callable[[Rulebook, str], float | None] = lambda rules, edition: None
+    meant: Callable[[str], Mapping[str, str]] = lambda edition: {}
 
 
 class Measure(NamedTuple):
     """What a paper judges a game by that has no score: of a finished episode, None if undefined.
 
     `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`. `ends`
-    gives the least and the highest value that a game's rules make possible, None without bounds;
+    gives the least and the highest value that a game's rules make possible, infinite without;
     fewer than `least` episodes have no interval. `overall` is the mean over a run's games, from the
     values of each.
     """
@@ -89,7 +91,7 @@ class Measure(NamedTuple):
     better: str
     of: Callable[[RecordedEpisode], float | None]
     form: str = ".1f"
-    ends: Callable[[Any], tuple[float, float] | None] = lambda rules: None
+    ends: Callable[[Any], Ends] = lambda rules: FREE
     least: int = 2
     overall: Callable[[Sequence[Sequence[float]]], Cell | None] = lambda columns: None
 
@@ -222,6 +224,31 @@ def scores(game: Game, edition: str) -> list[float]:
     if edition not in editions():
         raise unknown("edition", edition, editions())
     return known(numbers(game)[edition])
+
+
+def meant(game: Game, edition: str) -> str:
+    """Say what the game's score or measure says of play, and what its payoffs say; "" without."""
+    found = owner(game)
+    measure = measure_of(game)
+    name, what = (measure.name, measure.meaning) if measure else ("score", "")
+    if found and found.scoring:
+        what = found.scoring.meant(edition).get(game.name, "")
+    goal = game.rules.core.goal(0)
+    earned = f"the {goal.unit} that a seat earns" if goal.kind in COUNTED else "what a seat is paid"
+    return f"{game.label}: {name} measures {what}, payoffs {earned}" if what else ""
+
+
+def apart(said: Iterable[str]) -> list[str]:
+    """Return one line of what several games are judged by and paid for (`meant`), if any are."""
+    kinds: dict[str, str] = {}
+    for each in filter(None, said):
+        kinds.setdefault(each.partition(": ")[2], each)
+    listed = "; ".join(kinds.values())
+    return [f"What judges play and what is paid need not agree: {listed}."] if kinds else []
+
+
+COUNTED = "total", "final", "count"
+"""Kinds of goals whose unit is what is paid."""
 
 
 def judge(game: Game, measure: Measure) -> Cell | None:

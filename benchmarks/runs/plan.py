@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from llm_games.baselines.players import asks_model, kind_of, make_player, on_server, reading
+from llm_games.baselines.players import (
+    PATIENT,
+    asks_model,
+    kind_of,
+    make_player,
+    on_server,
+    reading,
+)
 from llm_games.baselines.seating import rotated, uneven
 from llm_games.benchmarks.runs import config
 from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
@@ -388,6 +395,7 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
     """Make the player of a seat; objects come in place of their labels."""
     client = seat.client | ({"shared": shared} if seat.has_layers else {})
+    client = {"max_wait": PATIENT} | client if on_server(seat.player) else client
     player = _meant(seat.player, plan.own)
     if seat.player.startswith(f"client:{OWN}"):
         player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))

@@ -21,6 +21,8 @@ class _Bar(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
+        if self.stand.flights.ended and len(self.stand.flights):
+            yield Text(str(self.stand.flights), "yellow")
         for wait in [*self.stand.waits.values()]:
             if wait.seconds > WORTH_TELLING:
                 yield Text(str(wait), "yellow")

@@ -110,11 +110,16 @@ class Player:
         return self.spec.partition(":")[0]
 
     @property
+    def toy(self) -> bool:
+        """Whether it is the embedded model."""
+        return TINY in (self.kind, self.did.model)
+
+    @property
     def language_model(self) -> bool:
         """Whether it is a language model of its own, and no reference such as the embedded one."""
         entry = kind_of(self.kind)
         asks = bool(self.did.read) if entry is None else entry.model is not None
-        return asks and TINY not in (self.kind, self.did.model)
+        return asks and not self.toy
 
 
 class Shelf:

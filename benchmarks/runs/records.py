@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
@@ -16,7 +17,8 @@ from llm_games.benchmarks.runs import database, lock, rows
 from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.questions import MISSING
 from llm_games.wrappers.chat import Chat
-from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.budget import EMPTY, Usage, usage_of
+from llm_games.wrappers.clients.tokens import Lengths
 
 R = TypeVar("R")
 PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of its tables
@@ -312,14 +314,34 @@ class Records:
             found[name] = found.get(name, 0) + int(tokens)
         return found
 
-    def spent(self) -> dict[tuple[str, str], Usage]:
-        """Return what all calls came to, by model and seat (``public_goods/player_0``)."""
-        found = {}
+    def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
+        """Return what all calls came to, by model and seat (``public_goods/player_0``).
+
+        Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
+        """
+        found = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(rows.SpentRow):
-            numbers = vars(row) | {"money": Decimal(row.money)}
-            pair = numbers.pop("model"), numbers.pop("seat")
-            found[pair] = Usage(**numbers)
-        return found
+            plain = dict(vars(row))
+            pair = plain.pop("model"), plain.pop("seat")
+            found[pair] = usage_of(plain)
+        flights = self._read(rows.FlightRow)
+        if ended is None:
+            ended = any(row.number for row in flights) and self.holder() is None
+        for flight in flights:
+            may = flight.calls, flight.tokens_in, flight.tokens_out, Decimal(flight.money)
+            past = not flight.number
+            if past or ended:
+                failed = 0 if past else flight.calls  # of those that are past they are booked
+                found[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
+        return dict(found)
+
+    def learnt(self) -> dict[str, Lengths]:
+        """Return what was learnt of models' replies."""
+        known = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
+        return {
+            model: Lengths(**{k: v for k, v in row.items() if k != "model"})
+            for model, row in known.items()
+        }
 
     def limits(self) -> list[rows.LimitRow]:
         """Return how many calls at a time servers have borne, start by start."""
@@ -334,7 +356,8 @@ class Records:
     ) -> list[R]:
         """Return rows of a class in the order of their key; `loads` win over the class's own."""
         table = TABLES[kind]
-        names = self._columns(table)
+        if not (names := self._columns(table)):  # as in older files
+            return []
         query = f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {table.key}"
         loading = [
             (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names

@@ -27,7 +27,7 @@ from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.scenarios import focal, is_scenario
 from llm_games.benchmarks.runs.skill import reason
-from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.runs.stats import POSITIVE, Cell, Ends, estimated, paid
 from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
@@ -71,17 +71,18 @@ class Reference(NamedTuple):
         """Say who it is, and what ``rational`` is in the game."""
         return f"{self.player} ({self.claim})" if self.claim else self.player
 
-    def plain(self, ends: tuple[float, float] | None = None, least: int = 2) -> dict[str, Any]:
+    def plain(self, ends: Ends, payable: Ends, least: int = 2) -> dict[str, Any]:
         """Return it as plain values: means with their intervals, and n.
 
-        `ends` are those of what the paper's measure gives, which has an interval from `least` on.
+        `ends` are those of what the paper's measure gives, which has an interval from `least` on,
+        `payable` those of payoffs.
         """
         cells: dict[str, Cell | None] = {
             "score": estimated(self.scores, paper.SCORED),
             "measured": estimated(self.measured, ends, least),
-            "payoff": estimated(self.payoffs),
-            "payoff_of_own_seats": estimated(self.own),
-            "regret": estimated(self.regret),
+            "payoff": paid(self.payoffs, payable, True),
+            "payoff_of_own_seats": paid(self.own, payable, True),
+            "regret": paid(self.regret, POSITIVE, True),
         }
         means = {name: cell and cell.plain() for name, cell in cells.items()}
         return {"player": self.player, "claim": self.claim, "n": self.n, "why": self.why} | means
@@ -225,8 +226,8 @@ def _results(
     measure, mine = paper.measure_of(game), [seating.index(place) for place in own]
     places = played.payoffs[np.argsort(seating)].T
     scores, measured = list[float](), list[float]()
-    for table, paid in enumerate(places):
-        episode: Any = _Episode(rules, seats, played, table, paid, game.planned)
+    for table, earned in enumerate(places):
+        episode: Any = _Episode(rules, seats, played, table, earned, game.planned)
         score = paper.score_of(episode, edition)
         value = measure.of(episode) if measure else None
         scores.append(np.nan if score is None else score)

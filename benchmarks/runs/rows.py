@@ -338,6 +338,37 @@ class SpentRow:
     tokens_written: int = 0
 
 
+@table("flights", "model, seat, number")
+class FlightRow:
+    """Calls that were sent and whose outcome is not known: what they may have cost at most.
+
+    Each is written before it is sent, by its number, and struck once it is over. Those that are
+    left when nobody plays the run died with it. `number` 0 has the sum of those that came to an end
+    without an outcome. Model and seat are as in `SpentRow`, which has nothing of these.
+    """
+
+    model: str
+    seat: str
+    number: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    money: str
+
+
+@table("lengths", "model")
+class LengthsRow:
+    """What is known of a model's replies, see `Lengths`."""
+
+    model: str
+    seen: int
+    longest: int
+    kept: bool
+    sent: bool
+    most: int
+    counted: bool
+
+
 @table("limits", "began, number")
 class LimitRow:
     """Calls at a time that one server has borne; `history` lists: seconds since `began`, calls."""

@@ -1,4 +1,4 @@
-"""Play a run: all episodes at the same time, everything recorded before it is built upon.
+"""Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
 To go on with a run, its unfinished episodes are played again from the start: recorded completions
 are served in place of calls, players without a model decide as they did, and where the record
@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
+import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +45,16 @@ from llm_games.wrappers.clients.base import (
     Layer,
     Request,
 )
-from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, seat_of
+from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, Usage, seat_of
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
-from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.clients.tokens import Lengths
+from llm_games.wrappers.flights import Flights, drained
+from llm_games.wrappers.llm_policy import LLMPolicy, waited
 from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
-from llm_games.wrappers.together import first
+from llm_games.wrappers.together import ending, first
 
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
@@ -72,6 +77,10 @@ def go_on(path: Path, flags: str = "") -> str:
     return said.rstrip()
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was told to end (SIGTERM)."""
+
+
 class ReplayFailed(StoreError):
     """Playing a recorded episode again gives something else than was recorded."""
 
@@ -87,6 +96,8 @@ class Counters:
     in_flight: int = 0
     waits: Waits = field(default_factory=Waits)
     """what calls wait for"""
+    flights: Flights = field(default_factory=Flights, compare=False)
+    """calls that a run which ends waits for"""
 
 
 Watcher = Callable[[Counters], None]
@@ -156,6 +167,9 @@ def play_run(
     so that what was spent is known before a model is asked. `made` are the players by
     `PlannedSeat.key`; `watch` is called after every step.
 
+    Where it ends early no call begins any more; those in flight are waited for, see `Flights`, and
+    recorded.
+
     Raises:
         ConfigError: a model does not answer.
         RunStopped: a call brought no completion for good, or the budget is spent.
@@ -163,18 +177,19 @@ def play_run(
         KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
     """
     path: Path | None = None
+    calls = Flights()
 
     async def main() -> None:
         nonlocal path
         try:
             if not resumed:
-                await check(made)
+                await drained(check(made), calls)
             with open_store() as store:
                 path = store.path
-                run = _Run(store, plan, made, watch)
+                run = _Run(store, plan, made, watch, calls)
                 if resumed:
-                    await check(made)
-                await run.play()
+                    await drained(check(made), calls)
+                await drained(run.play(), calls)
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
@@ -194,55 +209,70 @@ def play_run(
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
-        _anywhere(main())
+        _anywhere(main(), calls)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-def _anywhere(work: Coroutine[Any, Any, None]) -> None:
+def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
     """Run a coroutine to its end, in a thread where an event loop is running (notebooks)."""
     if asyncio._get_running_loop() is None:
-        return _to_its_end(work)
-    began: Future[Callable[[], object]] = Future()
+        return _to_its_end(work, calls)
+    began: Future[asyncio.AbstractEventLoop] = Future()
 
     async def stoppable() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        began.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
+        began.set_result(asyncio.get_running_loop())
         await work
+
+    def stop() -> None:
+        with suppress(RuntimeError):  # it has just ended
+            began.result().call_soon_threadsafe(calls.stop)
 
     with ThreadPoolExecutor(1) as pool:
-        ended = pool.submit(asyncio.run, stoppable())
-        try:
-            ended.result()
-        except KeyboardInterrupt:
-            with suppress(RuntimeError):  # it has just ended
-                began.result()()
-            raise
+        waited(pool.submit(asyncio.run, stoppable()), stop)
 
 
-def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine; who presses Ctrl-C again while it ends does not stop it from ending."""
-    task: asyncio.Task[Any] | None = None
-
-    async def whole() -> None:
-        nonlocal task
-        task = asyncio.current_task()
-        await work
-
+def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
+    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`."""
+    stopped: list[KeyboardInterrupt] = []
     with asyncio.Runner() as runner:
-        try:
-            runner.run(whole())
-        except KeyboardInterrupt:
-            while task is not None and not task.done():
-                with suppress(KeyboardInterrupt, asyncio.CancelledError):
-                    runner.get_loop().run_until_complete(task)
-            raise
+        loop = runner.get_loop()
+
+        def stop(number: int, _: object) -> None:
+            stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+            with suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(calls.stop)
+
+        with _handled(stop):
+            try:
+                runner.run(work)
+            except asyncio.CancelledError:
+                if not stopped:
+                    raise
+                raise stopped[0] from None
+
+
+@contextmanager
+def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle signals that would end the process at once, where that is how they are handled."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    here = threading.current_thread() is threading.main_thread()
+    before = {n: how for n, how in usual.items() if here and signal.getsignal(n) is how}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, how in before.items():
+            signal.signal(number, how)
 
 
 class _Books:
-    """The ledger and the limits of the players' clients, kept in the run's file."""
+    """The ledger and the limits of the players' clients, kept in the run's file.
+
+    A call is in the file before it is sent (`begin`), and until it is booked (`over`).
+    """
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
@@ -251,21 +281,54 @@ class _Books:
         found = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
         self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
-        for (model, seat), usage in store.spent().items():
+        self._numbers, self._known = count(1), dict[str, Lengths]()
+        for (model, seat), usage in store.spent(ended=True).items():
             self.ledger.book(model, seat, usage)
+        store.strike_all()
+        for model, known in store.learnt().items():
+            sent = self.ledger.lengths[model].sent and known.sent
+            self.ledger.lengths[model] = replace(known, sent=sent)
         prices = self.ledger.prices.items()
         store.note_prices({model: price.plain() for model, price in prices})
         self.write()
+        self.ledger.journal = self
+
+    async def begin(self, model: str, seat: str, most: Usage) -> int:
+        """Enter a call that may cost so much, and return its number once that is on the disk."""
+        number = next(self._numbers)
+        may = most.calls, most.tokens_in, most.tokens_out, str(most.money)
+        self.store.add(rows.FlightRow(model, seat, number, *may))
+        try:
+            await self.store.durable()
+        except BaseException:  # it is not sent
+            self.store.strike(model, seat, number)
+            raise
+        return number
+
+    def over(self, number: int, model: str, seat: str) -> None:
+        """Strike a call that is over, and enter what came of it."""
+        self.store.strike(model, seat, number)
+        self.enter(model, seat)
+        known, before = self.ledger.lengths[model], self._known.get(model)
+        if before != replace(known, seen=before.seen if before else 0):
+            self.learn(model)
 
     def enter(self, model: str, seat: str) -> None:
         """Write what a seat has spent on a model."""
         if usage := self.ledger.pairs.get((model, seat)):
             self.store.spend(model, seat, usage)
 
+    def learn(self, model: str) -> None:
+        """Write what is known of a model's replies."""
+        self._known[model] = known = replace(self.ledger.lengths[model])
+        self.store.add(rows.LengthsRow(model, **vars(known)), again=True)
+
     def write(self) -> None:
         """Write everything."""
         for pair in self.ledger.pairs:
             self.enter(*pair)
+        for model in self.ledger.lengths:
+            self.learn(model)
         for number, layer in enumerate(self.limits.values()):
             server = str(getattr(list(layers(layer))[-1], "base_url", ""))
             for history in layer.gates.history():
@@ -275,13 +338,18 @@ class _Books:
 
 class _Run:
     def __init__(
-        self, store: Store, plan: RunPlan, players: Mapping[str, Policy], watch: Watcher
+        self,
+        store: Store,
+        plan: RunPlan,
+        players: Mapping[str, Policy],
+        watch: Watcher,
+        calls: Flights,
     ) -> None:
         self.store, self.plan, self.watch = store, plan, watch
         self.records: dict[int, _Record] = {}  # of the episodes that are being played
         self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
         self.books = _Books(store, players)
-        self.counters = Counters(waits=self.books.waits)
+        self.counters = Counters(waits=self.books.waits, flights=calls)
         self.books.ledger.seat_of = self.seat
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
@@ -310,13 +378,14 @@ class _Run:
             async with asyncio.TaskGroup() as tables:
                 for turn in turns.values():
                     await gate.acquire()
-                    table = tables.create_task(self._tables(turn))
+                    table = tables.create_task(ending(self._tables(turn)))
                     table.add_done_callback(lambda _: gate.release())
         except BaseException as error:
             raise first(error) from None
         finally:
             alive.cancel()
             self.books.write()
+            self.books.ledger.journal = None
 
     async def _stay_alive(self) -> None:
         """Keep the run's lock while a step takes long."""
@@ -412,8 +481,7 @@ class _Record(Recorded):
             raise
         self._enter_overflows(at)
         self.store.add(row, self.row.id)
-        self.run.books.enter(client.name, self.run.seat(request.who))
-        await self.store.durable()
+        self.store.hasten()  # the next call is not sent before it is on the disk
         return row.completion()
 
     def _enter_overflows(self, at: Place) -> None:
@@ -449,7 +517,10 @@ class _Record(Recorded):
         made_of, decisions = rows_of(step)
         for row in (made_of.thin(), *decisions):
             self.store.add(row, self.row.id)
-        await self.store.durable()
+        if any(decision.attempts for decision in step.decisions.values()):
+            self.store.hasten()
+        else:
+            await self.store.durable()
         self.run.counters.decisions += len(step.decisions)
         self.run.counters.broke += int(step.outcome.broke.sum())
         self.run.watch(self.run.counters)

@@ -25,7 +25,7 @@ from llm_games.baselines.skill import (
 from llm_games.benchmarks.runs.editions import UNNAMED
 from llm_games.benchmarks.runs.paper import known
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, POSITIVE, SHARE, Cell, Ends, apart, mean_of, paid
 from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.errors import LLMGamesError
 from llm_games.rounds import Rounds
@@ -34,7 +34,6 @@ from llm_games.rulebook import Array, Rulebook
 MOST = 500  # seats of a game's episodes that are measured, but two episodes at least
 COPIES = 100  # players up to whom exploitability is worked out, seat by seat
 FEWEST = 10  # episodes from which a response to the field is worked out
-SHARE = 0.0, 1.0  # where distance and efficiency lie
 
 
 class Seen(NamedTuple):
@@ -97,6 +96,7 @@ class Skill(NamedTuple):
     consumers: Sequence[float] = ()
     surplus: Sequence[float] = ()
     why: str = ""
+    gained: Ends = FREE  # between what a round's or an episode's gains lie
 
     @property
     def gap_cell(self) -> Cell | None:
@@ -105,22 +105,22 @@ class Skill(NamedTuple):
         if gap is None or gap.low is None or gap.high is None:
             return gap and Cell(gap.gap, None, gap.n)
         ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
-        return Cell(gap.gap, None, gap.n, ends)
+        return Cell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
 
     def means(self) -> dict[str, Cell | None]:
         """Return the mean and its interval of each measure that has one, None if not defined."""
         return {
-            "regret": mean_of(self.regret),
-            "interim regret": mean_of(self.interim),
-            "solver's reply": mean_of(self.gain),
+            "regret": paid(self.regret, POSITIVE),
+            "interim regret": paid(self.interim, POSITIVE),
+            "solver's reply": paid(self.gain, self.gained),
             "best-reply gap": self.gap_cell,
-            "response gap": mean_of(self.response),
-            "exploitability": _exploited(self.exploitability),
-            "predicted": _exploited(self.predicted),
+            "response gap": paid(self.response, self.gained),
+            "exploitability": _exploited(self.exploitability, self.gained),
+            "predicted": _exploited(self.predicted, self.gained),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, SHARE),
-            "consumer surplus": mean_of(self.consumers),
-            "total surplus": mean_of(self.surplus),
+            "consumer surplus": paid(self.consumers, FREE),
+            "total surplus": paid(self.surplus, FREE),
         }
 
     def plain(self) -> dict[str, Any]:
@@ -195,6 +195,7 @@ def measured(
                 welfare=theory.welfare_of(rules.name),
                 consumers=known([part.surplus[0] for part in parts]),
                 surplus=known([part.surplus[1] for part in parts]),
+                gained=apart(rules.core.payable, rules.rounds if isinstance(rules, Rounds) else 1),
             )
         )
     return found
@@ -333,8 +334,13 @@ def _copied(parts: Sequence[_Part]) -> list[theory.Steps]:
     return [{n: ordered(p.seen, v) for n, v in p.seen.steps.items()} for p in parts]
 
 
-def _exploited(found: Exploited | None) -> Cell | None:
+def _cut(interval: Interval, ends: Ends) -> Interval:
+    """Return an interval of what lies between some ends."""
+    return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
+
+
+def _exploited(found: Exploited | None, gained: Ends) -> Cell | None:
     if found is None or found.low is None or found.high is None:
         return found and Cell(found.gain, None, found.n)
     ends = Interval(found.low, found.high, "mixes or halves", found.n, found.note)
-    return Cell(found.gain, None, found.n, ends)
+    return Cell(found.gain, None, found.n, _cut(ends, gained), (0.0, gained[1]))

@@ -51,6 +51,19 @@ class Spending:
 
     @property
     def note(self) -> str:
-        """Say of which models tokens are estimates; "" if of none."""
-        names = ", ".join(self.estimated)
-        return f"Tokens of {names} are estimates: nobody counted them." if names else ""
+        """Say of which models tokens are estimates, and what is not known; "" if nothing is."""
+        names, lost = ", ".join(self.estimated), unsure(self.total)
+        said = f"Tokens of {names} are estimates: nobody counted them." if names else ""
+        return " ".join(filter(None, (said, lost and f"{lost}.")))
+
+
+def unsure(usage: Usage) -> str:
+    """Say what calls may have cost of which nobody knows; "" if there are none."""
+    if not usage.unknown:
+        return ""
+    calls = "1 call" if usage.unknown == 1 else f"{usage.unknown:,} calls"
+    money = f" and money {usage.unknown_money:.4f}" * bool(usage.unknown_money)
+    return (
+        f"{calls} sent, outcome unknown: at most {usage.unknown_in:,} tokens in, "
+        f"{usage.unknown_out:,} out{money} beside"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -15,16 +15,25 @@ from llm_games.benchmarks.stats.intervals import Interval
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 
 
+Ends = tuple[float, float]
+"""The least and the highest value that a quantity can have; infinite where nothing limits it."""
+FREE: Ends = (-math.inf, math.inf)
+POSITIVE: Ends = (0.0, math.inf)
+SHARE: Ends = (0.0, 1.0)
+
+
 class Cell(NamedTuple):
     """A mean over runs, the sample standard deviation (None for one run), and how many runs.
 
-    Where the runs are independent it has the mean's `interval`; None for one run.
+    Where the runs are independent it has the mean's `interval`; None for one run. Both lie within
+    `ends`.
     """
 
     mean: float
     std: float | None
     runs: int
     interval: Interval | None = None
+    ends: Ends = FREE
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, the interval with its method and n."""
@@ -45,30 +54,53 @@ def cell(values: Sequence[float]) -> Cell:
     return Cell(sum(values) / len(values), std, len(values))
 
 
-def estimated(
-    values: Sequence[float], ends: tuple[float, float] | None = None, least: int = 2
-) -> Cell | None:
+def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
     """Average one value of each of some independent runs, with the interval of the mean.
 
-    `ends` are the least and the highest value that is possible; without them, as of money, or where
-    a value lies beyond, as scores of old editions can, the interval is one without bounds. Fewer
-    than `least` values have none. None for no values.
+    `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
+    editions can, that end is none. Fewer than `least` values have no interval. None for no values.
     """
-    if not values:
-        return None
-    found = None
-    if len(values) >= least:
-        bounded = ends and intervals.within(values, *ends)
-        found = intervals.score(values, *ends) if ends and bounded else intervals.money(values)
-    return cell(values)._replace(interval=found)
+    return _averaged(intervals.score, values, ends, least)
 
 
-def mean_of(
-    values: Sequence[float], ends: tuple[float, float] | None = None, least: int = 2
-) -> Cell | None:
+def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
     """Return the same without the standard deviation."""
     found = estimated(values, ends, least)
     return found and found._replace(std=None)
+
+
+def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | None:
+    """Average payoffs, or what else is counted in money: equal values have no interval.
+
+    With `spread` it has the standard deviation.
+    """
+    found = _averaged(intervals.money, values, ends, 2)
+    return found if spread or found is None else found._replace(std=None)
+
+
+def _averaged(
+    method: Callable[..., Interval | None], values: Sequence[float], ends: Ends, least: int
+) -> Cell | None:
+    if not values:
+        return None
+    low, high = ends if ends[0] < ends[1] else FREE
+    low = low if intervals.within(values, low, math.inf) else -math.inf
+    high = high if intervals.within(values, -math.inf, high) else math.inf
+    found = None
+    if len(values) >= least:
+        method = method if math.isfinite(high - low) else intervals.money
+        found = method(values, low, high)
+    return cell(values)._replace(interval=found, ends=(low, high))
+
+
+def plain_ends(ends: Ends) -> list[float | None]:
+    """Return ends as plain values, None for what is infinite."""
+    return [end if math.isfinite(end) else None for end in ends]
+
+
+def apart(ends: Ends, parts: int = 1) -> Ends:
+    """Return the ends of differences of such values, or of so many parts of them."""
+    return (ends[0] - ends[1]) / parts, (ends[1] - ends[0]) / parts
 
 
 def filled_in(broken: int, decisions: int) -> Fraction:

@@ -33,8 +33,8 @@ class Store(Records):
     """A run that this process writes. Made by `create` or `open`; holds the run's lock.
 
     Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk, `flush` writes it at once. What is read is what was committed. Not for use by
-    several threads.
+    is on the disk, `hasten` does not wait, `flush` writes it at once. What is read is what was
+    committed. Not for use by several threads.
     """
 
     def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
@@ -44,7 +44,7 @@ class Store(Records):
         with database.opened(path, "ro") as reading:
             super().__init__(path, reading)
         self._writer = Writer(path, writing, lock)
-        self.flush = self._writer.flush
+        self.flush, self.hasten = self._writer.flush, self._writer.hasten
         self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
 
     @classmethod
@@ -106,6 +106,8 @@ class Store(Records):
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
+                for row in (rows.FlightRow, rows.LengthsRow):  # which older files lack
+                    writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
     def close(self) -> None:
@@ -141,8 +143,20 @@ class Store(Records):
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
-        spent: Plain = dict(usage.plain())
+        spent: Plain = {k: v for k, v in usage.plain().items() if not k.startswith("unknown")}
         self.add(rows.SpentRow(model, seat, **spent), again=True)
+        if usage.unknown:
+            may = usage.unknown, usage.unknown_in, usage.unknown_out, str(usage.unknown_money)
+            self.add(rows.FlightRow(model, seat, 0, *may), again=True)
+
+    def strike(self, model: str, seat: str, number: int) -> None:
+        """Note that a call is over, see `FlightRow`."""
+        where = "WHERE (model, seat, number) = (?, ?, ?)"
+        self._writer.add(f"DELETE FROM flights {where}", (model, seat, number))
+
+    def strike_all(self) -> None:
+        """Note that all calls of those who played the run before are over."""
+        self._writer.add("DELETE FROM flights WHERE number > 0", ())
 
     def note_prices(self, prices: Plain) -> None:
         """Note in the run's configuration what its models cost: also what no file said."""

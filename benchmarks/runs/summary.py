@@ -14,22 +14,23 @@ from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
-from llm_games.benchmarks.runs.stats import MARK, Cell, estimated
+from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, Ends, estimated, paid, plain_ends
 
 
 @dataclass(frozen=True)
 class GameSummary:
     """One game of a run: its `label` there, and its name in the registry.
 
-    `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty where
-    none is defined, `measured` their values of the paper's `measure`, which lie within `ends`.
-    `payoffs` are of each seat as configured, wherever it sat, summed over an episode, mean over the
-    finished ones; `payoffs_of` has each finished episode's mean over a player's seats, and
-    `payoff_of_a_seat` over all. `bad_replies` counts completions that were not legal moves, by
-    outcome, `bad_thoughts` the same of what players think of beside their moves (such as a belief
-    that does not agree with the facts), `filled_in` decisions for which the declared treatment was
-    played. `conditional` says where scores are of one draw. `references` are what rule players come
-    to at this table, if these were asked for.
+    `episodes` counts them by status; `scores` are those of the finished ones, 0 to 100, empty
+    where none is defined, `measured` their values of the paper's `measure`, which lie within
+    `ends`, as payoffs do within what is `payable`. `payoffs` are of each seat as configured,
+    wherever it sat, summed over an episode, mean over the finished ones; `payoffs_of` has each
+    finished episode's mean over a player's seats, and `payoff_of_a_seat` over all.
+    `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the
+    same of what players think of beside their moves (such as a belief that does not agree with
+    the facts), `filled_in` decisions for which the declared treatment was played. `conditional`
+    says where scores are of one draw, `meant` what is judged and what is paid. `references` are
+    what rule players come to at this table, if these were asked for.
     """
 
     label: str
@@ -46,8 +47,10 @@ class GameSummary:
     filled_in: int
     measure: Measure | None
     measured: list[float]
-    ends: tuple[float, float] | None
+    ends: Ends
+    payable: Ends
     conditional: str = ""
+    meant: str = ""
     references: list[Reference] = field(default_factory=list)
 
     @property
@@ -63,7 +66,7 @@ class GameSummary:
     @property
     def paid(self) -> dict[str, Cell]:
         """Return the same of the payoffs of each player's seats."""
-        found = {name: estimated(payoffs) for name, payoffs in self.payoffs_of.items()}
+        found = {name: paid(values, self.payable, True) for name, values in self.payoffs_of.items()}
         return {name: payoff for name, payoff in found.items() if payoff}
 
     @property
@@ -74,7 +77,7 @@ class GameSummary:
     @property
     def payoff(self) -> Cell | None:
         """Return the same of the payoff of a seat."""
-        return estimated(self.payoff_of_a_seat)
+        return paid(self.payoff_of_a_seat, self.payable, True)
 
     @property
     def marked(self) -> bool:
@@ -89,13 +92,14 @@ class GameSummary:
             **(found.plain() if found else dict.fromkeys(("mean", "std", "interval"))),
         }
         least = self.measure.least if self.measure else 2
-        paid = {name: payoff.plain() for name, payoff in self.paid.items()}
+        each = {name: payoff.plain() for name, payoff in self.paid.items()}
         means = {"score": self.cell, "payoff": self.payoff}
         return self.__dict__ | {
             **{name: mean and mean.plain() for name, mean in means.items()},
-            **{"measure": measure, "paid": paid, "marked": self.marked},
+            **{name: plain_ends(getattr(self, name)) for name in ("ends", "payable")},
+            **{"measure": measure, "paid": each, "marked": self.marked},
             "payoff_of": self.payoff_of,
-            "references": [one.plain(self.ends, least) for one in self.references],
+            "references": [one.plain(self.ends, self.payable, least) for one in self.references],
         }
 
 
@@ -131,7 +135,7 @@ def _summary(game: Game, edition: str) -> GameSummary:
             found = measure.of(episode) if measure else None
             scores += [] if score is None else [score]
             measured += [] if found is None else [found]
-    paid = np.array(payoffs, np.float64).reshape(-1, len(game.seats))
+    earned = np.array(payoffs, np.float64).reshape(-1, len(game.seats))
     taken = {name: np.equal(game.seats, name) for name in game.players}
     return GameSummary(
         label=game.label,
@@ -139,16 +143,18 @@ def _summary(game: Game, edition: str) -> GameSummary:
         players=game.players,
         episodes=dict(game.states),
         scores=scores,
-        payoffs=paid.mean(axis=0).tolist() if payoffs else [],
-        payoff_of_a_seat=paid.mean(axis=1).tolist(),
-        payoffs_of={name: paid[:, seats].mean(axis=1).tolist() for name, seats in taken.items()},
+        payoffs=earned.mean(axis=0).tolist() if payoffs else [],
+        payoff_of_a_seat=earned.mean(axis=1).tolist(),
+        payoffs_of={name: earned[:, seats].mean(axis=1).tolist() for name, seats in taken.items()},
         decisions=did.decisions,
         bad_replies=_bad(did.moves),
         bad_thoughts=_bad(sum(did.others.values(), Counter())),
         filled_in=did.filled,
         measure=measure,
         measured=measured,
-        ends=measure.ends(game.rules) if measure else None,
+        ends=measure.ends(game.rules) if measure else FREE,
+        payable=game.rules.core.payable,
+        meant=paper.meant(game, edition),
         conditional=conditional(game.rules, game.planned.get("given")),
     )
 

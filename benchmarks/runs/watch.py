@@ -17,7 +17,7 @@ from rich.text import Text
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow, GameRow
-from llm_games.benchmarks.runs.spending import Spending
+from llm_games.benchmarks.runs.spending import Spending, unsure
 from llm_games.words import quoted
 from llm_games.wrappers.clients.budget import Usage
 
@@ -48,11 +48,15 @@ class GameStand(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """Where a run stands; `holder`: who plays it now, None if nobody does."""
+    """Where a run stands; `holder`: who plays it now, None if nobody does.
+
+    `unknown` says what calls may have cost whose outcome is not known; "" if there are none.
+    """
 
     title: str
     games: list[GameStand]
     holder: str | None
+    unknown: str = ""
 
     @property
     def complete(self) -> bool:
@@ -62,27 +66,34 @@ class Stand(NamedTuple):
     def table(self) -> Grid:
         """Return the table of the games."""
         heads = columns("game, episodes", "decisions, rule breaks, calls, tokens", ",")
-        return Grid(heads | {"last actions": ""}, [game.cells() for game in self.games])
+        rows = [game.cells() for game in self.games]
+        return Grid(heads | {"last actions": ""}, rows, note=self.unknown)
 
     def lines(self) -> list[str]:
-        """Return one line for each game."""
+        """Return one line for each game, and one of what is not known."""
         rows = [game.cells() for game in self.games]
-        return [
+        lines = [
             f"{label}: {states}; {decisions} decisions, {broke} rule breaks, {calls} calls, "
             f"{tokens} tokens{last and f'; {last}'}"
             for label, states, decisions, broke, calls, tokens, last in rows
         ]
+        return [*lines, self.unknown] if self.unknown else lines
 
 
 def look(path: Path) -> Stand:
     """Return where a run stands now."""
     with Records.open_readonly(path) as records:
-        rows, spent = records.episodes(), Spending(records).games
+        rows, spent = records.episodes(), Spending(records)
         games = [
-            _game(records, game, [row for row in rows if row.game.id == game.id], spent[game.label])
+            _game(
+                records,
+                game,
+                [row for row in rows if row.game.id == game.id],
+                spent.games[game.label],
+            )
             for game in records.games()
         ]
-        return Stand(records.title, games, records.holder())
+        return Stand(records.title, games, records.holder(), unsure(spent.total))
 
 
 def _game(records: Records, game: GameRow, rows: list[EpisodeRow], spent: Usage) -> GameStand:

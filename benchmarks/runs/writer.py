@@ -13,6 +13,9 @@ from typing import Any
 from llm_games.benchmarks.runs.database import RunLocked, transaction, translated
 from llm_games.benchmarks.runs.lock import RunLock
 
+SOON = 0.03
+"""Seconds for which rows wait for others, if nobody waits for them."""
+
 
 class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
@@ -29,6 +32,7 @@ class Writer:
         self._unwritten: list[tuple[str, Sequence[Any]]] = []  # the thread's own
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
 
     def add(self, statement: str, values: Sequence[Any]) -> None:
         """Add a row; `durable` brings it to the disk."""
@@ -36,15 +40,27 @@ class Writer:
 
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `flush` raises."""
+        await asyncio.shield(self._begin())
+
+    def hasten(self) -> None:
+        """Bring to the disk soon what was added; whoever waits next is told if that fails."""
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON, self._begin)
+
+    def _begin(self) -> asyncio.Task[None]:
+        """Begin the next commit."""
         if self._next is None or self._next.done():
             self._next = asyncio.create_task(self._commit_next())
             # If all who waited are gone, nobody is to be told: the rows are tried again.
             self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.shield(self._next)
+        return self._next
 
     async def _commit_next(self) -> None:
         async with self._turn:
             self._next = None
+            if self._soon is not None:
+                self._soon.cancel()
+                self._soon = None
             # Shielded: a job that is cancelled before it starts would lose its rows.
             await asyncio.shield(asyncio.wrap_future(self._hand_over()))
 
@@ -59,6 +75,8 @@ class Writer:
 
     def close(self) -> None:
         """Write what is left, give the lock back and close the file."""
+        if self._soon is not None:
+            self._soon.cancel()
         try:
             self.flush()
             self._thread.submit(self._leave).result()

@@ -69,19 +69,25 @@ def changes(a: Values, b: Values) -> Array:
     return _change(np.subtract(b, a, dtype=np.float64))
 
 
-def paired_t(change: Values, level: float = 0.95) -> Tested:
-    """Test by Student's t whether paired differences have mean 0.
+def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
+    """Test by Student's t whether paired differences, within `widest` of 0, have mean 0.
 
     Raises:
         BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
     """
-    return welch_satterthwaite([change], level, "Student t")
+    return welch_satterthwaite([change], level, "Student t", widest)
 
 
 def welch_satterthwaite(
-    columns: Sequence[Values], level: float = 0.95, method: str = "Welch-Satterthwaite"
+    columns: Sequence[Values],
+    level: float = 0.95,
+    method: str = "Welch-Satterthwaite",
+    widest: float = math.inf,
 ) -> Tested:
     """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
+
+    The interval is cut at `widest` from 0, farther than which the mean cannot be: that changes
+    neither how often it holds nor whether it agrees with p.
 
     Raises:
         BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
@@ -97,7 +103,8 @@ def welch_satterthwaite(
     mean, error, df = welch(runs)
     if error <= EQUAL * max(np.abs(column).max() for column in runs):
         return Tested(float(mean), None, no_spread(float(mean), n))
-    low, high = map(float, t_ends(mean, error, df, level))
+    widest = math.inf if abs(mean) > widest else widest
+    low, high = (float(np.clip(end, -widest, widest)) for end in t_ends(mean, error, df, level))
     interval = Interval(low, high, method, n, few(n))
     return Tested(float(mean), float(two_sided(mean, error, df)), interval)
 

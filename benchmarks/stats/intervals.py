@@ -29,6 +29,8 @@ ENOUGH = 20
 WIDEST = 3.0  # times Student's, as which it tells nothing more
 RANKED = 10  # fewest pairs whose correlation has an interval
 SEATED = 5  # fewest episodes whose shares of seats have an interval
+HALF_OPEN = 3  # fewest values with a bound on one side alone whose mean has an interval
+FAR = 1e6  # times the half width of an interval: a bound so far away is none
 
 Values = Sequence[float] | Array
 Ends = tuple[Array, Array]  # of a batch
@@ -104,29 +106,45 @@ def gaffke(
 
 
 def money(
-    values: Values, low: float | None = None, high: float | None = None, level: float = 0.95
+    values: Values, low: float = -np.inf, high: float = np.inf, level: float = 0.95
 ) -> Interval | None:
-    """Return the interval of the mean of values whose shape and bounds are unknown; None for one.
+    """Return the interval of the mean of values of any shape, within bounds if some are known.
 
-    Student's t; from `ENOUGH` values with a skewness beyond `SKEWED`, the studentised bootstrap,
-    unless it is over `WIDEST` times as wide, since few values decide; the note then says so.
-    Equal values have no interval, or Gaffke's if both bounds are given. Raises as `score` does.
+    Student's t; with one bound of the logarithm of the distance to it, from `HALF_OPEN` values,
+    with both of the logit. From `ENOUGH` values with a skewness beyond `SKEWED`, the studentised
+    bootstrap, unless it passes a bound or is over `WIDEST` times as wide, since few values decide;
+    the note then says so. If more than half of the values are equal it is Gaffke's interval, none
+    where a bound lacks; equal values have none. None for one value. Raises as `score` does.
     """
     runs = _checked(values, level, low, high)
-    n = len(runs)
+    n, far = len(runs), FAR * np.ptp(runs)
+    low = low if runs.max() - low < far else -np.inf
+    high = high if high - runs.min() < far else np.inf
+    bounds = np.isfinite([low, high])
     if n == 1:
         return None
     if np.ptp(runs) <= ROUNDED * np.abs(runs).max():
-        if low is not None and high is not None:
-            return gaffke(runs, low, high, level)
         return no_spread(float(runs.mean()), n)
-    usual, note = _floats(student_t(runs, level)), few(n)
+    if bounds.any() and many_equal(runs, low, high):
+        if bounds.all():
+            return Interval(*_floats(gaffke_ends(runs, low, high, level)), "Gaffke", n)
+        mean = float(runs.mean())
+        return Interval(mean, mean, "none", n, f"most of {n} runs equal")
+    if bounds.any() and not bounds.all() and n < HALF_OPEN:
+        return None
+    usual, note = _floats(bounded_t(runs, low, high, level)), few(n)
     if n >= ENOUGH and abs(skewness(runs)) > SKEWED:
         first, last = _floats(studentised(runs, level))
-        if last - first <= WIDEST * (usual[1] - usual[0]):
+        narrow = last - first <= WIDEST * (usual[1] - usual[0])
+        if narrow and low <= first and last <= high:
             return Interval(first, last, "studentised bootstrap", n)
-        note = "rests on few large values"  # samples without them are all but constant
-    return Interval(*usual, "Student t", n, note)
+        if not bounds.any():
+            note = "rests on few large values"  # samples without them are all but constant
+    return Interval(*usual, T[int(bounds.sum())], n, note)
+
+
+T = "Student t", "log-t", "logit-t"
+"""What `bounded_t` is called with no bound, one, or two."""
 
 
 def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> Interval | None:
@@ -158,14 +176,14 @@ def seats(shares: Values, level: float = 0.95) -> Interval | None:
 
 def overall(
     columns: Sequence[Values],
-    low: float | None = 0.0,
-    high: float | None = 100.0,
+    low: float = 0.0,
+    high: float = 100.0,
     level: float = 0.95,
 ) -> Interval | None:
     """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
 
     A column has the runs of one game; columns must be independent. n is that of the shortest; None
-    if that is 1. `low` and `high` may be None, without bounds.
+    if that is 1. `low` and `high`, at which it is cut, may be infinite.
 
     Raises:
         BadParameter: no columns, or what `score` raises.
@@ -177,11 +195,10 @@ def overall(
     if n == 1:
         return None
     mean, error, df = welch(runs)
-    wide = np.abs(mean) if low is None or high is None else high - low
+    wide = high - low if np.isfinite(high - low) else np.abs(mean)
     if error <= EQUAL * wide:
         return no_spread(float(mean), n)
-    ends = np.array(t_ends(mean, error, df, level))
-    ends = ends if low is None and high is None else np.clip(ends, low, high)
+    ends = np.clip(t_ends(mean, error, df, level), low, high)
     return Interval(*_floats(ends), "Welch-Satterthwaite", n, few(n))
 
 
@@ -210,7 +227,7 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, Array, Array]:
     """Return the ends of `score` for each column, and which of them are Gaffke's."""
     equal = many_equal(x, low, high)
-    ends = np.array(logit_t(x, low, high, level))
+    ends = np.array(bounded_t(x, low, high, level))
     if equal.any():
         ends[:, equal] = gaffke_ends(x[:, equal], low, high, level)
     return ends[0], ends[1], equal
@@ -220,7 +237,8 @@ def many_equal(x: Array, low: float, high: float) -> Array:
     """Return of each column whether more than half of its values are equal; ``(n, *batch)``."""
     x, n = np.sort(x, axis=0), len(x)
     more = n // 2  # a value that stands more than n / 2 times is its own neighbour so far away
-    return np.asarray((x[more:] - x[: n - more] <= EQUAL * (high - low)).any(axis=0))
+    near = EQUAL * (high - low) if np.isfinite(high - low) else ROUNDED * np.abs(x).max(axis=0)
+    return np.asarray((x[more:] - x[: n - more] <= near).any(axis=0))
 
 
 def t_ends(mean: Array, error: Array, df: Array | float, level: float) -> Ends:
@@ -236,16 +254,40 @@ def student_t(x: Array, level: float) -> Ends:
     return t_ends(x.mean(axis=0), np.sqrt(_var(x) / len(x)), len(x) - 1, level)
 
 
-def logit_t(x: Array, low: float, high: float, level: float) -> Ends:
-    """Return Student's t interval of the logit of each column's mean, taken back to the values.
+def bounded_t(x: Array, low: float, high: float, level: float) -> Ends:
+    """Return `within_bounds` of each column's mean; a column needs a mean within its bounds."""
+    error = np.sqrt(_var(x) / len(x))
+    return within_bounds(x.mean(axis=0), error, len(x) - 1, low, high, level)
 
-    The standard error is carried over by the delta method. A column needs a mean within its bounds.
+
+def within_bounds(
+    mean: Array, error: Array, df: Array | float, low: float, high: float, level: float
+) -> Ends:
+    """Return Student's interval of means where nothing lies beyond `low` or `high`.
+
+    With both bounds it is that of the logit of the mean, with one that of the logarithm of the
+    distance to it, taken back to the values; the standard error is carried over by the delta
+    method. A bound may be infinite.
     """
-    mean, error = (x.mean(axis=0) - low) / (high - low), np.sqrt(_var(x) / len(x)) / (high - low)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = t_ends(np.log(mean / (1 - mean)), error / (mean * (1 - mean)), len(x) - 1, level)
-    first, last = (low + (high - low) / (1 + np.exp(-np.clip(end, -700, 700))) for end in ends)
-    return first, last
+    first, last = t_ends(mean, error, df, level)
+    half = last - mean
+    below, above = mean - low, high - mean
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        open_low, open_high = below > FAR * half, above > FAR * half
+        both = half / below + half / above
+        logit = np.log(below) - np.log(above)
+        found = []
+        for end, sign in ((first, -1), (last, 1)):
+            share = 1 / (1 + np.exp(-np.clip(logit + sign * both, -700, 700)))
+            inner = np.where(
+                share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share)
+            )
+            upward = low + below * np.exp(np.clip(sign * half / below, -700, 700))
+            downward = high - above * np.exp(np.clip(-sign * half / above, -700, 700))
+            inner = np.where(open_high, upward, np.where(open_low, downward, inner))
+            inner = np.where(open_low & open_high, end, inner)
+            found.append(np.where(half > 0, np.clip(inner, low, high), mean))
+    return found[0], found[1]
 
 
 @lru_cache(maxsize=8)
@@ -339,9 +381,7 @@ def skewness(x: Array) -> float:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _checked(
-    values: Values, level: float, low: float | None = None, high: float | None = None
-) -> Array:
+def _checked(values: Values, level: float, low: float = -np.inf, high: float = np.inf) -> Array:
     """Return the values as floats, those beyond a bound by a rounding error drawn back to it."""
     check_level(level)
     x = np.asarray(values, np.float64)
@@ -350,7 +390,7 @@ def _checked(
     if not np.isfinite(x).all():
         odd = x[~np.isfinite(x)][0]
         raise BadParameter(f"values must be numbers, got {odd}: leave out what was not measured")
-    if low is not None and high is not None:
+    if np.isfinite([low, high]).any():
         if not low < high:
             raise BadParameter(f"bounds must be low < high, got {low!r} and {high!r}")
         if not within(x, low, high):
@@ -365,7 +405,7 @@ def _checked(
 
 def within(values: Values, low: float, high: float) -> bool:
     """Return whether values lie within bounds, but for rounding errors."""
-    slack = EQUAL * (high - low)
+    slack = EQUAL * (high - low if np.isfinite(high - low) else np.max(np.abs(values)))
     return bool(low - slack <= np.min(values) and np.max(values) <= high + slack)
 
 

@@ -23,6 +23,7 @@ from llm_games.benchmarks.runs.reader import games as read_games
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow
+from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.summary import summary, total
 from llm_games.benchmarks.view.columns import Row
 from llm_games.benchmarks.view.curve import Curve, curve
@@ -214,7 +215,7 @@ def spent_grid(found: Stand) -> Grid:
         tokens = *tokens_in, usage.tokens_out, usage.tokens_reasoning
         row = [name, usage.calls, usage.failures, *tokens, seconds(usage.seconds)]
         rows.append([*row, *([float(usage.money)] if found.priced else [])])
-    return Grid(heads, rows)
+    return Grid(heads, rows, note=unsure(found.spent.total))
 
 
 def scores(run: RunFile) -> dict[str, Any]:

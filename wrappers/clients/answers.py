@@ -22,6 +22,9 @@ REPLY = "reply"
 LIMITS = ("max_completion_tokens", "max_tokens")
 """The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
 
+USUAL = 4
+"""Bytes of a text that a token usually has."""
+
 _FINISH = {
     "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded",
     "refusal": "content_filter refusal safety sensitive recitation blocklist prohibited_content "
@@ -104,8 +107,10 @@ _WORDS = {  # how servers call some options beside their names
 # -- completions ----------------------------------------------------------------------------------
 
 
-def read(answer: Any, offered: Collection[str] = ()) -> Completion:
+def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completion:
     """Read an answer of the shape of chat completions; `offered` are the tools' names.
+
+    `size` is the prompt's in bytes, by which a count is shared out that is of prompt and reply.
 
     Raises:
         ValueError: it is no completion, and why.
@@ -139,7 +144,7 @@ def read(answer: Any, offered: Collection[str] = ()) -> Completion:
         thoughts=("".join(thoughts) or _thoughts(message))[:LONGEST_TEXT],
         refusal=refusal[:LONGEST_TEXT],
         tool_calls=calls or None,
-        **_tokens(answer.get("usage")),
+        **_tokens(answer.get("usage"), size),
     )
 
 
@@ -204,16 +209,22 @@ def _loaded(arguments: Any) -> Any:
         return arguments[:LONGEST_TEXT]
 
 
-def _tokens(usage: Any) -> dict[str, Any]:
+def _tokens(usage: Any, size: int) -> dict[str, Any]:
     """Return the counts of tokens; 0 for one that is none, or that cannot be believed."""
 
     def count(*names: str) -> int:
         value = usage
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
-        return value if type(value) is int and 0 <= value <= 10**9 else 0
+        if isinstance(value, str) and re.fullmatch(r"\d{1,10}(\.0+)?", value):
+            value = float(value)
+        whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+        return int(value) if whole and 0 <= value < 10**9 else 0
 
     prompt, reply = count("prompt_tokens"), count("completion_tokens")
+    if not (prompt or reply) and (total := count("total_tokens")):
+        prompt = min(total, size // USUAL)
+        reply = total - prompt
     thought = count("completion_tokens_details", "reasoning_tokens") or count("reasoning_tokens")
     beside = max(0, count("total_tokens") - prompt - reply) if prompt else 0
     cached = count("prompt_tokens_details", "cached_tokens") or count("prompt_cache_hit_tokens")

@@ -154,8 +154,9 @@ class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status. The call had `waited` so many seconds for its turn at a
-    server that answered nobody.
+    `status` is the server's HTTP status. With `unsure` it was sent, and nobody knows whether it was
+    answered, and is paid for. The call had `waited` so many seconds for its turn at a server that
+    answered nobody.
     """
 
     def __init__(
@@ -165,10 +166,11 @@ class ClientError(LLMGamesError):
         transient: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        unsure: bool = False,
     ) -> None:
         super().__init__(message)
         self.transient, self.retry_after, self.status = transient, retry_after, status
-        self.waited = 0.0
+        self.unsure, self.waited = unsure, 0.0
 
     @property
     def limited(self) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from llm_games.errors import BadParameter, LLMGamesError, unknown
 from llm_games.facts import check_integer, check_number
@@ -70,7 +70,9 @@ class Usage:
     """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency.
 
     Tokens that the server had cached, or put into its cache, are among `tokens_in`, those of
-    thoughts among `tokens_out`.
+    thoughts among `tokens_out`. Of `unknown` calls, which are among those that failed, nobody knows
+    whether they are paid for: they may have cost so much at most, beside the rest, and count
+    against no budget.
     """
 
     calls: int = 0
@@ -82,6 +84,10 @@ class Usage:
     tokens_cached: int = 0
     tokens_reasoning: int = 0
     tokens_written: int = 0
+    unknown: int = 0
+    unknown_in: int = 0
+    unknown_out: int = 0
+    unknown_money: Decimal = Decimal(0)
 
     @property
     def tokens(self) -> int:
@@ -96,7 +102,34 @@ class Usage:
 
     def plain(self) -> dict[str, int | float | str]:
         """Return it as plain values, money as an exact decimal in words."""
-        return vars(self) | {"money": str(self.money)}
+        return vars(self) | {n: str(getattr(self, n)) for n in ("money", "unknown_money")}
+
+    def lost(self) -> Usage:
+        """Return that nobody knows the outcome of calls that might have cost this."""
+        may = self.calls, self.tokens_in, self.tokens_out, self.money
+        return Usage(self.calls, self.calls, *EMPTY, *may)
+
+
+EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)
+"""Tokens, seconds and money of calls that brought nothing."""
+
+
+def usage_of(plain: Mapping[str, Any]) -> Usage:
+    """Return the usage of plain values, see `Usage.plain`."""
+    money = {name: Decimal(value) for name, value in plain.items() if name.endswith("money")}
+    return Usage(**{**plain, **money})
+
+
+class Journal(Protocol):
+    """Where calls are entered before they are sent, so that none is forgotten."""
+
+    async def begin(self, model: str, seat: str, most: Usage) -> int:
+        """Enter a call that may cost so much, and return its number once that is safe."""
+        ...
+
+    def over(self, number: int, model: str, seat: str) -> None:
+        """Strike a call that is over, and is booked."""
+        ...
 
 
 def seat_of(who: Who) -> str:
@@ -121,6 +154,7 @@ class Ledger:
         self.total, self.models = Usage(), defaultdict[str, Usage](Usage)
         self.seats, self.pairs = defaultdict[str, Usage](Usage), defaultdict[Any, Usage](Usage)
         self.lengths = defaultdict[str, Lengths](Lengths)
+        self.journal: Journal | None = None
         self.seat_of: Callable[[Who], str] = seat_of
         self._held, self._held_of = Usage(), defaultdict[tuple[str, str], Usage](Usage)
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -157,6 +191,15 @@ class Ledger:
             for paid, held, limits, *_ in self._accounts(seat)
             if what in limits
         ]
+
+    def bears(self, seat: str, most: Usage) -> bool:
+        """Return whether a call fits beside those in flight, wherever there are any."""
+        return all(
+            getattr(paid, what) + getattr(held, what) + getattr(most, what) <= limit
+            for paid, held, limits, *_ in self._accounts(seat)
+            for what, limit in limits.items()
+            if held.calls
+        )
 
     async def hold(self, model: str, seat: str, most: Callable[[], Usage | None]) -> Usage:
         """Wait until a call may be made; hold the most that it may cost, and return that.

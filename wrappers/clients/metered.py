@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from decimal import Decimal
 from importlib.util import find_spec
 from math import ceil
+from typing import Any
 
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import (
@@ -19,15 +21,18 @@ from llm_games.wrappers.clients.base import (
 )
 from llm_games.wrappers.clients.budget import Ledger, Usage
 from llm_games.wrappers.clients.prices import MILLION, Price, listed
-from llm_games.wrappers.clients.tokens import Estimator, Lengths, tokens_of
+from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_of
+from llm_games.wrappers.flights import LONGEST, ended, flown
 
 log = logging.getLogger(__name__)
 
 PLACES = 64
 """Calls among which what is left is shared, where nobody says how many are in flight at most."""
-FIRST_CALLS, FIRST_SHARE, FIRST_ROOM = 4, 8, 256
-"""Until a model's first reply: so many calls in flight, each with such a part of what is left, but
-at least so many tokens for its reply."""
+FIRST_SHARE, FIRST_ROOM = 8, 256
+"""Until a model's first reply: a reply has such a part of what is left, but at least so many
+tokens."""
+THIN = 8
+"""Bytes of a text that a token has at most, on average."""
 SLACK = 16
 """Tokens by which a server may count a reply that it cuts otherwise than its limit; a tenth less,
 too, as some count no marks of thoughts or calls."""
@@ -38,9 +43,13 @@ class Metered(Layer):
 
     With a budget of tokens or money that is the prompt and `max_tokens`; where nobody set one, a
     limit that the budget has room for is held and sent (`Request.guarded`). A reply that it cuts
-    is booked, but not read: the call is made again with four times the room. Of a model that takes
-    no limit one call is in flight at a time; one that does not keep to it may pass the budget by
-    the replies in flight.
+    is booked, but not read: the call is made again with four times the room.
+
+    No server is trusted to keep to a limit: there are never more calls in flight than there is room
+    for replies twice as long as the longest before; nor, unless there is room for as many of
+    `LONGEST_REPLY`, more than there were replies, and one. So the budget is passed by one reply at
+    most, or by those in flight where a server changes its ways. Of one that does not count the
+    tokens of a reply, what was held is booked, since thoughts may be hidden.
 
     Raises:
         BadParameter: there is a budget of money and no price for the model.
@@ -61,6 +70,10 @@ class Metered(Layer):
         self._limited = ledger.limited("tokens") or bool(paid and ledger.limited("money"))
         if "max_tokens" in getattr(client, "leave_out", ()):
             ledger.lengths[self.name].sent = False
+        inside: Any = client
+        while (nearer := getattr(inside, "client", None)) is not None:
+            inside = nearer
+        self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion.
@@ -69,38 +82,74 @@ class Metered(Layer):
             ClientError: as the client raises it; or whatever room there is, the reply is cut.
             BudgetExceeded: the call might cost too much and was not made.
         """
-        ledger, seat, room, cut = self.ledger, self.ledger.seat_of(request.who), 0, 0
+        seat, room, cut, guard = self.ledger.seat_of(request.who), 0, 0, 0
+
+        def most() -> Usage | None:
+            nonlocal guard
+            guard, usage = self._most(request, seat, room)
+            return usage
+
         while True:
-            most = await ledger.hold(self.name, seat, lambda: self._most(request, seat, room))  # noqa: B023
-            guard = most.tokens_out if self._guards(request) else 0
+            held = await self.ledger.hold(self.name, seat, most)
             try:
-                completion = await self._call(_guarded(request, guard), seat, most)
+                completion = await self._call(_guarded(request, guard), seat, held)
             except ClientError as error:
                 room = self._less(guard, cut, error)
                 continue
             counted = completion.tokens_out or guard
             at_guard = 0.9 * guard - SLACK <= counted <= guard + SLACK
             if not (guard and completion.finish == "length" and at_guard):
+                if cut and not _counted(completion):  # thoughts are hidden, of unknown length
+                    known = self.ledger.lengths[self.name]
+                    known.longest = max(known.longest, ceil(guard / 1.25))
                 return completion
             cut, room = guard, 4 * guard
 
-    async def _call(self, request: Request, seat: str, most: Usage) -> Completion:
+    async def _call(self, request: Request, seat: str, held: Usage) -> Completion:
         """Make a call and book it; what was held for it is let go, however it ends."""
-        spent = Usage(1, failures=1)
+        ledger, most = self.ledger, self._dearest(request)
+        spent, sent, number = Usage(1, failures=1), False, None
         try:
-            completion = await self.client.complete(request)
+            if ledger.journal is not None:
+                number = await ledger.journal.begin(self.name, seat, most)
+            if ended():
+                raise asyncio.CancelledError
+            sent = True
+            completion: Completion = await flown(self.client.complete(request), self.seconds)
             spent = self._spent(request, completion)
             self._learn(request, completion)
             return completion
+        except ClientError as error:
+            spent = most.lost() if error.unsure else spent
+            raise
+        except asyncio.CancelledError:
+            spent = most.lost()
+            raise
         finally:
-            self.ledger.book(self.name, seat, spent)
-            self.ledger.release(self.name, seat, most)
+            if sent:
+                ledger.book(self.name, seat, spent)
+            ledger.release(self.name, seat, held)
+            if ledger.journal is not None and number is not None:
+                ledger.journal.over(number, self.name, seat)
+
+    def _dearest(self, request: Request) -> Usage:
+        """Return what a call may cost, as far as its limit is one."""
+        known, limit = self.ledger.lengths[self.name], self._limit(request)
+        out = limit if limit and known.limited else max(limit, LONGEST_REPLY)
+        return self._usage(self.estimator.tokens_in(request), out)
+
+    def _limit(self, request: Request) -> int:
+        """Return the limit of a reply, that of a local model too; 0 if there is none."""
+        return request.sampling.max_tokens or getattr(self.client, "max_tokens", None) or 0
 
     def _spent(self, request: Request, answer: Completion) -> Usage:
         """Return what a completion cost; what the server does not count, it may have cost."""
-        said = answer.text + answer.thoughts + (str(answer.tool_calls) if answer.tool_calls else "")
         into = answer.tokens_in or self.estimator.tokens_in(request)
-        out = answer.tokens_out or tokens_of(said)
+        out = answer.tokens_out
+        if not _counted(answer):
+            out = tokens_of(_whole(answer))
+            if self._limited or answer.finish == "length":  # there may have been hidden thoughts
+                out = max(out, self._limit(request))
         cached = min(answer.tokens_cached, into)
         written = min(answer.tokens_written, into - cached)
         parts = cached, min(answer.tokens_reasoning, out), written
@@ -112,58 +161,67 @@ class Metered(Layer):
         self.estimator.learn(request, answer)
         known, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
         known.sent = known.sent and "max_tokens" not in (answer.left_out or ())
-        if limit and answer.tokens_out > limit and known.sent and known.kept:
+        length = least = answer.tokens_out
+        counted = _counted(answer)
+        if not counted:
+            said = _whole(answer)
+            length, least = tokens_of(said), len(said.encode(errors="replace")) // THIN
+            if known.counted and self._limited:
+                log.warning(
+                    "%s does not count the tokens of its replies: of each the budget books as many "
+                    "as its limit allows",
+                    self.name,
+                )
+        known.counted = counted
+        if limit and least > limit and known.limited:
             known.kept = False
             if self._limited:
                 log.warning(
                     "%s does not keep to max_tokens = %d: a reply has %d. From now on the budget "
-                    "may be passed by the replies in flight, of which there are few at first",
-                    *(self.name, limit, answer.tokens_out),
+                    "may be passed by a reply",
+                    *(self.name, limit, least),
                 )
-        if self._open(request) or request.guarded or not known.kept:
-            known.seen, known.longest = known.seen + 1, max(known.longest, answer.tokens_out)
-
-    def _open(self, request: Request) -> bool:
-        """Return whether nobody, not even a local model, limits the reply."""
-        return not (request.sampling.max_tokens or getattr(self.client, "max_tokens", None))
+        if request.kind != "greeting":
+            known.seen, known.longest = known.seen + 1, max(known.longest, length)
 
     def _guards(self, request: Request) -> bool:
         """Return whether a limit that comes from the budget is sent."""
-        known = self.ledger.lengths[self.name]
-        return self._limited and known.sent and known.kept and self._open(request)
+        return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
 
-    def _most(self, request: Request, seat: str, room: int) -> Usage | None:
-        """Return what a call may cost at most, None: others in flight come first.
+    def _most(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
+        """Return the limit to send (0: none of ours), and what to hold; None: others come first.
 
         `room` is for a reply that was cut off with less.
         """
         if not self._limited:
-            return Usage(1)
+            return 0, Usage(1)
         known, flying = self.ledger.lengths[self.name], self.ledger.in_flight(self.name)
-        own = request.sampling.max_tokens or getattr(self.client, "max_tokens", None) or 0
-        prompt = self.estimator.tokens_in(request)
-        if own and known.kept and known.sent:
-            return self._usage(prompt, own)
-        if not known.sent:
-            most, parts = 1, 1
-        elif not known.kept:
-            most, parts = known.seen + 1, 0
+        prompt, guard = self.estimator.tokens_in(request), 0
+        ample = self._usage(prompt, LONGEST_REPLY)
+        if flying > known.seen and not self.ledger.bears(seat, ample):
+            return 0, None
+        least = self._limit(request) or known.longest or FIRST_ROOM
+        if self._guards(request):
+            guard = least = self._room(seat, prompt, room, flying)
+        spare = max(least, self._spare(seat, prompt, 1))
+        feared = self._usage(prompt, max(least, known.feared))
+        if not self.ledger.bears(seat, feared):
+            return guard, None
+        return guard, self._usage(prompt, min(feared.tokens_out, spare))
+
+    def _room(self, seat: str, prompt: int, room: int, flying: int) -> int:
+        """Return how many tokens a reply shall have for which nobody sets a limit."""
+        known = self.ledger.lengths[self.name]
+        least = ceil(1.25 * known.longest) or FIRST_ROOM
+        if not known.counted:
+            spare = least
         elif not known.seen:
-            most, parts = FIRST_CALLS, FIRST_SHARE
+            spare = self._spare(seat, prompt, FIRST_SHARE)
+            spare = spare if spare >= FIRST_ROOM else self._spare(seat, prompt, 1)
         else:
             free = self.places - flying
-            most, parts = flying + 1, free if free > 0 else FIRST_SHARE
-        if flying >= most:
-            return None
-        if not known.kept:
-            return self._usage(prompt, max(own, 2 * known.longest))
-        spare = self._spare(seat, prompt, parts)
-        if spare < FIRST_ROOM and not known.seen:
-            spare = self._spare(seat, prompt, 1)
-        if not known.sent:
-            return self._usage(prompt, max(spare, known.longest, 1))
-        least = ceil(1.25 * known.longest) or FIRST_ROOM
-        return self._usage(prompt, max(room, min(max(least, spare), known.most)))
+            spare = self._spare(seat, prompt, free if free > 0 else FIRST_SHARE)
+        return max(room, min(max(least, spare), known.most))
 
     def _spare(self, seat: str, prompt: int, parts: int) -> int:
         """Return the tokens for a reply if what is left is for so many calls."""
@@ -172,7 +230,7 @@ class Metered(Layer):
         if price.output:
             paid, money = price.of(prompt, 0), self.ledger.left(seat, "money")
             tokens += [int((left / parts - paid) * MILLION / price.output) for left in money]
-        return min(tokens, default=Lengths.most)
+        return min(tokens, default=LONGEST_REPLY)
 
     def _usage(self, tokens_in: int, tokens_out: int) -> Usage:
         """Return a call with so many tokens, at the highest price."""
@@ -196,7 +254,7 @@ class Metered(Layer):
                 "reply could be: set max_tokens to go on"
             ) from error
         if guard <= max(FIRST_ROOM, 1.25 * known.longest):
-            known.most = Lengths.most
+            known.most = LONGEST_REPLY
             raise error
         return half if cut else 0
 
@@ -227,6 +285,17 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
             f"output = … for each million tokens (0 if it costs nothing){known}"
         )
     return found
+
+
+def _counted(answer: Completion) -> bool:
+    """Return whether the server says how many tokens a reply has; a filter's refusal has none."""
+    none = answer.finish != "length" and answer.tokens_in and not _whole(answer)
+    return bool(answer.tokens_out or none) or answer.finish == "refusal"
+
+
+def _whole(answer: Completion) -> str:
+    """Return all that an answer shows of what the server made."""
+    return answer.text + answer.thoughts + (str(answer.tool_calls) if answer.tool_calls else "")
 
 
 def _guarded(request: Request, guard: int) -> Request:

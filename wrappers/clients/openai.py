@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import re
+import socket
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -352,7 +354,9 @@ class OpenAIClient:
             )
             return self._broken(what if page else "sent an answer that is cut off or no JSON")
         try:
-            got = answers.read(answer, [tool["function"]["name"] for tool in body.get("tools", ())])
+            offered = [tool["function"]["name"] for tool in body.get("tools", ())]
+            said = (str(message.get("content") or "") for message in body["messages"])
+            got = answers.read(answer, offered, sum(len(t.encode(errors="replace")) for t in said))
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
@@ -367,6 +371,7 @@ class OpenAIClient:
             f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
             "timeout may be too short for this model",
             transient=True,
+            unsure=True,
         )
 
     def _unreached(self, error: Exception) -> ClientError:
@@ -377,6 +382,7 @@ class OpenAIClient:
             f"cannot reach {self.base_url} ({self._shown(str(cause) or type(cause).__name__)}): "
             "check that the server is running, that base_url is right, and the network",
             transient=True,
+            unsure=not _unconnected(cause),
         )
 
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
@@ -386,7 +392,7 @@ class OpenAIClient:
         )
 
     def _broken(self, what: str) -> ClientError:
-        return ClientError(f"{self.base_url} {what}", transient=True)
+        return ClientError(f"{self.base_url} {what}", transient=True, unsure=True)
 
     def _failure(self, status: int | None, said: Mapping[str, Any], headers: Any) -> ClientError:
         """Say what the server refused and what to do about it."""
@@ -613,3 +619,12 @@ def _cause(error: BaseException) -> BaseException:
     while (below := error.__cause__) is not None:
         error = below
     return error
+
+
+def _unconnected(cause: BaseException) -> bool:
+    """Return whether a call was never sent, since there was no connection."""
+    import aiohttp
+    import httpx2
+
+    kinds = ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError
+    return isinstance(cause, (*kinds, httpx2.ConnectError, httpx2.ConnectTimeout))

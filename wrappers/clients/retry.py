@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from llm_games.facts import check_number
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
+from llm_games.wrappers.flights import ended
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Wait:
     since: dict[object, float] = field(default_factory=dict)
     """by call"""
     told: bool = False
+    began: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
@@ -50,7 +52,12 @@ class Wait:
 
 
 class Waits(dict[str, Wait]):
-    """What calls wait for, by server: for a display. What lasts is logged once."""
+    """What calls wait for, by server: for a display. What lasts is logged once.
+
+    `past` adds up the seconds for which somebody waited for a server, but for those of now.
+    """
+
+    past = 0.0
 
     @contextmanager
     def on(self, server: str, most: float) -> Iterator[Wait]:
@@ -63,6 +70,7 @@ class Waits(dict[str, Wait]):
             del wait.since[call]
             if not wait.since:
                 self.pop(server, None)
+                self.past += time.monotonic() - wait.began
 
 
 class Retry(Layer):
@@ -103,6 +111,8 @@ class Retry(Layer):
         """Try until there is a completion, after a first failure."""
         waited, tries = failure.waited, 1
         while True:
+            if ended():
+                raise asyncio.CancelledError from failure
             pause = self._pause(request, failure, tries, waited)
             wait.why = str(failure)
             if not wait.told and wait.seconds + pause > WORTH_TELLING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import CACHING, Client
-from llm_games.wrappers.clients.budget import Budget, Ledger, Usage, budget_of
+from llm_games.wrappers.clients.budget import Budget, Ledger, budget_of, usage_of
 from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_path
 from llm_games.wrappers.clients.limit import Gates, Limit
 from llm_games.wrappers.clients.metered import Metered
@@ -165,7 +164,7 @@ def booked(
         )
     for ledger, pairs in zip(books, before, strict=True):
         for model, seat, usage in [] if ledger in known else pairs:
-            ledger.book(model, seat, Usage(**usage | {"money": Decimal(usage["money"])}))
+            ledger.book(model, seat, usage_of(usage))
 
 
 def tally(clients: Iterable[Client]) -> dict[str, float]:
@@ -173,7 +172,8 @@ def tally(clients: Iterable[Client]) -> dict[str, float]:
 
     ``hits`` are replies that were known, ``near`` those to the nearest known situation, `hit_rate`
     the share of both in all replies; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and
-    ``money`` (in the currency of the prices) are of those that were asked for.
+    ``money`` (in the currency of the prices) are of those that were asked for; ``waited`` are
+    seconds for which servers were down, or refused calls as too many.
     """
     clients = list(clients)
     caches = {id(c): c for client in clients for c in layers(client) if isinstance(c, Cache)}
@@ -184,4 +184,6 @@ def tally(clients: Iterable[Client]) -> dict[str, float]:
     names = "calls", "failures", "tokens_in", "tokens_out", "money"
     paid = {name: float(sum(usage[name] for usage in spent)) for name in names}
     rate = (hits + near) / max(1, hits + near + asked)
+    waits = {id(c.waits): c.waits for k in clients for c in layers(k) if isinstance(c, Retry)}
+    paid["waited"] = sum(wait.past for wait in waits.values())
     return {"hits": hits, "near": near, "hit_rate": rate, **paid}

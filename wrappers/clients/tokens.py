@@ -11,6 +11,8 @@ FIRST_RATE = 0.5
 """Tokens for each byte of a prompt until the server's own counts are known: twice what is usual."""
 OPEN_END = 4096
 """Tokens of a reply to a request that sets no limit."""
+LONGEST_REPLY = 65_536
+"""Tokens that a reply may have of which nothing is known."""
 
 
 class Estimator:
@@ -38,7 +40,7 @@ class Estimator:
 
 @dataclass
 class Lengths:
-    """What is known of the replies of a model for which nobody set a limit."""
+    """What is known of a model's replies; a run keeps it in its file."""
 
     seen: int = 0
     longest: int = 0
@@ -46,8 +48,20 @@ class Lengths:
     """False: a reply was longer than the limit that was sent"""
     sent: bool = True
     """False: the server takes no limit"""
-    most: int = 65_536
+    most: int = LONGEST_REPLY
     """tokens of a limit that the server takes"""
+    counted: bool = True
+    """False: the server does not say how many tokens a reply has"""
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit that is sent is one, as far as is known."""
+        return self.kept and self.sent
+
+    @property
+    def feared(self) -> int:
+        """Tokens that the next reply may have, whatever limit is sent."""
+        return 2 * self.longest if self.seen else LONGEST_REPLY
 
 
 def tokens_of(text: str) -> int:

@@ -7,6 +7,7 @@ requirement, is an exact fraction; money is in dollars.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -42,6 +43,14 @@ def ends(game: WaterAllocation) -> tuple[float, float]:
     return 0.0, float(game.players)
 
 
+def ratios(game: WaterAllocation) -> tuple[float, float]:
+    """Return the least and the highest RSR while somebody lives."""
+    needs = [float(need) for need in game.requirements.tolist() if need]
+    if not needs:
+        return 0.0, math.inf
+    return float(game.mean_supply) / sum(needs), float(game.mean_supply) / min(needs)
+
+
 def supply_ratio(game: WaterAllocation, alive: Sequence[bool]) -> Fraction | None:
     """RSR: the mean supply to the daily need of the living; None if nobody lives."""
     pairs = zip(alive, game.requirements.tolist(), strict=True)
@@ -59,8 +68,8 @@ def lowest_prices(game: WaterAllocation, days: Days) -> list[Fraction | None]:
 class Curves(NamedTuple):
     """What happened day by day, a list of days for each seat; None once a seat is dead.
 
-    Bids are as submitted, None also for none; bids and balances are dollars, and `hp` and `balance`
-    those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
+    Bids are as they counted, None also for none; bids and balances are dollars, and `hp` and
+    `balance` those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
     """
 
     bids: list[list[float | None]]

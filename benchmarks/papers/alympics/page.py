@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,7 +19,7 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import SHARE, Cell, Ends, mean_of
 from llm_games.benchmarks.stats import intervals
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
@@ -76,7 +77,8 @@ class Setting:
     def ratio_end(self) -> Cell | None:
         """The mean RSR after the games that somebody survives."""
         ratios = (alympics.supply_ratio(self.rules, one.alive) for one in self.done)
-        return mean_of([float(ratio) for ratio in ratios if ratio is not None])
+        ends = alympics.ratios(self.rules)
+        return mean_of([float(ratio) for ratio in ratios if ratio is not None], ends)
 
     @cached_property
     def printed(self) -> Printed | None:
@@ -85,11 +87,25 @@ class Setting:
             return None
         alive, ratio_end = [*zip(*self.paper.survived.values(), strict=True)], self.paper.ratio_end
         rates = dict(zip(self.paper.survived, shares(alive), strict=True))
-        return Printed(rates, numbers(alive), mean_of(ratio_end))
+        return Printed(rates, numbers(alive), mean_of(ratio_end, alympics.ratios(self.rules)))
 
     def stack(self, key: str, seat: int) -> Array:
         """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
         return canvas.padded([curves[key][seat] for curves in self.curves])
+
+    @property
+    def richest(self) -> float:
+        """The most money that anybody can ever have, dollars."""
+        return float(self.rules.bounds()[1] / self.rules.unit)
+
+    def ends(self, key: str) -> Ends:
+        """Return between which ends a curve lies."""
+        return {
+            "bids": (0.0, self.richest),
+            "hp": (-math.inf, float(self.rules.hp_max)),
+            "balance": (0.0, self.richest),
+            "ratio": alympics.ratios(self.rules),
+        }[key]
 
     def residents(self, length: int = 24) -> list[str]:
         """Return their names, and their players' where these differ and stay the same."""
@@ -102,7 +118,7 @@ class Setting:
 def shares(alive: Sequence[Sequence[int]]) -> list[Cell]:
     """Return the share of some games, each who is alive at its end, that each resident survives."""
     n, wins = len(alive), np.sum(alive, axis=0).tolist()
-    return [Cell(won / n, None, n, intervals.share(won, n)) for won in wins]
+    return [Cell(won / n, None, n, intervals.share(won, n), SHARE) for won in wins]
 
 
 def numbers(alive: Sequence[Sequence[int]]) -> Cell:
@@ -164,6 +180,7 @@ LIFE = columns(
     "games, survived, days survived, water days, spent, final balance, over budget",
 )
 DAY = columns("game, day, resident, player, games, bid, health, balance")
+CURVES = ("bids", "hp", "balance")
 PRICE = columns("game, day, games, low, q1, median, q3, high")
 
 
@@ -210,7 +227,8 @@ def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield what each resident came to: shares and means over its games."""
     for one in settings:
         days = (0.0, float(one.rules.days))
-        ends = (days, days, None, None, days)  # of the fields of `Ending`, money without any
+        money = 0.0, one.richest
+        ends = (days, days, money, money, days)  # of the fields of `Ending`
         for seat, (resident, player) in enumerate(one.cast):
             lives = zip(*(endings[seat] for endings in one.endings), strict=True)
             means = [mean_of(values, end) for values, end in zip(lives, ends, strict=True)]
@@ -221,8 +239,8 @@ def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
     """Yield each resident on each day: means over the games in which it was alive."""
     for one in settings:
         for seat, (resident, player) in enumerate(one.cast):
-            bids, hp, balance = (one.stack(key, seat) for key in ("bids", "hp", "balance"))
-            means = map(canvas.points, (bids, hp, balance))
+            bids, hp, balance = (one.stack(key, seat) for key in CURVES)
+            means = map(canvas.points, (bids, hp, balance), map(one.ends, CURVES))
             alive = np.isfinite(hp).sum(axis=0).tolist()
             for day, (games, *values) in enumerate(zip(alive, *means, strict=True), start=1):
                 yield [one.label, day, resident, player, games, *values]
@@ -378,36 +396,38 @@ def _lines(axes: Axes, one: Setting, key: str, what: str) -> str:
         table = one.stack(key, seat)
         shown = canvas.some(len(table), table.size // len(table) * len(names))
         days = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, days, table, look, label=names[seat])
+        canvas.mean_line(axes, days, table, one.ends(key), look, label=names[seat])
         axes.plot(days, table[shown].T, color=look.colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set(ylabel=what, ylim=(0, None))
+    ends = one.ends(key)
     many = f"mean over the {len(one.curves)} games" if len(one.curves) > 1 else "of the game"
-    left = ", bids above the balance included" if key == "bids" else ""
+    left = ", bids above the balance as they counted" if key == "bids" else ""
     single = canvas.single(len(one.curves), len(names) * one.rules.days, "game")
-    return (
-        f"Each resident, {many} in which it is alive on that day{left}; thin: {single}{_band(one)}."
-    )
+    band = _band(one, ends)
+    return f"Each resident, {many} in which it is alive on that day{left}; thin: {single}{band}."
 
 
-def _band(one: Setting) -> str:
+def _band(one: Setting, ends: Ends) -> str:
     """Explain the bands, whose games are those in which somebody lives on that day."""
     many = len(one.curves)
-    return f"; {canvas.banded(many, 'game')}, fewer where some are over" if many > 1 else ""
+    said = canvas.banded(many, ends, "game")
+    return f"; {said}, fewer where some are over" if said else ""
 
 
 def _scarcity(axes: Axes, one: Setting) -> str:
     ratios = one.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
     axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)
-    canvas.mean_line(axes, days, ratios, canvas.Look(BLUE, "o"), label="mean")
+    ends = one.ends("ratio")
+    canvas.mean_line(axes, days, ratios, ends, canvas.Look(BLUE, "o"), label="mean")
     line(axes, 1, "water for all who live", canvas.INK, ":")
     canvas.over_rounds(axes, "day")
     axes.set(ylabel="RSR after the day", ylim=(0, None))
     single = canvas.single(len(ratios), len(days), "game")
     return (
         f"Mean supply to the daily need of the living; thin: {single}, until nobody lives"
-        f"{_band(one)}."
+        f"{_band(one, ends)}."
     )
 
 

@@ -18,7 +18,7 @@ from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.runs.paper import printed
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
 from llm_games.benchmarks.runs.rows import AttemptRow, NoteRow
-from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Cell, Ends, estimated, paid
 from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
@@ -300,6 +300,17 @@ def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]
     return curves
 
 
+def money_within(auctions: Sequence[Auction]) -> Ends:
+    """Return between which ends a bidder's money lies."""
+    return 0.0, float(max(bidder.budget for auction in auctions for bidder in auction.bidders))
+
+
+def profits_within(games: Sequence[EnglishAuction]) -> Ends:
+    """Return between which ends a bidder's profit lies, whatever it pursues."""
+    least, most = zip(*(game.profits for game in games), strict=True)
+    return min(least), max(most)
+
+
 def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
     """Return what was paid by those who pursue ``profit`` and those who pursue ``items``."""
     found: dict[str, list[int]] = {}
@@ -399,9 +410,10 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
     taken = [own for auction in auctions if (own := list(seats_of([auction], player)))]
     sat = [[auction.bidders[seat] for auction, seat in own] for own in taken]
     bidders = [bidder for own in sat for bidder in own]
+    games = [auction.game for auction in auctions]
 
-    def mean(of: Callable[[Auction, int], float]) -> Cell:
-        found = estimated([fmean(of(*one) for one in own) for own in taken])
+    def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> Cell:
+        found = paid([fmean(of(*one) for one in own) for own in taken], ends, True)
         assert found is not None
         return found
 
@@ -430,9 +442,12 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
         bad_beliefs=sum(belief.unreadable for belief in believed(bidders)),
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
         correlations={key: follows(auctions, player, *key) for key in product(PLANS, STATISTICS)},
-        profit=mean(lambda auction, seat: auction.bidders[seat].profit),
-        won=mean(lambda auction, seat: auction.bidders[seat].won),
-        left=mean(lambda auction, seat: auction.money(seat)[-1]),
+        profit=mean(lambda auction, seat: auction.bidders[seat].profit, profits_within(games)),
+        won=mean(
+            lambda auction, seat: auction.bidders[seat].won,
+            (0.0, float(max(len(game.catalogue) for game in games))),
+        ),
+        left=mean(lambda auction, seat: auction.money(seat)[-1], money_within(auctions)),
         accepted=mean(lambda auction, seat: sum(lot.bids[seat] for lot in auction.lots)),
         price_ratio=_price_ratio(taken),
         changed=changed.mentioned,
@@ -446,7 +461,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
 
 def _share(each: Sequence[float | None], whole: float | None) -> Cell | None:
     """Return a share of all auctions, with the interval of the mean of the auctions' own shares."""
-    found = estimated([value for value in each if value is not None], (0, 1))
+    found = estimated([value for value in each if value is not None], SHARE)
     return None if whole is None or found is None else found._replace(mean=whole, std=None)
 
 
@@ -461,7 +476,7 @@ def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
         ]
         for own in taken
     ]
-    found = estimated([fmean(some) for some in ratios if some])
+    found = paid([fmean(some) for some in ratios if some], POSITIVE, True)
     return found and found._replace(mean=fmean(ratio for some in ratios for ratio in some))
 
 

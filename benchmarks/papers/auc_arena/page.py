@@ -241,7 +241,7 @@ def _left(sold: Sold) -> Iterator[list[Value]]:
     for label, auctions in sold.auctions.items():
         for player in sold.found[label]:
             curves = np.array(auc_arena.budget_curves(auctions, player), np.float64)
-            for items, money in enumerate(canvas.points(curves)):
+            for items, money in enumerate(canvas.points(curves, auc_arena.money_within(auctions))):
                 yield [label, player, items, money]
 
 
@@ -329,19 +329,18 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
 
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
+    ends = auc_arena.money_within(auctions)
     for name in sold.found[label]:
         curves, look = auc_arena.budget_curves(auctions, name), sold.looks[name]
         table = np.array(curves, np.float64)
         items = range(table.shape[1])
-        canvas.mean_line(axes, items, table, look, label=name[:24])
+        canvas.mean_line(axes, items, table, ends, look, label=name[:24])
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
     many = len(auctions)
-    over = (
-        f"mean over {many} auctions; {canvas.banded(many, 'auction')}"
-        if many > 1
-        else "in one auction"
-    )
+    said = canvas.banded(many, ends, "auction")
+    over = "; ".join(filter(None, (f"mean over {many} auctions", said)))
+    over = over if many > 1 else "in one auction"
     return f"Money left after each item in the order of sale, {over}."
 
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import Record, printed
+from llm_games.benchmarks.runs.paper import SCORED, Record, printed
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.stats import Cell, estimated
+from llm_games.benchmarks.runs.stats import FREE, POSITIVE, SHARE, Cell, Ends, estimated, paid
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
@@ -81,14 +81,9 @@ def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[
 
 
 def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
-    low, prize = Fraction(game.min), Fraction(game.prize)
+    low = Fraction(game.min)
     high = Fraction(record.get("limit", int(game.max * game.unit)), game.unit)
     goal = {-1: low, 0: None, 1: high}[(game.ratio > 1) - (game.ratio < 1)]
-
-    def pay(winners: int) -> Fraction:
-        alone = prize * (winners == 1)
-        pays = {"split": prize / winners, "exclusive": alone, "amplified": prize * winners}
-        return pays.get(game.prize_rule, prize)
 
     def deviation(number: Fraction | None) -> Fraction | None:
         if number is None or goal is None or (measure == "ratio" and not goal):
@@ -96,7 +91,7 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
         width = {"scaled": high - low, "ratio": goal, "absolute": Fraction(1)}[measure]
         return abs((number - goal) / width)
 
-    reference, share = pay(game.players), pay(max(sum(record["winners"]), 1))
+    reference, share = _pays(game, game.players), _pays(game, max(sum(record["winners"]), 1))
     columns = (record[key] for key in ("legal", "winners"))
     for action, legal, won in zip(_answers(record), *columns, strict=True):
         number = Fraction(action, game.unit) if legal else None
@@ -110,6 +105,14 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
             won=won,
             broke=_broke(action, legal),
         )
+
+
+def _pays(game: Any, winners: int) -> Fraction:
+    """Return what a contest pays each of so many winners."""
+    prize = Fraction(game.prize)
+    alone = prize * (winners == 1)
+    pays = {"split": prize / winners, "exclusive": alone, "amplified": prize * winners}
+    return pays.get(game.prize_rule, prize)
 
 
 def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
@@ -210,7 +213,7 @@ class Results:
 
     def __init__(self, measure: str = "scaled") -> None:
         self.measure = measure
-        self.ends: Mapping[str, tuple[float, float]] = {}  # between which results lie, by field
+        self.ends: Mapping[str, Ends] = {}  # between which results lie, by field
         self.sums: dict[str, _Sums] = {}
         self.places: dict[str | None, list[_Mean]] = {None: []}
         self.tracks: dict[str, list[array[float]]] = {}
@@ -287,18 +290,18 @@ class _Sums:
             found = _Mean(None if kind is None else Fraction(kind) for kind in kinds).known()
             each.extend([] if found is None else [found])
 
-    def shown(self, name: str, mean: float | None, ends: tuple[float, float] | None) -> Cell | None:
+    def shown(self, name: str, mean: float | None, ends: Ends) -> Cell | None:
         """Return a mean over all runs with the interval of the mean of the sessions' own."""
         found = estimated(self.each[name], ends)
         return None if mean is None or found is None else found._replace(mean=mean, std=None)
 
-    def standing(self, player: str, ends: Mapping[str, tuple[float, float]]) -> Standing:
+    def standing(self, player: str, ends: Mapping[str, Ends]) -> Standing:
         """Return the results, which lie between `ends`."""
-        deviation, misbid, share = self.deviation.known(), self.misbid.known(), (0.0, 1.0)
+        deviation, misbid = self.deviation.known(), self.misbid.known()
         return Standing(
             player,
             self.runs,
-            **{name: _over(means, ends.get(name)) for name, means in self.means.items()},
+            **{name: _over(means, ends[name]) for name, means in self.means.items()},
             deviation=deviation,
             left_out=self.left_out,
             misbid=misbid,
@@ -306,9 +309,9 @@ class _Sums:
             bad_format=self.broke["format"],
             bad_range=self.broke["range"],
             shown={
-                "deviation": self.shown("deviation", deviation, ends.get("deviation")),
-                "misbid": self.shown("misbid", misbid, None),
-                "won": self.shown("won", self.won / self.runs, share),
+                "deviation": self.shown("deviation", deviation, ends["deviation"]),
+                "misbid": self.shown("misbid", misbid, POSITIVE),
+                "won": self.shown("won", self.won / self.runs, SHARE),
             },
         )
 
@@ -317,29 +320,33 @@ OVER_SESSIONS = ("payoff", "advantage", "ratio", "asset_ratio")
 """Fields of `PlayerRun` whose means of sessions are averaged."""
 
 
-def _over(means: Sequence[Fraction], ends: tuple[float, float] | None) -> Any:
+def _over(means: Sequence[Fraction], ends: Ends) -> Any:
     std = float(statistics.stdev(means)) if len(means) > 1 else None
-    mean, found = _Mean(means).known(), estimated([float(value) for value in means], ends)
+    mean, found = _Mean(means).known(), paid([float(value) for value in means], ends)
     return None if mean is None or found is None else found._replace(mean=mean, std=std)
 
 
-def ends(game: Any) -> tuple[float, float] | None:
-    """Return the least and the highest deviation of a game, None without bounds."""
-    return (0.0, 1.0) if is_contest(game) else None
+def ends(game: Any) -> Ends:
+    """Return the least and the highest deviation of a game."""
+    return SHARE if is_contest(game) else POSITIVE
 
 
-def bounds(game: Any, measure: str) -> dict[str, tuple[float, float]]:
-    """Return the least and the highest results of a player in a session, by field of `Standing`.
+def places(game: Any) -> Ends:
+    """Return the least and the highest normalised action of a game."""
+    return SHARE if is_contest(game) else POSITIVE
 
-    In an auction nothing but the assets limits them.
-    """
-    found = {"deviation": limits} if (limits := ends(game)) and measure == "scaled" else {}
-    if is_contest(game) and game.prize_rule == "split" and game.prize:
-        low, high = -float(game.foul_fee), float(game.prize)
-        equal = high / game.players
-        found |= {"payoff": (low, high), "advantage": (low - equal, high - equal)}
-        found["ratio"] = low / equal, high / equal
-    return found
+
+def bounds(game: Any, measure: str) -> dict[str, Ends]:
+    """Return the least and the highest results of a player in a session, by field of `Standing`."""
+    low, high = game.stake
+    found = {"deviation": ends(game) if measure == "scaled" else POSITIVE, "payoff": (low, high)}
+    if is_contest(game):
+        equal = float(_pays(game, game.players))
+        found["ratio"] = (low / equal, high / equal) if equal else FREE
+        return found | {"advantage": (low - equal, high - equal), "asset_ratio": FREE}
+    solvent = -low <= min(game.of_each("assets"))  # nobody can lose more than there is
+    ratio = POSITIVE if solvent else FREE
+    return found | {"advantage": (low - game.worth, high), "ratio": ratio, "asset_ratio": ratio}
 
 
 def results(game: Game) -> Results:
@@ -430,7 +437,7 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
         for player, sums in kinds[kind].sums.items() if kind in kinds else ():
             broken = sums.broke["format"], sums.broke["range"]
             percent = 100 * sum(broken) / sums.runs
-            found = estimated([100 * share for share in sums.each["broke"]], (0, 100))
+            found = estimated([100 * share for share in sums.each["broke"]], SCORED)
             shown = found and found._replace(mean=percent, std=None)
             game, history = kind
             rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken, shown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.stats.intervals import T
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -172,7 +174,8 @@ def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
     for who, game in played.items():
         for name in game.players:
-            for k, place in enumerate(canvas.points(results(game).track(name)), start=1):
+            track = canvas.points(results(game).track(name), econ_arena.places(game.rules))
+            for k, place in enumerate(track, start=1):
                 yield [*who, name, k, place, econ_arena.goal(game.rules)]
 
 
@@ -272,7 +275,8 @@ def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
         curves.append((shown, np.ma.masked_invalid(tracks).mean(axis=0).filled(np.nan)))
     _curves(axes, games[0], curves)
     sizes = sorted({len(table) for _, table in curves})
-    banded = canvas.banded(sizes[-1], "session") if len(sizes) == 1 else SEVERAL
+    ends = econ_arena.places(games[0].rules)
+    banded = canvas.banded(sizes[-1], ends, "session") if len(sizes) == 1 else SEVERAL
     return (
         "Mean normalised action in each run of a session, by how many past runs are shown; "
         f"{'; '.join(filter(None, ('without the rational players', banded)))}."
@@ -293,9 +297,10 @@ def moves(run: Run, game: Game) -> list[Sketch]:
 
 def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and where they end up in equilibrium."""
+    ends = econ_arena.places(game.rules)
     for (name, table), look in zip(curves, canvas.looks(len(curves)), strict=True):
         at = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, at, table, look, label=name[:24])
+        canvas.mean_line(axes, at, table, ends, look, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
     axes.set(ylim=(-0.03, None), ylabel=_action(game))
@@ -310,8 +315,9 @@ def _paths(axes: Axes, game: Game) -> str:
     many = len(game.done)
     if many == 1:
         return "Normalised action in each run of the session, by player."
-    banded = canvas.banded(many, "session")
-    return f"Mean normalised action in each run, over {many} sessions, by player; {banded}."
+    banded = canvas.banded(many, econ_arena.places(game.rules), "session")
+    said = f"Mean normalised action in each run, over {many} sessions, by player"
+    return f"{'; '.join(filter(None, (said, banded)))}."
 
 
 def _actions(axes: Axes, game: Game) -> str:
@@ -320,6 +326,7 @@ def _actions(axes: Axes, game: Game) -> str:
         for who, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
             if turn.place is not None:
                 places[who].append(float(turn.place))
+    ends = econ_arena.places(game.rules)
     for row, own in enumerate(places.values()):
         shown = np.array(own)[canvas.some(len(own))]
         shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
@@ -327,7 +334,8 @@ def _actions(axes: Axes, game: Game) -> str:
         if own:
             axes.plot(np.mean(own), row, "|", color=BLUE, ms=18, mew=2.4)
         name = game.players[row]
-        canvas.across(axes, [row], canvas.points(results(game).track(name)), BLUE)
+        own_mean = canvas.points(results(game).track(name), ends)
+        canvas.across(axes, [row], own_mean, BLUE)
     goal = econ_arena.goal(game.rules)
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)
@@ -336,7 +344,8 @@ def _actions(axes: Axes, game: Game) -> str:
     which = "Each legal action" if most <= canvas.MOST else f"{canvas.MOST} of the legal actions"
     which += " of each session" if most <= canvas.MOST else ""
     many = len(game.done)
-    line = f" with its 95 % interval (Student t, n = {many} sessions)" * (many > 1)
+    method = T[sum(map(math.isfinite, ends))]
+    line = f" with its 95 % interval ({method}, n = {many} sessions)" * (many > 1)
     return f"{which}, normalised, and the player's mean (bar){line}."
 
 

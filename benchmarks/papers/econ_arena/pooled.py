@@ -83,7 +83,9 @@ def pooled(pool: Pool) -> list[Pooled]:
         most = float(max(np.max(r.assets) for r in rules))
         paid = {name: own[0].money(most) for name, own in kept.items()}
     return [
-        Pooled(name, sessions, paid[name], gain.money(1), deviation.bounded(0, 1))
+        Pooled(
+            name, sessions, paid[name], gain.money(1), deviation.bounded(*econ_arena.ends(rules[0]))
+        )
         for name, (_, gain, deviation) in kept.items()
     ]
 
@@ -123,7 +125,7 @@ class _Kept:
             return None
         mean, runs = fmean(map(fmean, columns)), sum(map(len, columns))
         most = max(most, *(abs(value) for column in columns for value in column))
-        return Cell(mean, None, runs, intervals.overall(columns, -most, most))
+        return Cell(mean, None, runs, intervals.overall(columns, -most, most), (-most, most))
 
 
 def grid(found: Sequence[Pool]) -> Grid:

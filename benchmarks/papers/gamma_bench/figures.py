@@ -14,9 +14,10 @@ from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
 from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
-from llm_games.benchmarks.report.figures import thin
+from llm_games.benchmarks.report.figures import moved, thin
 from llm_games.benchmarks.runs.paper import Draw
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.stats import FREE, SHARE, Ends
 from llm_games.games.pirate_game.rules import VOTE
 from llm_games.rulebook import Array
 
@@ -30,44 +31,48 @@ def _per_round(game: Game, value: Callable[[dict[str, Any]], Any]) -> list[list[
 
 def _beauty_contest(axes: Axes, game: Game) -> str:
     rules = game.rules
-    paths(axes, _per_round(game, lambda r: r["target"]), "target", GREEN)
-    paths(axes, _per_round(game, lambda r: r["mean"]), "mean number")
+    ends = numbers(rules)
+    paths(axes, _per_round(game, lambda r: r["target"]), "target", ends, GREEN)
+    paths(axes, _per_round(game, lambda r: r["mean"]), "mean number", ends)
     axes.set_ylabel("number")
     if rules.ratio == 1:
-        return f"Mean number of each round; any common number is an equilibrium{thin(game)}."
+        return f"Mean number of each round; any common number is an equilibrium{thin(game, ends)}."
     end = guess.undominated(guess.Contest.of(rules)) / rules.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
         f"Mean number and target ({rules.ratio} of it) of each round; higher-order reasoning leads "
-        f"to {end:g}{thin(game)}."
+        f"to {end:g}{thin(game, ends)}."
     )
 
 
 def _el_farol_bar(axes: Axes, game: Game) -> str:
     place, players = bar.Bar.of(game.rules), game.rules.players
     mixed = bar.mixed_equilibrium(place)
-    paths(axes, _per_round(game, lambda r: r["goers"]), "goers")
+    ends = 0.0, float(players)
+    paths(axes, _per_round(game, lambda r: r["goers"]), "goers", ends)
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
     line(axes, mixed * players, f"mixed equilibrium {mixed * players:.2f}")
     axes.set(ylabel="players at the bar", ylim=(-0.3, players + 0.3))
     return (
         "How many went in each round; any profile with exactly as many as the capacity is an "
-        f"equilibrium, and everybody going with probability {mixed:.3f} is another{thin(game)}."
+        f"equilibrium, and everybody going with probability {mixed:.3f} is another"
+        f"{thin(game, ends)}."
     )
 
 
 def _divide_dollar(axes: Axes, game: Game) -> str:
-    golds = game.rules.golds
-    paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids")
+    golds, ends = game.rules.golds, moved(game.rules)
+    ends = ends[0] * game.rules.players, ends[1] * game.rules.players
+    paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids", ends)
     line(axes, golds, f"equilibrium: sum {golds}")
     axes.set(ylabel="golds", ylim=(min(0, axes.get_ylim()[0]), None))
-    return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game)}."
+    return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game, ends)}."
 
 
 def _public_goods(axes: Axes, game: Game) -> str:
-    rules = game.rules
-    paths(axes, _per_round(game, lambda r: np.mean(r["actions"])), "mean contribution")
+    rules, ends = game.rules, moved(game.rules)
+    paths(axes, _per_round(game, lambda r: np.mean(r["actions"])), "mean contribution", ends)
     if rules.ratio != rules.players:
         best = 0 if rules.ratio < rules.players else rules.tokens
         line(axes, best, f"equilibrium: {best}")
@@ -75,19 +80,20 @@ def _public_goods(axes: Axes, game: Game) -> str:
         optimum = 0 if rules.ratio < 1 else rules.tokens
         line(axes, optimum, f"best for all: {optimum}", GREEN, ":")
     axes.set_ylabel("tokens")
-    return f"Mean contribution per player in each round{thin(game)}."
+    return f"Mean contribution per player in each round{thin(game, ends)}."
 
 
 def _diners_dilemma(axes: Axes, game: Game) -> str:
     rules = game.rules
     gain = (rules.costly_utility - rules.cheap_utility) * rules.players
     gain -= rules.costly_price - rules.cheap_price
-    paths(axes, _per_round(game, lambda r: r["costly"] / rules.players), "share of costly dishes")
+    shares = _per_round(game, lambda r: r["costly"] / rules.players)
+    paths(axes, shares, "share of costly dishes", SHARE)
     if gain:
         line(axes, float(gain > 0), f"equilibrium: all {'costly' if gain > 0 else 'cheap'}")
     line(axes, 0, "best for all: all cheap", GREEN, ":")
     axes.set(ylabel="share", ylim=(-0.05, 1.05))
-    return f"Share of players who ordered the costly dish in each round{thin(game)}."
+    return f"Share of players who ordered the costly dish in each round{thin(game, SHARE)}."
 
 
 def _sealed_bid_auction(axes: Axes, game: Game) -> str:
@@ -122,19 +128,33 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
 
 def _shading(axes: Axes, game: Game) -> str:
     rules = game.rules
-    paths(axes, _per_round(game, lambda r: bid_share(r["actions"], r)), "mean bid / valuation")
+    ends = bid_shares(rules)
+    shares = _per_round(game, lambda r: bid_share(r["actions"], r))
+    paths(axes, shares, "mean bid / valuation", ends)
     solution = equilibrium(rules) if rules.price == "first" else None
     if rules.price == "second":
         line(axes, 1, "dominant: own valuation")
     elif solution is not None:
         best = _per_round(game, lambda r: bid_share(solution.mean_bid(r["valuations"]), r))
-        paths(axes, best, "near equilibrium", ORANGE)
+        paths(axes, best, "near equilibrium", ends, ORANGE)
     axes.set(ylabel="share of valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     sold = [r["valuations"][r["winner"]] == max(r["valuations"]) for r in _records(game)]
     return (
         "Bid as a share of the valuation in each round; the item went to the highest valuation "
-        f"in {np.mean(sold):.0%} of them{thin(game)}."
+        f"in {np.mean(sold):.0%} of them{thin(game, ends)}."
     )
+
+
+def numbers(rules: Any) -> Ends:
+    """Return between which numbers the mean of a contest and its target lie, 0 among them."""
+    low, high = moved(rules)
+    most = max(1.0, float(rules.ratio))
+    return min(low * most, 0.0), max(high * most, 0.0)
+
+
+def bid_shares(rules: Any) -> Ends:
+    """Return between which shares of a valuation a bid lies."""
+    return SHARE if rules.bid_range == "own_value" else FREE
 
 
 def bid_share(bids: Array | Sequence[int], record: Mapping[str, Any]) -> float:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory as bar
-from llm_games.benchmarks.papers.gamma_bench.figures import bid_share
+from llm_games.benchmarks.papers.gamma_bench.figures import bid_share, bid_shares
 from llm_games.benchmarks.report.canvas import GREEN, line, paths, styled
 from llm_games.benchmarks.report.figures import thin
 from llm_games.benchmarks.runs.grid import Grid, Value
 from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch, scores
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import mean_of
+from llm_games.benchmarks.runs.stats import FREE, SHARE, Ends, mean_of, paid
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -37,14 +37,13 @@ PRICED = (
     "runs. At a second price bidding one's valuation is weakly dominant. S6 of v2, 100 less what "
     "is unbid, is of second-price runs; that of later versions is of first-price ones."
 )
-SHARE = (0.0, 1.0)
 
 
 class Column(NamedTuple):
     """What a table says of a run: how it is written, between which ends it lies, and what it is."""
 
     form: str
-    ends: tuple[float, float] | None
+    ends: Ends
     of: Callable[[Any, Sequence[Record]], float | None]
 
 
@@ -72,7 +71,8 @@ def _rows(games: Sequence[Game], term: str, known: Mapping[str, Column]) -> Iter
         for column in known.values():
             values = [column.of(episode.rules, episode.records) for episode in game.done]
             row.append(mean_of([x for x in values if x is not None], column.ends))
-        yield [*row, mean_of([float(e.rewards.sum(axis=0).mean()) for e in game.done])]
+        earned = [float(e.rewards.sum(axis=0).mean()) for e in game.done]
+        yield [*row, paid(earned, game.rules.core.payable)]
 
 
 def _heads(term: str, known: Mapping[str, Column]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def _bars(games: Sequence[Game]) -> Section:
 def _attendance(axes: Axes, games: Sequence[Game]) -> str:
     for game, look in styled(games):
         goers = [[record["goers"] for record in e.records] for e in game.done]
-        paths(axes, goers, game.setting[:40], look)
+        paths(axes, goers, game.setting[:40], (0.0, float(game.rules.players)), look)
     place = bar.Bar.of(games[0].rules)
     mixed = bar.mixed_equilibrium(place) * place.players
     line(axes, place.capacity, f"capacity {place.capacity}", GREEN)
@@ -131,7 +131,7 @@ def _attendance(axes: Axes, games: Sequence[Game]) -> str:
     return (
         "How many went in each round. Whatever is learned after it, exactly as many as the "
         f"capacity is an equilibrium of the round, and {mixed:.2f} on average in mixed play"
-        f"{thin(games[0])}."
+        f"{thin(games[0], SHARE)}."
     )
 
 
@@ -169,9 +169,9 @@ def efficient(rules: Any, records: Sequence[Record]) -> float:
 
 
 AUCTION = {
-    "bid to value": Column(".3f", None, bid_to_value),  # beyond 1 where any bid is legal
+    "bid to value": Column(".3f", FREE, bid_to_value),  # beyond 1 where any bid is legal
     "at value": Column(".3f", SHARE, at_value),
-    "unbid": Column(".2f", None, unbid),
+    "unbid": Column(".2f", FREE, unbid),
     "efficient": Column(".3f", SHARE, efficient),
 }
 SCORES = {"S6, v2": "v2", "S6, corrected": "corrected"}
@@ -190,10 +190,11 @@ def _auctions(games: Sequence[Game]) -> Section:
 def _shading(axes: Axes, games: Sequence[Game]) -> str:
     for game, look in styled(games):
         shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
-        paths(axes, shares, game.setting[:40], look)
+        paths(axes, shares, game.setting[:40], bid_shares(game.rules), look)
     line(axes, 1, "own valuation", GREEN)
     axes.set(ylabel="mean bid / valuation", ylim=(min(0, axes.get_ylim()[0]), None))
     return (
         "Bid as a share of the valuation in each round, without valuations of 0: at a second price "
-        f"1 is weakly dominant, at the own price bids are shaded{thin(games[0])}."
+        "1 is weakly dominant, at the own price bids are shaded"
+        f"{thin(games[0], bid_shares(games[0].rules))}."
     )

@@ -22,7 +22,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
 )
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
-from llm_games.benchmarks.report.figures import seats_mean
+from llm_games.benchmarks.report.figures import moved, seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
 from llm_games.benchmarks.runs.paper import (
@@ -35,7 +35,7 @@ from llm_games.benchmarks.runs.paper import (
     scores,
 )
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import MARK, Cell, cell, estimated, mean_of
+from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -54,6 +54,22 @@ SCORES = (
     "“published” ones those of its table (v7). A game without a γ-Bench score has a dash, as the "
     "auction that an edition does not score: the second-price one, and in v2 the first-price one."
 )
+MEANT = {
+    "beauty_contest": "how near numbers come to the end that the ratio pulls to",
+    "el_farol_bar": "how near the share of goers comes to the ratio",
+    "divide_dollar": "how near the sum of bids comes to what there is",
+    "public_goods": "how much is kept (who gives all scores 0)",
+    "diners_dilemma": "how many order the costly dish (those who order the cheap one score 0)",
+    "sealed_bid_auction": "how far bids are below valuations",
+    "battle_royale": "how many shots are aimed at the strongest",
+    "pirate_game": "how near plans and votes come to optimal ones",
+}
+"""What a score says of play."""
+MEANT_IN_V2 = {
+    "public_goods": "how much is given (who keeps all scores 0)",
+    "diners_dilemma": "how many order the cheap dish (those who order the costly one score 0)",
+    "sealed_bid_auction": "how near bids come to valuations",
+}
 BOARDS = {
     "published": (
         "Thirteen models as printed in arXiv 2403.11807v7 (five runs each); this page's rows are "
@@ -72,7 +88,9 @@ BOARDS = {
 }
 PLACES = (
     " A rank in brackets is where the row would stand; only a run of all eight games at the "
-    "benchmark's settings with one language model on all seats has one. Neighbours a point or so "
+    "benchmark's settings with one language model on all seats has one. Below the line, outside "
+    "the order, stand runs without a rank: players by rule, the toy model tiny, mixed seats and "
+    "runs of some of the games. Neighbours a point or so "
     "apart are not told from chance by five runs each. In the published runs failed answers were "
     "asked again without limit and never counted; what else is known of them is in docs/papers.md. "
     "± is the sample standard deviation over runs."
@@ -238,9 +256,12 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
     table = np.array(means)
     rounds = table.shape[1]
     places = [number - 1 for number in ROUNDS if number <= rounds]
-    shown = [*canvas.points(table[:, places]), *[None] * (len(ROUNDS) - len(places))]
+    shown = [
+        *canvas.points(table[:, places], moved(game.rules)),
+        *[None] * (len(ROUNDS) - len(places)),
+    ]
     slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
-    slope = mean_of(slopes)  # a line through the means has the mean slope
+    slope = mean_of(slopes, FREE)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
@@ -314,7 +335,9 @@ def board(runs: Sequence[Run]) -> Section | None:
 
 
 def _board(edition: str, own: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
-    places, version = list(own), published.VERSIONS.get(edition)
+    version = published.VERSIONS.get(edition)
+    outside = [row for _, row in own if version and not row[0]]  # in no order with the published
+    places = [place for place in own if not version or place[1][0]]
     for one in published.leaderboard(edition) if version else ():
         row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
         places.append((one.overall.mean, row))
@@ -322,8 +345,8 @@ def _board(edition: str, own: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
     head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
     mine = [number for number, place in enumerate(places) if place in own]
     note = BOARDS[edition] + PLACES * bool(version)
-    rows = [row for _, row in places]
-    return Grid(head, rows, f"arXiv {version or edition}", note=note, own=mine, strong=["Overall"])
+    rows, title = [row for _, row in places], f"arXiv {version or edition}"
+    return Grid(head, rows, title, note=note, foot=outside, own=mine, strong=["Overall"])
 
 
 def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
@@ -332,7 +355,9 @@ def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     if not any(found.values()):
         return None
     mean, names = overall(found), sorted({name for game in run.games for name in game.seats})
-    why = "" if run.players[names[0]].language_model else "not an LLM, for reference"
+    player = run.players[names[0]]
+    why = "" if player.language_model else "not an LLM, for reference"
+    why = "a toy, to see how things work" if player.toy else why
     why = "mixed seats" if len(names) > 1 else why
     missing = "" if mean else f"{sum(map(bool, found.values()))} of 8 games"
     marked = any(game.filled > MARK for game in run.games)
@@ -349,7 +374,17 @@ PAPER = Paper(
     "γ-Bench",
     lambda game: game.name in GAMES,
     lambda run: [*_varied(run), *modes.sections(run), *_against(run)],
-    scoring=Scoring(GAMES, EDITIONS, score_episode, overall, counted, board, SCORES, spread),
+    scoring=Scoring(
+        GAMES,
+        EDITIONS,
+        score_episode,
+        overall,
+        counted,
+        board,
+        SCORES,
+        spread,
+        lambda edition: MEANT | (MEANT_IN_V2 if edition == "v2" else {}),
+    ),
     drawn=drawn,
     actions=ACTIONS,
 )

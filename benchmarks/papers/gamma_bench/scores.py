@@ -318,6 +318,6 @@ def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     low, high = min(low, *map(min, columns)), max(high, *map(max, columns))
     runs, interval = min(map(len, columns)), intervals.overall(columns, low, high)
     if runs != max(map(len, columns)):
-        return Cell(mean, None, runs, interval)
+        return Cell(mean, None, runs, interval, (low, high))
     by_run = cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])
-    return by_run._replace(mean=mean, interval=interval)
+    return by_run._replace(mean=mean, interval=interval, ends=(low, high))

@@ -10,7 +10,7 @@ from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, judge, known, numbers
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.benchmarks.runs.scenarios import BACKGROUND, focal, is_scenario, scale, scored
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, Cell, paid
 from llm_games.benchmarks.stats import intervals
 
 NOTE = (
@@ -33,7 +33,7 @@ def mean_over(scores: Sequence[Sequence[float]]) -> Cell | None:
         return None
     mean = float(np.mean([np.mean(column) for column in scores]))
     runs = min(map(len, scores))
-    return Cell(mean, None, runs, intervals.overall(scores, None, None))
+    return Cell(mean, None, runs, intervals.overall(scores, *FREE))
 
 
 MEASURE = Measure(
@@ -76,11 +76,11 @@ def _row(game: Game) -> Sequence[Value]:
     own, ends = focal(names), scale(game.planned)
     others = dict.fromkeys(n.removeprefix(BACKGROUND) for n in names if n.startswith(BACKGROUND))
     players = ", ".join(dict.fromkeys(names[place] for place in own))
-    paid = [float(episode.payoffs[own].mean()) for episode in game.done]
+    earned = [float(episode.payoffs[own].mean()) for episode in game.done]
     return [
         Label(game.label, f"among {', '.join(others)}"),
         f"{len(own)} × {players}",
-        mean_of(paid),
+        paid(earned, game.rules.core.payable),
         *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
         None if ends.why else judge(game, MEASURE),
     ]

@@ -20,6 +20,7 @@ from llm_games.benchmarks.runs import judge
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.paper import Measure
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
+from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.runs.talk import turns
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -89,6 +90,27 @@ def ends(rules: Any) -> tuple[float, float]:
     return float(rules.min), float(rules.max)
 
 
+def spreads(rules: Any) -> Ends:
+    """Return the least and the largest %RSD of numbers of a contest."""
+    return (0.0, 100 * math.sqrt(rules.players - 1)) if rules.min >= 0 else POSITIVE
+
+
+def prices_of(rules: Any) -> Ends:
+    """Return the least and the highest price, as a mean of firms has it."""
+    return 0.0, float(rules.core.ranges[0])
+
+
+def indexes(rules: Any) -> Ends:
+    """Return the least and the highest price index."""
+    low, high = (float(pricing.price_index(rules.core, end)) for end in prices_of(rules))
+    return low, high
+
+
+def rounds(rules: Any) -> Ends:
+    """Return the first and the last round of an evacuation."""
+    return 1.0, float(rules.core.max_rounds)
+
+
 def references(rules: Any) -> tuple[float, float]:
     """Return the mean prices of the one-shot equilibrium and of a cartel."""
     ends = theory.equilibrium(rules), theory.cartel(rules)
@@ -108,7 +130,7 @@ def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
     """Return the legal numbers of the last round."""
     last = episode.records[-1]
     numbers = zip(last["actions"], last["legal"], strict=True)
-    return Contest([number for number, legal in numbers if legal], plan)
+    return Contest([number for number, legal in numbers if legal], plan, spreads(episode.rules))
 
 
 def _market(episode: RecordedEpisode, plan: str | None) -> Market:
@@ -124,6 +146,7 @@ def _market(episode: RecordedEpisode, plan: str | None) -> Market:
         float(pricing.profit_gain(rules, profits[late].mean())),
         float(pricing.price_gap(prices)),
         prices.T.tolist(),
+        prices_of(rules),
     )
 
 
@@ -151,6 +174,7 @@ def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
         None if math.isnan(crowd.changes) else crowd.changes,
         sum(told) / len(told) if told else None,
         np.stack([crowd.escapes[side] for side in crowd.sides]),
+        rounds(episode.rules),
     )
 
 
@@ -166,6 +190,7 @@ MEASURES = {
         "%RSD, 100 times the deviation of a run's numbers to their mean",
         "lower",
         _spread,
+        ends=spreads,
     ),
     "bertrand_competition": Measure(
         "price index",
@@ -173,6 +198,7 @@ MEASURES = {
         "higher",
         lambda episode: float(_market(episode, None).price_index),
         ".2f",
+        indexes,
     ),
     "emergency_evacuation": Measure(
         "escaped",
@@ -180,7 +206,7 @@ MEASURES = {
         "higher",
         lambda episode: float(_crowd(episode).escape_rate),
         ".1%",
-        lambda rules: (0.0, 1.0),
+        lambda rules: SHARE,
     ),
 }
 """What each case is judged by, in a terminal and first on a page."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.paper import data, printed
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, apart
 from llm_games.benchmarks.stats import intervals
 from llm_games.benchmarks.stats.intervals import Interval, Values
 from llm_games.rulebook import Array
@@ -84,8 +84,10 @@ def pseudo_variances(curves: Array) -> list[float] | None:
     return [float(runs * whole - (runs - 1) * one) for one in rest]
 
 
-def difference(a: Values, b: Values) -> Cell | None:
+def difference(a: Values, b: Values, ends: Ends = FREE) -> Cell | None:
     """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
+
+    It is cut where it passes what values between `ends` can differ by, which changes no coverage.
 
     None without values on both sides; no interval for one value alone.
     """
@@ -93,13 +95,14 @@ def difference(a: Values, b: Values) -> Cell | None:
         return None
     sides = [np.asarray(a, np.float64), -np.asarray(b, np.float64)]
     mean, n = float(sides[0].mean() + sides[1].mean()), min(map(len, sides))
+    limits = apart(ends)
     if n < 2:
-        return Cell(mean, None, n)
+        return Cell(mean, None, n, None, limits)
     middle, error, df = intervals.welch(sides)
     if error <= intervals.EQUAL * max(np.abs(side).max() for side in sides):
-        return Cell(mean, None, n, intervals.no_spread(mean, n))
-    low, high = map(float, intervals.t_ends(2 * middle, 2 * error, df, 0.95))
-    return Cell(mean, None, n, Interval(low, high, "Welch", n, intervals.few(n)))
+        return Cell(mean, None, n, intervals.no_spread(mean, n), limits)
+    low, high = np.clip(intervals.t_ends(2 * middle, 2 * error, df, 0.95), *limits).tolist()
+    return Cell(mean, None, n, Interval(low, high, "Welch", n, intervals.few(n)), limits)
 
 
 def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
@@ -121,6 +124,7 @@ def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
         None,
         n,
         Interval(max(p - q - half, -1.0), min(p - q + half, 1.0), "Agresti-Caffo", n),
+        apart(SHARE),
     )
 
 

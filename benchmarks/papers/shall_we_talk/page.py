@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
-from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, SHARE, statements
+from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, statements
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Paper, Section, Sketch
+from llm_games.benchmarks.runs.paper import SCORED, Paper, Section, Sketch, known
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, mean_of
 from llm_games.benchmarks.stats import intervals
 from llm_games.rulebook import Array
 
@@ -143,17 +143,17 @@ def sections(read: Read) -> list[Section]:
 
 def _share(values: Sequence[float | None]) -> Cell | None:
     """Return the mean of shares of each run, in per cent; None left out."""
-    return mean_of([100.0 * value for value in values if value is not None], (0, 100))
+    return mean_of([100.0 * value for value in values if value is not None], SCORED)
 
 
 def _rate(found: Sequence[bool | None]) -> Cell | None:
     """Return in how many per cent of the runs something is so; None left out."""
-    known = [so for so in found if so is not None]
-    if not known:
+    told = [so for so in found if so is not None]
+    if not told:
         return None
-    interval = intervals.share(sum(known), len(known))
+    interval = intervals.share(sum(told), len(told))
     ends = interval and interval._replace(low=100 * interval.low, high=100 * interval.high)
-    return Cell(100 * sum(known) / len(known), None, len(known), ends)
+    return Cell(100 * sum(told) / len(told), None, len(told), ends, SCORED)
 
 
 def _contests(read: Read) -> Iterator[list[Value]]:
@@ -165,7 +165,7 @@ def _contests(read: Read) -> Iterator[list[Value]]:
         yield [
             *(game.label, cell, OWN, len(runs)),
             mean_of([sum(one) / len(one) for one in numbers], cells.ends(game.rules)),
-            mean_of([metrics.rsd(one) for one in numbers]),
+            mean_of([metrics.rsd(one) for one in numbers], cells.spreads(game.rules)),
             *(_rate([plan == kind for plan in plans]) for kind in KINDS),
             _rate([len(set(one)) == 1 for one in numbers]),
             _share(won),
@@ -183,16 +183,17 @@ def _contests(read: Read) -> Iterator[list[Value]]:
 
 def _markets(read: Read) -> Iterator[list[Value]]:
     for game, cell, runs in read.of("BC"):
+        prices = cells.prices_of(game.rules)
         means = [
             [m for run in runs if (m := metrics.mean_in(run.prices, *rounds)) is not None]
             for rounds in WINDOWS
         ]
         yield [
             *(game.label, cell, OWN, len(runs)),
-            *map(mean_of, means),
-            mean_of([run.price_index for run in runs]),
-            mean_of([run.profit_gain for run in runs]),
-            mean_of([run.price_gap for run in runs]),
+            *(mean_of(values, prices) for values in means),
+            mean_of(known([run.price_index for run in runs]), cells.indexes(game.rules)),
+            mean_of(known([run.profit_gain for run in runs]), FREE),
+            mean_of([run.price_gap for run in runs], prices),
             _rate([run.settled is not None for run in runs]),
             _rate([run.early for run in runs]),
         ]
@@ -204,15 +205,16 @@ def _markets(read: Read) -> Iterator[list[Value]]:
 def _escapes(read: Read) -> Iterator[list[Value]]:
     for game, cell, runs in read.of("EE"):
         shares = [run.shares for run in runs if run.shares]
+        rounds = cells.rounds(game.rules)
         yield [
             *(game.label, cell, OWN, len(runs)),
             _share([run.escaped for run in runs]),
             _share([run.lost for run in runs]),
-            mean_of([run.time for run in runs if run.time is not None]),
-            mean_of([run.mean_round for run in runs if run.mean_round is not None]),
+            mean_of([run.time for run in runs if run.time is not None], rounds),
+            mean_of([run.mean_round for run in runs if run.mean_round is not None], rounds),
             mean_of([run.balance for run in runs if run.balance is not None], SHARE),
             *(_share([each[side] for each in shares]) for side in range(3)),
-            mean_of([float(run.fallen) for run in runs]),
+            mean_of([float(run.fallen) for run in runs], (0.0, rounds[1] * game.rules.players)),
             _share([run.changes for run in runs]),
             _share([run.panic for run in runs]),
         ]
@@ -289,20 +291,22 @@ def _numbers(axes: Axes, games: Games) -> str:
 
 def _prices(axes: Axes, games: Games) -> str:
     shown = [
-        (f"{game.label[:24]}: firm {firm + 1}", [run.firms[firm] for run in runs])
+        (f"{game.label[:24]}: firm {firm + 1}", game, [run.firms[firm] for run in runs])
         for game, _, runs in games
         for firm in range(game.rules.players)
     ]
-    for (name, runs), look in zip(shown, canvas.looks(len(shown)), strict=True):
-        _firm(axes, name, runs, look)
+    for (name, game, runs), look in zip(shown, canvas.looks(len(shown)), strict=True):
+        _firm(axes, name, runs, cells.prices_of(game.rules), look)
     _references(axes, games[0][0])
-    return f"Price of each firm in each round, mean over runs; {_bands(games)}."
+    return f"Price of each firm in each round, mean over runs{_bands(games, cells.prices_of)}."
 
 
-def _firm(axes: Axes, name: str, runs: Sequence[Sequence[float]], look: canvas.Look) -> None:
+def _firm(
+    axes: Axes, name: str, runs: Sequence[Sequence[float]], ends: Ends, look: canvas.Look
+) -> None:
     table = canvas.padded(runs)
     at = np.arange(1, table.shape[1] + 1)
-    canvas.mean_line(axes, at, table, look, label=name, lw=1.2)
+    canvas.mean_line(axes, at, table, ends, look, label=name, lw=1.2)
 
 
 def _references(axes: Axes, game: Game) -> None:
@@ -313,23 +317,30 @@ def _references(axes: Axes, game: Game) -> None:
     axes.set(ylabel="price")
 
 
-def _bands(games: Games) -> str:
+def _bands(games: Games, ends: Callable[[Any], Ends]) -> str:
     sizes = {len(runs) for _, _, runs in games}
-    return canvas.banded(sizes.pop()) if len(sizes) == 1 else "bands: 95 % intervals of the means"
+    said = "bands: 95 % intervals of the means"
+    if len(sizes) == 1:
+        said = canvas.banded(sizes.pop(), ends(games[0][0].rules))
+    return said and f"; {said}"
+
+
+def _people(rules: Any) -> Ends:
+    return 0.0, float(rules.players)
 
 
 def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
     shown = [
-        (f"{game.label[:24]}{name and f': {name}'}", curves)
+        (f"{game.label[:24]}{name and f': {name}'}", _people(game.rules), curves)
         for game, _, runs in games
         for name, curves in (_by_exit(game, runs) if by_exit else {"": _all(runs)}).items()
     ]
-    for (label, curves), look in zip(shown, canvas.looks(len(shown)), strict=True):
-        canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, look, label=label)
+    for (label, ends, curves), look in zip(shown, canvas.looks(len(shown)), strict=True):
+        canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, ends, look, label=label)
     canvas.over_rounds(axes)
     axes.set(ylabel="escaped so far", ylim=(0, None))
     by = " by the exits of each side" if by_exit else ""
-    return f"People who have escaped{by} after each round, mean over runs; {_bands(games)}."
+    return f"People who have escaped{by} after each round, mean over runs{_bands(games, _people)}."
 
 
 def _all(runs: Sequence[Any]) -> Array:
@@ -384,20 +395,23 @@ def _histogram(axes: Axes, games: Games) -> str:
 
 def _runs(axes: Axes, games: Games) -> str:
     [(game, _, runs)] = games
-    canvas.paths(axes, [run.prices for run in runs], "mean of the runs")
+    canvas.paths(
+        axes, [run.prices for run in runs], "mean of the runs", cells.prices_of(game.rules)
+    )
     _references(axes, game)
     return "Mean price of the firms in each round: single runs thin, their mean thick."
 
 
 def _groups(axes: Axes, games: Games) -> str:
-    [(_, _, runs)] = games
+    [(game, _, runs)] = games
     curves = np.array([run.curves for run in runs])
     at = np.arange(1, curves.shape[2] + 1)
     for group, look in enumerate(canvas.looks(len(GROUPS))):
-        canvas.mean_line(axes, at, curves[:, group], look, label=GROUPS[group])
+        ends = _people(game.rules)
+        canvas.mean_line(axes, at, curves[:, group], ends, look, label=GROUPS[group])
     canvas.over_rounds(axes)
     axes.set(ylabel="escaped so far", ylim=(0, None))
-    return f"People of each group who have escaped after each round; {canvas.banded(len(runs))}."
+    return f"People of each group who have escaped after each round{_bands(games, _people)}."
 
 
 ABOUT = (

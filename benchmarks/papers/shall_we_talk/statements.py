@@ -9,26 +9,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.metrics import difference, share_difference
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, apart, mean_of
 from llm_games.benchmarks.stats import intervals
 from llm_games.rulebook import Array
 
 WIN, AVOID = KINDS
-SHARE = (0.0, 1.0)
+T = TypeVar("T")
 
 
 class Contest(NamedTuple):
-    """A run of the contest: the legal numbers, and the label of its plan, None if unknown."""
+    """A run of the contest: the legal numbers, and the label of its plan, None if unknown.
+
+    %RSD of its numbers lies within `ends`.
+    """
 
     numbers: Sequence[int]
     plan: str | None = None
+    ends: Ends = FREE
 
 
 class Market(NamedTuple):
@@ -37,7 +42,8 @@ class Market(NamedTuple):
     `prices` are means over the firms, round by round, and `firms` those of each firm,
     ``(firms, rounds)``; `early` says whether they agreed on prices in
     the talk of early rounds, None if unknown; `settled` is the round of convergence, None without
-    one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all.
+    one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all. Prices lie within
+    `ends`.
     """
 
     prices: Sequence[float]
@@ -47,6 +53,7 @@ class Market(NamedTuple):
     profit_gain: float = math.nan
     price_gap: float = math.nan
     firms: Sequence[Sequence[float]] = ()
+    ends: Ends = FREE
 
 
 class Escape(NamedTuple):
@@ -57,7 +64,8 @@ class Escape(NamedTuple):
     None if somebody is left; `mean_round` of those who escaped, None without; `shares` are the
     sides' (bottom, left, right) of the escapes, `balance` theirs. The shares of people who
     `escaped` and were `lost`, and how many rounds people had `fallen` in all; of decisions the
-    shares that changed the side (`changes`), and before which `panic` was reported.
+    shares that changed the side (`changes`), and before which `panic` was reported. Rounds lie
+    within `ends`.
     """
 
     curves: Array
@@ -71,6 +79,7 @@ class Escape(NamedTuple):
     changes: float | None = None
     panic: float | None = None
     sides: Array | None = None
+    ends: Ends = FREE
 
 
 class Part(NamedTuple):
@@ -132,11 +141,25 @@ def _of(runs: Runs, cell: str, of: Callable[[Any], Any]) -> list[Any]:
     return [value for run in runs.get(cell, ()) if (value := of(run)) is not None]
 
 
+def _named(runs: Runs, cell: str, of: Callable[[Sequence[int]], T]) -> list[T]:
+    """Return something of the numbers of each run of a cell that has any."""
+    return [of(run.numbers) for run in runs.get(cell, ()) if run.numbers]
+
+
+def _ends(runs: Runs, *cells: str) -> Ends:
+    """Return between which ends a number of each run of some cells lies."""
+    found = [run.ends for cell in cells for run in runs.get(cell, ())]
+    low, high = zip(*found, strict=True) if found else ([FREE[0]], [FREE[1]])
+    return min(low), max(high)
+
+
 def _share(found: Sequence[bool]) -> Cell | None:
     """Return the share of runs in which something is so."""
     if not found:
         return None
-    return Cell(sum(found) / len(found), None, len(found), intervals.share(sum(found), len(found)))
+    return Cell(
+        sum(found) / len(found), None, len(found), intervals.share(sum(found), len(found)), SHARE
+    )
 
 
 # -- the beauty contest ----------------------------------------------------------------------------
@@ -144,23 +167,25 @@ def _share(found: Sequence[bool]) -> Cell | None:
 
 def _contests(runs: Runs) -> Iterator[Part]:
     silent, talk = "KBC-silent", "KBC-talk"
-    near = _of(runs, silent, lambda run: metrics.within(run.numbers, 40, 50))
+    near = _named(runs, silent, lambda some: metrics.within(some, 40, 50))
     yield Part("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
-    means = [np.array(_of(runs, cell, _mean)).reshape(-1, 1) for cell in (talk, silent)]
+    means = [np.array(_named(runs, cell, fmean)).reshape(-1, 1) for cell in (talk, silent)]
     spread = [metrics.pseudo_variances(one) or [] for one in means]
-    yield Part("K2", "variance of the run's mean, talk less silent", difference(*spread), 0)
-    equal = [_of(runs, cell, lambda run: len(set(run.numbers)) == 1) for cell in (talk, silent)]
+    found = difference(spread[0], spread[1])
+    yield Part("K2", "variance of the run's mean, talk less silent", found, 0)
+    equal = [_named(runs, cell, lambda some: len(set(some)) == 1) for cell in (talk, silent)]
     yield Part("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
     yield Part("K3", "the same, talk less silent", share_difference(*equal), 0)
     win = {cell: _planned(runs, cell, WIN) for cell in RULES}
     for more, less in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
         what = f"share of runs with a plan to win together, {_word(more)} less {_word(less)}"
         yield Part("K4", what, share_difference(win[more], win[less]), 0)
-    spread = [_of(runs, cell, lambda run: metrics.rsd(run.numbers)) for cell in RULES]
-    yield Part(
-        "K5", "%RSD, amplified less independent", difference(*spread[:2]), high=0, closed=True
-    )
-    yield Part("K5", "%RSD, exclusive less independent", difference(spread[2], spread[1]), 0)
+    spread = [_named(runs, cell, metrics.rsd) for cell in RULES]
+    ends = _ends(runs, *RULES)
+    found = difference(spread[0], spread[1], ends)
+    yield Part("K5", "%RSD, amplified less independent", found, high=0, closed=True)
+    found = difference(spread[2], spread[1], ends)
+    yield Part("K5", "%RSD, exclusive less independent", found, 0)
     avoid = {cell: _planned(runs, cell, AVOID) for cell in RULES}
     what = "share of runs with a plan to avoid equal numbers, exclusive"
     yield Part("K6", what, _share(avoid["KBC-exclusive"]), 0)
@@ -177,10 +202,6 @@ def _word(cell: str) -> str:
     return cell.removeprefix("KBC-").replace("talk", "amplified")
 
 
-def _mean(run: Contest) -> float | None:
-    return sum(run.numbers) / len(run.numbers) if run.numbers else None
-
-
 def _planned(runs: Runs, cell: str, kind: str = "") -> list[bool]:
     """Return of each run with a label whether it has a plan, or one of a kind."""
     plans = _of(runs, cell, lambda run: run.plan)
@@ -193,11 +214,10 @@ def _personas(runs: Runs) -> Iterator[Part]:
     yield Part("K7", what.format("agreeable"), _share(rates["agreeable"]), 0.9)
     yield Part("K7", what.format("disagreeable"), _share(rates["disagreeable"]), high=0.5)
     yield Part("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
-    spread = [
-        _of(runs, f"KBC-{word}", lambda run: metrics.rsd(run.numbers))
-        for word in ("mixed", "agreeable")
-    ]
-    yield Part("K7", "%RSD, mixed less agreeable", difference(*spread), 0)
+    sides = "KBC-mixed", "KBC-agreeable"
+    spread = [_named(runs, cell, metrics.rsd) for cell in sides]
+    found = difference(spread[0], spread[1], _ends(runs, *sides))
+    yield Part("K7", "%RSD, mixed less agreeable", found, 0)
 
 
 # -- prices ----------------------------------------------------------------------------------------
@@ -209,24 +229,26 @@ def _markets(runs: Runs) -> Iterator[Part]:
     def mean(cell: str, first: int, last: int) -> list[float]:
         return _of(runs, cell, lambda run: metrics.mean_in(run.prices, first, last))
 
-    late = mean_of(mean(silent, 401, 600))
+    late = mean_of(mean(silent, 401, 600), _ends(runs, silent))
     yield Part("B1", "mean price of rounds 401-600, silent", late, 6.5, 7.5, closed=True)
     change = partial(_change, before=(101, 200), after=(401, 600))
-    risen = mean_of(_of(runs, silent, change))
+    risen = mean_of(_of(runs, silent, change), apart(_ends(runs, silent)))
     yield Part("B1", "the same less that of rounds 101-200", risen, 0)
     yield Part("B2", "mean price of rounds 401-600, silent", late, 6, 8)
     early = _share(_of(runs, talk, lambda run: run.early))
     yield Part("B3", "share of runs with an agreement before round 100, talk", early, 0.5)
     last = mean(talk, 601, 700)
-    yield Part("B4", "mean price of rounds 601-700, talk", mean_of(last), 7.75, 8.25, True)
-    more = difference(last, mean(silent, 601, 700))
+    found = mean_of(last, _ends(runs, talk))
+    yield Part("B4", "mean price of rounds 601-700, talk", found, 7.75, 8.25, True)
+    more = difference(last, mean(silent, 601, 700), _ends(runs, talk, silent))
     yield Part("B5", "mean price of rounds 601-700, talk less silent", more, 0)
-    fallen = mean_of(_of(runs, after, partial(_change, before=(301, 400), after=(501, 600))))
+    change = partial(_change, before=(301, 400), after=(501, 600))
+    fallen = mean_of(_of(runs, after, change), apart(_ends(runs, after)))
     what = "mean price of rounds 501-600 less that of 301-400, uncooperative"
     yield Part("B6", what, fallen, high=0)
     slopes = _of(runs, after, lambda run: metrics.slope_in(run.prices, 401, 600))
     what = "rise of the price in 100 rounds, 401-600, uncooperative"
-    yield Part("B6", what, mean_of(slopes), high=0)
+    yield Part("B6", what, mean_of(slopes, FREE), high=0)
 
 
 def _change(run: Market, before: tuple[int, int], after: tuple[int, int]) -> float | None:
@@ -243,20 +265,22 @@ LATE = slice(30, 50)  # rounds 31 to 50
 def _escapes(runs: Runs) -> Iterator[Part]:
     silent, talk, selfish = "EE-silent", "EE-talk", "EE-uncooperative"
 
-    def less(one: str, other: str, of: Callable[[Escape], Any]) -> Cell | None:
-        return difference(_of(runs, one, of), _of(runs, other, of))
+    def less(one: str, other: str, of: Callable[[Escape], Any], ends: Ends = SHARE) -> Cell | None:
+        return difference(_of(runs, one, of), _of(runs, other, of), ends)
 
-    time = less(talk, silent, lambda run: run.time)
+    rounds = _ends(runs, silent, talk, selfish)
+
+    time = less(talk, silent, lambda run: run.time, rounds)
     yield Part("E1", "rounds until all are out, talk less silent", time, high=0)
-    found = less(talk, silent, lambda run: run.mean_round)
+    found = less(talk, silent, lambda run: run.mean_round, rounds)
     yield Part("E1", "mean round of escape, talk less silent", found, high=0)
     for group, name in enumerate(GROUPS):
         sides = [_variances(runs.get(cell, ()), group) for cell in (talk, silent)]
         what = f"variance of the escaped over runs, rounds 31-50, talk less silent: {name}"
-        yield Part("E2", what, difference(*sides), high=0)
+        yield Part("E2", what, difference(sides[0], sides[1]), high=0)
     found = less(talk, silent, lambda run: run.balance)
     yield Part("E3", "balance of the exits, talk less silent", found, 0)
-    found = less(selfish, talk, lambda run: run.mean_round)
+    found = less(selfish, talk, lambda run: run.mean_round, rounds)
     yield Part("E4", "mean round of escape, uncooperative less talk", found, 0)
     right, bottom = (less(selfish, talk, partial(_side, place=place)) for place in (2, 0))
     what = "share of the {} exit, uncooperative less talk"
@@ -269,7 +293,8 @@ def _side(run: Escape, place: int) -> float | None:
 
 
 def _variances(found: Sequence[Escape], group: int) -> list[float]:
-    curves = [run.curves[group, LATE] for run in found if group < len(run.curves)]
+    rows = (run.curves[group] for run in found if group < len(run.curves))
+    curves = [row[LATE] for row in rows if len(row) > LATE.start]
     return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
 
 
@@ -278,7 +303,7 @@ def _variances(found: Sequence[Escape], group: int) -> list[float]:
 
 def _weaker(runs: Runs) -> Iterator[Part]:
     for cell in ("KBC-silent", "KBC-talk"):
-        near = _of(runs, cell, lambda run: metrics.within(run.numbers, 40, 80))
+        near = _named(runs, cell, lambda some: metrics.within(some, 40, 80))
         found = mean_of(near, SHARE)
         yield Part("G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", found, 0.5)
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]

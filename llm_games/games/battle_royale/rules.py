@@ -257,6 +257,10 @@ class BattleRoyale(Rulebook):
             "left": int(state.left[seat]),
         }
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def goal(self, seat: int) -> Goal:
         shared = self.cap_outcome == "share" and self.max_shots is not None
         return Goal("share", "players") if shared else Goal("last", "player")

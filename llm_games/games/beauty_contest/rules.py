@@ -462,6 +462,11 @@ class BeautyContest(Rounds):
             last["all_choices"] = {name: plain(n) if ok else None for name, n, ok in each}
         return last
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        prizes = self.players if self.prize_rule == "amplified" else 1
+        return 0.0 - float(self.foul_fee), prizes * float(self.prize)
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="prizes minus fees" if self.foul_fee else "prizes")
 

@@ -627,6 +627,13 @@ class BertrandCompetition(Rounds):
     def shown_last(self) -> str:
         return "request"
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        high, least, most = self.ranges
+        margins = -float(max(self.costs)), high - float(min(self.costs))
+        profits = [margin * demand for margin in margins for demand in (least, most)]
+        return min(profits), max(profits)
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="profits")
 

@@ -288,6 +288,13 @@ class BudgetAuction(Rounds):
             for name, value in last.items()
         }
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        if self.rule_breaker == "include":  # bids against the rules can win, at any price
+            return -np.inf, np.inf
+        lost = max(*map(float, self.of_each("assets")), float(self.entrance_fee))
+        return -lost, float(self.worth)
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="gains in assets")
 

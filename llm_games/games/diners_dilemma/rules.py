@@ -121,7 +121,7 @@ class DinersDilemma(Rounds):
         n, dishes, begun = self.players, (lambda s: s.dishes), (lambda s: s.round > 0)
         bill = lambda s: begun(s) * self.bill(s.dishes)
         low, high = min(float(self.cheap_price), 0.0), max(float(self.costly_price), 0.0)
-        worst, best = float(self.cheap_utility) - high, float(self.costly_utility) - low
+        worst, best = self.stake
         return (
             self.now,
             Fact("dish", dishes, 0, 1, "own order last round, 1 = costly"),
@@ -138,6 +138,11 @@ class DinersDilemma(Rounds):
 
     def terms(self) -> dict[str, Any]:
         return super().terms() | {"dearer_alone": self.dearer_alone}
+
+    @property
+    def stake(self) -> tuple[float, float]:
+        low, high = min(float(self.cheap_price), 0.0), max(float(self.costly_price), 0.0)
+        return float(self.cheap_utility) - high, float(self.costly_utility) - low
 
     def goal(self, seat: int) -> Goal:
         return Goal(unit="points")

@@ -80,6 +80,10 @@ class DivideDollar(Rounds):
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
         )
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        return (0.0, float(self.golds)) if self.bid_range == "strict" else (-np.inf, np.inf)
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="coins")
 

@@ -141,6 +141,11 @@ class ElFarolBar(Rounds):
         even = self.min < self.max and 2 * self.home == self.min + self.max
         return super().terms() | {"capacity": capacity, "advised": self.hint and even}
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        pays = [*map(float, (self.min, self.max, self.home))]
+        return min(pays), max(pays)
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="points")
 

@@ -388,6 +388,10 @@ class EmergencyEvacuation(Rulebook):
     def lasts(self) -> int:
         return self.max_rounds
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
     def goal(self, seat: int) -> Goal:
         return Goal("soon", "out of the room")
 

@@ -708,6 +708,16 @@ class EnglishAuction(Rulebook):
         """Return the item at a place in one table's order of sale."""
         return self.catalogue[int(state.order[place])]
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        items = 0.0, float(len(self.catalogue))
+        return items if set(self.objectives) == {"items"} else self.profits
+
+    @property
+    def profits(self) -> tuple[float, float]:
+        """The least and the most that can be left of the values of items, less their prices."""
+        return -float(self._richest), float(len(self.catalogue) * max(1, self._dearest))
+
     def goal(self, seat: int) -> Goal:
         if self.objectives[seat] == "items":
             return Goal("count", "items")

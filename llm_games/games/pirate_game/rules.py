@@ -249,6 +249,12 @@ class PirateGame(Rulebook):
     def _shares(self, plan: Array, proposer: int) -> list[dict[str, int]]:
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
+    @property
+    def payable(self) -> tuple[float, float]:
+        if self.proposal_check == "sum_and_length":  # shares may be below 0
+            return -np.inf, np.inf
+        return 0.0, float(self.gold if self.payoff == "gold" else 2 * (self.gold + 1))
+
     def goal(self, seat: int) -> Goal:
         # Gold alone is paid; who goes overboard has none of it, so that the order is the same.
         first = "coins, survival" if self.payoff == "gold" else "survival, coins"

@@ -145,6 +145,21 @@ class PublicGoods(Rounds):
             Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
         )
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        """Of endowments that are carried on, what a round adds; in all it is what is held last."""
+        if self.endowment == "carry" or self.contribution_range == "unbounded":
+            return -np.inf, np.inf
+        own, ratio = float(self.tokens), float(self.ratio)
+        kept = min(own, ratio * own / self.players) * (self.initial_tokens == "fixed")
+        others = ratio * own * (self.players - 1) / self.players
+        return kept, others + max(own, ratio * own / self.players)
+
+    @property
+    def payable(self) -> tuple[float, float]:
+        low = 0.0 if self.contribution_range != "unbounded" else -np.inf
+        return (low, np.inf) if self.endowment == "carry" else super().payable
+
     def goal(self, seat: int) -> Goal:
         return Goal("total" if self.endowment == "reset" else "final", "tokens")
 

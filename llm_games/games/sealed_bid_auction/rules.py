@@ -218,6 +218,11 @@ class SealedBidAuction(Rounds):
             Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
         )  # fmt: skip
 
+    @property
+    def stake(self) -> tuple[float, float]:
+        free = self.bid_range == "unbounded"
+        return (-np.inf, np.inf) if free else (0.0, float(self.valuation_max))
+
     def goal(self, seat: int) -> Goal:
         return Goal(unit="profits")
 

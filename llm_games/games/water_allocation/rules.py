@@ -350,6 +350,10 @@ class WaterAllocation(Rulebook):
             broke |= bids > self.purse(state)
         return self.asked(state) & broke
 
+    def effective(self, record: Mapping[str, Array]) -> Array:
+        # A bid above the balance is announced, but it is no bid, or one of all there was.
+        return np.where(record["over_budget"], record["effective"], record["actions"])
+
     def mend(self, state: WaterAllocationState, bids: PerPlayer, broke: PerPlayer) -> PerPlayer:
         # A bid beyond the balance stays as it is: it is void, but it is announced.
         return np.maximum(bids, NO_BID)
@@ -499,6 +503,10 @@ class WaterAllocation(Rulebook):
             return None
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
+
+    @property
+    def payable(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
     def goal(self, seat: int) -> Goal:
         return Goal("survive", "day")
