@@ -150,7 +150,7 @@ NAMES = {
     r"items won": over(lambda r: (0, len(getattr(r, "catalogue", ())))),
     r"mean bid, \$|balance(, \$, mean)?|final balance|spent|bid|tokens|mean contribution|"
     r"mean bid|mean number|number|price( gap| \d.*)?|round \d+|coins": over(moves),
-    r"golds": over(lambda r: (0, r.players * moves(r)[1])),
+    r"golds": over(lambda r: (r.players * moves(r)[0], r.players * moves(r)[1])),
     r"payoff( of .*)?": over(lambda r: r.payable),
     r"share of the prize": over(lambda r: r.stake if hasattr(r, "stake") else (0, 0)),
     r"profit( of an auction)?": over(lambda r: r.profits if hasattr(r, "profits") else (0, 0)),

@@ -212,7 +212,7 @@ def _pirate_plans(axes: Axes, game: Game) -> str:
     ticks = [t for t in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500) if t < rules.gold]
     axes.set_yticks([*ticks, rules.gold], [str(t) for t in (*ticks, rules.gold)])
     axes.minorticks_off()
-    axes.set(ylim=(-0.4, rules.gold * 1.4), ylabel="coins")
+    axes.set(ylim=(-0.4, rules.gold * 1.05), ylabel="coins")
     canvas.over_rounds(axes, "rank")
     return "What the first proposer of each run offers to each rank, against the optimal plan."
 

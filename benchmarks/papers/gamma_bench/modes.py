@@ -43,7 +43,7 @@ class Column(NamedTuple):
     """What a table says of a run: how it is written, between which ends it lies, and what it is."""
 
     form: str
-    ends: Ends
+    ends: Callable[[Any], Ends]
     of: Callable[[Any, Sequence[Record]], float | None]
 
 
@@ -70,7 +70,7 @@ def _rows(games: Sequence[Game], term: str, known: Mapping[str, Column]) -> Iter
         row: list[Value] = [game.label, str(getattr(game.rules, term)), len(game.done)]
         for column in known.values():
             values = [column.of(episode.rules, episode.records) for episode in game.done]
-            row.append(mean_of([x for x in values if x is not None], column.ends))
+            row.append(mean_of([x for x in values if x is not None], column.ends(game.rules)))
         earned = [float(e.rewards.sum(axis=0).mean()) for e in game.done]
         yield [*row, paid(earned, game.rules.core.payable)]
 
@@ -105,11 +105,15 @@ def changed(rules: Any, records: Sequence[Record]) -> float | None:
     return float((made[1:] != made[:-1]).mean()) if len(made) > 1 else None
 
 
+def _share(rules: Any) -> Ends:
+    return SHARE
+
+
 BAR = {
-    "went": Column(".3f", SHARE, went),
-    "off the ratio": Column(".3f", SHARE, off_ratio),
-    "crowded": Column(".3f", SHARE, crowded),
-    "changed": Column(".3f", SHARE, changed),
+    "went": Column(".3f", _share, went),
+    "off the ratio": Column(".3f", _share, off_ratio),
+    "crowded": Column(".3f", _share, crowded),
+    "changed": Column(".3f", _share, changed),
 }
 
 
@@ -168,11 +172,15 @@ def efficient(rules: Any, records: Sequence[Record]) -> float:
     return float((values[np.arange(len(values)), winners] == values.max(axis=1)).mean())
 
 
+def _unbid_ends(rules: Any) -> Ends:
+    return (0.0, float(rules.valuation_max)) if rules.bid_range == "own_value" else FREE
+
+
 AUCTION = {
-    "bid to value": Column(".3f", FREE, bid_to_value),  # beyond 1 where any bid is legal
-    "at value": Column(".3f", SHARE, at_value),
-    "unbid": Column(".2f", FREE, unbid),
-    "efficient": Column(".3f", SHARE, efficient),
+    "bid to value": Column(".3f", bid_shares, bid_to_value),
+    "at value": Column(".3f", _share, at_value),
+    "unbid": Column(".2f", _unbid_ends, unbid),
+    "efficient": Column(".3f", _share, efficient),
 }
 SCORES = {"S6, v2": "v2", "S6, corrected": "corrected"}
 
