@@ -33,6 +33,12 @@ class Sample(NamedTuple):
 
 
 _MEALS = ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
+SILENT: list[dict[str, Any]] = [
+    {"preset": preset, "personas": who, "talk": {"turns": 0}}
+    for preset in ("shall_we_talk", "shall_we_talk_rounds")
+    for who in ("none", "agreeable", "disagreeable", "mixed")
+]
+"""The contest of Shall We Talk where nobody speaks."""
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "beauty_contest": [{"ratio": r} for r in ("0", "1/3", "1/2", "5/6", "1", "4/3", "3/2", "2")]
     + [
@@ -40,11 +46,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         for group in ("", "_L", "_M", "_H") * 2
         for players, rational in ((9, False), (5, True))
     ]
-    + [
-        {"preset": preset, "personas": who, "talk": {"turns": 0}}
-        for preset in ("shall_we_talk", "shall_we_talk_rounds")
-        for who in ("none", "agreeable", "disagreeable", "mixed")
-    ],
+    + SILENT,
     "el_farol_bar": [
         *({"ratio": r} for r in ("0", "1/5", "2/5", "4/5", "1")),
         {"mode": "explicit"},
@@ -164,18 +166,25 @@ def _game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
 
 
 def _session(rng: np.random.Generator) -> Iterator[Sample]:
-    """Play a session of EconArena, which is short, so that all of its steps are asked for."""
+    """Play a short game of EconArena or Shall We Talk: all of its steps are asked for.
+
+    Where it has a single round, most of its seats are.
+    """
     sessions = [
         (name, settings)
         for name, variants in VARIANTS.items()
         for settings in variants
         if str(settings.get("preset")).startswith("econ_arena")
     ]
+    sessions += 4 * [("beauty_contest", settings) for settings in SILENT]
     name, settings = sessions[rng.integers(len(sessions))]
-    return episode(rulebook(name, **settings), rng)
+    game = rulebook(name, **settings)
+    return episode(game, rng, seats=SEATS if getattr(game, "rounds", 0) != 1 else 5 * SEATS)
 
 
-def episode(game: Rulebook, rng: np.random.Generator, steps: float = 1.0) -> Iterator[Sample]:
+def episode(
+    game: Rulebook, rng: np.random.Generator, steps: float = 1.0, seats: int = SEATS
+) -> Iterator[Sample]:
     """Play one game; yield the prompts and answers of some seats of a share of its steps."""
     state = game.reset(int(rng.integers(2**63)))
     known = versions(game.name)
@@ -187,7 +196,7 @@ def episode(game: Rulebook, rng: np.random.Generator, steps: float = 1.0) -> Ite
         asked = np.flatnonzero(game.asked(state)).tolist()
         views = [View.of(game, state, seat) for seat in asked]
         if rng.random() < steps:
-            for i in rng.permutation(len(views))[:SEATS]:
+            for i in rng.permutation(len(views))[:seats]:
                 yield sample(prompts, views[i], persona, reasoning, rng)
         moves = {view.seat: _move(view, lean, noise, rng) for view in views}
         state, _ = game.step(state, game.assemble(state, moves))

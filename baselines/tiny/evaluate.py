@@ -28,6 +28,7 @@ _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("english_auction", f"econ_arena_english_{group}", {}) for group in "LMH"),
     ("english_auction", "auc_arena_20", {}),
     *(("water_allocation", f"setting_{number}", {}) for number in (2, 4, 6)),
+    ("beauty_contest", "shall_we_talk", {"talk": {"turns": 0}}),
 )
 _SHORT: dict[str, dict[str, Any]] = {
     "bertrand_competition": {"rounds": 22},

@@ -103,7 +103,8 @@ def rational(game: Any) -> Claim:
     found = equilibrium(game)
     if not found.near:
         return Claim("heuristic", f"bids {law}; but the unit of money is too large for them")
-    gain = f"nobody can gain more than {found.gain * 1.05 / game.unit:.2g} a round by other bids"
+    most = max(found.gain * 1.05, 1e-6) / game.unit
+    gain = f"nobody can gain more than {most:.2g} a round by other bids"
     return Claim("best known", f"bids {law}, rounded: in the mean {gain}")
 
 

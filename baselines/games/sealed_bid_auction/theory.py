@@ -168,7 +168,8 @@ def rational(game: Any) -> Claim:
         said = f"bids by an approximate Bayes-Nash equilibrium, found by fictitious play; {law}"
         if found.gain > 0.05 * found.profit():
             return Claim("heuristic", f"{said}; but other bids gain much")
-        gain = f"nobody can gain more than {1.05 * found.gain:.2g} a round by other bids"
+        most = max(1.05 * found.gain, 1e-6)
+        gain = f"nobody can gain more than {most:.2g} a round by other bids"
         return Claim("best known", f"{said}; in the mean {gain}")
     said = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
     return Claim("heuristic", f"{said} independent uniform valuations, whose law it assumes")
