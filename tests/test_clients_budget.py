@@ -359,11 +359,13 @@ def test_cached_tokens_and_thoughts_have_their_prices():
     assert price.of(1000, 100, 400, 60) == Decimal("0.00252")
     assert price.of(1001, 100, 400, 60) == Decimal("0.006004")
     assert Price(Decimal(2), Decimal(10)).of(1000, 100, 400, 60) == Decimal("0.003")
-    assert price.highest().of(1000, 100) >= price.of(1000, 100, 400, 60)
+    assert price.bound(max).of(1000, 100) == price.of(1000, 100, 0, 100)
+    assert price.bound(min).of(1000, 100) == price.of(1000, 100, 1000)
+    assert price.bound(min).of(1001, 100) == longer.of(1001, 100)
     price = Price(Decimal(2), Decimal(10), Decimal("0.5"), written=Decimal("2.5"))
     assert price.of(1000, 100, 400, 0, 300) == Decimal("0.00255")
     assert price.of(1000, 100, 400, 0, 900) == price.of(1000, 100, 400, 0, 600)  # what is left
-    assert price.highest().of(1000, 100) == price.of(1000, 100, 0, 0, 1000)
+    assert price.bound(max).of(1000, 100) == price.of(1000, 100, 0, 0, 1000)
 
 
 def test_what_a_completion_cost_is_booked_exactly():

@@ -251,7 +251,7 @@ class _Meter:
         self.steps[step] += 1
         self.costs[step] = self.cost(step) + np.array([1, *into, *out])
         price = self.price or Price()
-        for end, paid in enumerate((price, price.highest())):
+        for end, paid in enumerate((price.bound(min), price.bound(max))):
             self.money[end] += paid.of(into[end], out[end])
         question = request.question
         if isinstance(question, Bid):

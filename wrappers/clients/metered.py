@@ -65,7 +65,7 @@ class Metered(Layer):
         super().__init__(client)
         self.ledger, self.estimator = ledger, estimator or Estimator()
         self.places, self.price = places or PLACES, price_of(client, ledger)
-        self._highest = self.price.highest() if self.price else Price()
+        self._highest = self.price.bound(max) if self.price else Price()
         paid = self._highest.input or self._highest.output
         self._limited = ledger.limited("tokens") or bool(paid and ledger.limited("money"))
         if "max_tokens" in getattr(client, "leave_out", ()):

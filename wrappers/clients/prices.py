@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -53,13 +54,17 @@ class Price:
             return self
         return self.longer.at(tokens_in)
 
-    def highest(self) -> Price:
-        """Return the price of calls of which nothing is known but their length."""
+    def bound(self, choose: Callable[[Iterable[Decimal]], Decimal]) -> Price:
+        """Return the lowest (`min`) or highest (`max`) price of calls known by their length alone.
+
+        Tokens may have been cached or not, thoughts or not.
+        """
+        prompts = (self.input, self.cached, self.written)
         return Price(
-            max(self.input, self.cached or self.input, self.written or self.input),
-            max(self.output, self.reasoning or self.output),
+            choose(price for price in prompts if price is not None),
+            choose(price for price in (self.output, self.reasoning) if price is not None),
             above=self.above,
-            longer=self.longer and self.longer.highest(),
+            longer=self.longer and self.longer.bound(choose),
         )
 
     def holds(self, url: str) -> bool:
