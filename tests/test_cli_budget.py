@@ -113,7 +113,7 @@ def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games
         code, out, _ = llm_games("run", "x.toml", "--db", "a.db")
         assert (code, len(server.seen)) == (0, CALLS + 2)  # a greeting and a second try
     said = "m: 20 calls (1 failed), 1,900 tokens in, 190 out, money 0.0057"
-    assert [line for line in out.splitlines() if "tokens" in line] == [said]
+    assert [line for line in out.splitlines() if "tokens in" in line] == [said]
     assert "player_" not in out
     found = json.loads(llm_games("resume", "a.db", "--json")[1])["spent"]
     assert list(found) == ["models", "seats"]
@@ -126,8 +126,10 @@ def test_what_was_spent_is_shown_for_each_model_and_kept_for_each_seat(llm_games
     assert "By seat and model, in all 4 rows" in page
     assert all(f">public_goods/player_{seat}<" in page for seat in range(3))
     heads, first, *rest = (tmp_path / "tables" / "spent.csv").read_text().splitlines()
-    assert heads == "run,seat,model,calls,failed,tokens in,cached,tokens out,thoughts,money"
-    assert (first, len(rest)) == ("a,greeting,m,1,0,100,0,10,0,0.0003", 3)
+    assert heads == (
+        "run,seat,model,calls,failed,tokens in,cached,written,tokens out,thoughts,money"
+    )
+    assert (first, len(rest)) == ("a,greeting,m,1,0,100,0,0,10,0,0.0003", 3)
 
 
 def test_how_many_calls_the_server_bore_is_in_the_file(llm_games):

@@ -520,7 +520,7 @@ def test_ctrl_c_stops_a_run_where_an_event_loop_is_running(folder):
         asked.append(observation)
         if len(asked) == 3:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-            await asyncio.sleep(60)
+            await asyncio.sleep(1)  # which is waited for
         return 3
 
     async def cell():

@@ -132,7 +132,7 @@ def test_an_edition_has_a_version_of_the_package():
 
     assert __version__ == "0.8.0"
     assert editions("public_goods")["rules"] == 3
-    assert editions("public_goods")["seat"] == 3
+    assert editions("public_goods")["seat"] == 4
     assert len(editions("public_goods")["wording"]) == 16
 
 

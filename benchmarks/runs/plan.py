@@ -38,6 +38,7 @@ from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, 
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers
+from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.own import Own, client_of
 from llm_games.wrappers.policy import Policy
@@ -401,8 +402,9 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
         player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
     made = make_player(player, rules, client, **plan.settings_of(seat))
     if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
-        made = copy.copy(made)
-        made.client = dress(Own(made.client), shared=shared)
+        made, inside = copy.copy(made), Own(made.client)
+        person = isinstance(made, HumanPolicy)  # who is paid nothing, and not waited for at an end
+        made.client = inside if person else dress(inside, shared=shared)
     return made
 
 

@@ -494,6 +494,8 @@ class _Record(Recorded):
     async def _live(
         self, client: Client, request: Request, at: Place, number: int, prompt: int
     ) -> AttemptRow:
+        if ledger_of(client) is None:  # no books, into which the call is entered
+            await self.store.durable()
         self.run.counters.in_flight += 1
         try:
             completion = await client.complete(request)
