@@ -25,6 +25,7 @@ from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.noise import Noise
+from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
 CALLS, LABELS, ROUNDS = 4500, 2, 5
@@ -81,9 +82,16 @@ def raw(name, turn):
             at = {(turn * LABELS + i) % len(several) for i in range(LABELS)}
             content[key] = [several[place] for place in sorted(at)]
     for game in content["games"]:
-        shorter = CUT.get(game["game"], {"rounds": ROUNDS})
-        game["params"] = game.get("params", {}) | shorter
+        game["params"] = game.get("params", {}) | shorter(game)
     return content
+
+
+def shorter(game):
+    """Return the parameters by which a game has at most five rounds."""
+    if game["game"] in CUT:
+        return CUT[game["game"]]
+    long = rulebook(game["game"], **game.get("params", {})).rounds > ROUNDS
+    return {"rounds": ROUNDS} if long else {}
 
 
 def played(name, every, episodes, folder):
@@ -288,8 +296,8 @@ def test_every_file_can_be_played_by_tiny(night, record_property, llm_games, roo
 def few(games, name):
     """Return the options by which a long file is cut to two games of one kind, of five rounds."""
     kind = games[-1]["game"]
-    labels = [game.get("label", kind) for game in games if game["game"] == kind][:LABELS]
-    shorter = CUT.get(kind, {"rounds": ROUNDS})
-    options = [word for label in labels for word in ("--game", label)]
-    options += [word for key, value in shorter.items() for word in ("--param", f"{key}={value}")]
+    alike = [game for game in games if game["game"] == kind][:LABELS]
+    options = [word for game in alike for word in ("--game", game.get("label", kind))]
+    cut = shorter(alike[0])
+    options += [word for key, value in cut.items() for word in ("--param", f"{key}={value}")]
     return options if is_long(name) else []
