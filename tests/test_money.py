@@ -6,6 +6,8 @@ import os
 import random
 import select
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from decimal import Decimal
@@ -403,3 +405,105 @@ def test_a_learner_waits_for_a_minute_and_its_log_says_so(tmp_path):
     ):
         run_sync(training.clients[0].complete(hello))
     assert 0.2 < curve(tmp_path)["opponents/waited"][1][-1] < 20
+
+
+BLOCKING = """
+import os, signal, threading, time
+import llm_games as lg
+from llm_games.wrappers.policy import Decision, Policy
+
+class Busy(Policy):
+    name = "busy"
+
+    def start(self, game, seat, seed):
+        return None
+
+    def act(self, view, memory):
+        for after in (0.1, 0.9, 1.7):
+            threading.Timer(after, os.kill, (os.getpid(), signal.{how})).start()
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            pass
+        return Decision(0), memory
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+game = {{"game": "public_goods", "params": {{"players": 2, "rounds": 2}}, "seats": [Busy()] * 2}}
+lg.run({{"episodes": 1, "games": [game]}}, db="a.db")
+"""
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+def test_a_player_that_lets_nothing_else_go_on_is_interrupted(tmp_path, how):
+    began = time.monotonic()
+    code = [sys.executable, "-c", BLOCKING.format(how=how)]
+    done = subprocess.run(code, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - began < 18
+    assert "all that happened is in a.db; go on with" in done.stderr
+    assert not (tmp_path / "a.db-wal").exists()  # it was closed in order
+
+
+STUCK = """
+import os, signal, threading, time
+from llm_games.wrappers.llm_policy import run_sync
+
+async def stuck():
+    for after in (0.1, 0.3, 0.5):
+        threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+    time.sleep(30)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+run_sync(stuck())
+"""
+
+
+def test_who_calls_from_code_that_is_stuck_gets_away():
+    began = time.monotonic()
+    code = [sys.executable, "-c", STUCK]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - began < 25
+    assert done.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_of_calls_in_line_for_a_function_none_begins_once_a_run_has_ended(tmp_path):
+    made = []
+
+    def refused(observation):
+        made.append(observation)
+        time.sleep(0.02)
+        if len(made) == 3:
+            raise RuntimeError("no more")
+        return 5
+
+    game = {"game": "public_goods", "params": {"players": 4, "rounds": 2}, "seats": [refused] * 4}
+    with pytest.raises(RuntimeError, match="no more"):
+        lg.run({"episodes": 5, "games": [game]}, db=tmp_path / "a.db")
+    with Records.open_readonly(tmp_path / "a.db") as records:
+        spent = sum(usage.calls for usage in records.spent().values())
+        kept = sum(len(records.attempts(episode.id)) for episode in records.episodes())
+    assert len(made) <= 4  # one may be on its way when the error comes out
+    assert (spent, kept) == (len(made), len(made) - 1)
+
+
+def test_a_call_whose_option_is_refused_is_not_made_again_once_work_has_ended():
+    fault = error("temperature: not supported", param="temperature")
+    FATAL["no temperature"] = (http(400, fault), "")
+    chat = ({"role": "user", "content": "hello"},)
+
+    class Late(FaultServer):
+        async def _send(self, name, body, writer):
+            await asyncio.sleep(0.3 if name == "no temperature" else 0.05)
+            return await super()._send(name, body, writer)
+
+    def choose(body, number):
+        return "no temperature" if number == 1 else "forbidden"
+
+    try:
+        with Late(choose) as server:
+            client = dress(OpenAIClient("m", server.url, timeout=20))
+            calls = (client.complete(Request(chat, seed=seed)) for seed in (1, 2))
+            with pytest.raises(ClientError, match="may not use"):
+                run_sync(together(calls))
+            assert len(server.seen) == 2
+            assert ledger_of(client).total.calls == 1
+    finally:
+        del FATAL["no temperature"]

@@ -48,6 +48,8 @@ SPEECHES, ASIDES = 3, 4
 """Streams of sampling seeds beside those of moves, see `seeds`."""
 MOST_GAMES = 16
 """Games of which is kept what was met in them."""
+LAST = 1.0
+"""Seconds for which work is waited for that was interrupted three times."""
 
 
 class Answer(NamedTuple):
@@ -603,17 +605,21 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
-    """Return the result of work in another thread; what interrupts this stops it, see `Flights`."""
-    interrupted: BaseException | None = None
+    """Return the result of work in another thread; what interrupts this stops it, see `Flights`.
+
+    After the third it is left to itself if it does not end: something keeps its loop from going on.
+    """
+    interrupted: list[BaseException] = []
     while True:
+        left = len(interrupted) >= 3
         try:
-            found = future.result()
+            found = future.result(LAST if left else None)
         except BaseException as error:
-            if future.done() and interrupted is not None:
-                raise interrupted from None
+            if interrupted and (left or future.done()):
+                raise interrupted[0] from None
             if future.done():
                 raise
-            interrupted = interrupted or error
+            interrupted.append(error)
             stop()
         else:
             return found

@@ -15,8 +15,9 @@ from typing import Any
 from llm_games.errors import BadParameter
 from llm_games.named import named
 from llm_games.questions import Question
-from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
+from llm_games.wrappers.clients.base import Client, Completion, Layer, Request, Unsent
 from llm_games.wrappers.clients.stack import layers
+from llm_games.wrappers.flights import Flights, flights
 from llm_games.wrappers.policy import Policy
 
 ANSWERED = "You answered: "
@@ -105,13 +106,15 @@ class Function:
             loop = asyncio.get_running_loop()
             if self._process != os.getpid():  # threads stay behind when a process forks
                 self._begin()
-            said = await loop.run_in_executor(self._thread, self._call, first, more)
+            said = await loop.run_in_executor(self._thread, self._call, flights(), first, more)
             said = await said if isawaitable(said) else said
         if isinstance(said, Completion):
             return said
         return Completion(_text(said, request.question, self.name), model=self.name)
 
-    def _call(self, first: Any, more: dict[str, Any]) -> Any:
+    def _call(self, work: Flights | None, first: Any, more: dict[str, Any]) -> Any:
+        if work is not None and work.ended:  # while this call stood in line for the thread
+            raise Unsent
         try:
             return self.function(first, **more)
         except StopIteration as error:  # which no future can hold

@@ -12,6 +12,7 @@ import copy
 import gc
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -58,6 +59,9 @@ from llm_games.wrappers.together import ending, first
 
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
+
+PROMPT = 0.5
+"""Seconds within which a run that goes on sees that it shall stop."""
 
 
 class RunStopped(LLMGamesError):
@@ -234,15 +238,30 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 
 
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
-    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`."""
+    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
+
+    Code that lets nothing else go on, such as a player that thinks for hours, is interrupted by
+    the second.
+    """
     stopped: list[KeyboardInterrupt] = []
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
 
+        unseen: list[float] = []  # when it was asked to stop and has not yet
+
+        def heed() -> None:
+            unseen.clear()
+            calls.stop()
+
         def stop(number: int, _: object) -> None:
             stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+            now = time.monotonic()
+            unseen.append(now)
             with suppress(RuntimeError):  # it has just ended
-                loop.call_soon_threadsafe(calls.stop)
+                loop.call_soon_threadsafe(heed)
+            if now - unseen[0] > PROMPT:
+                calls.ended = True
+                raise asyncio.CancelledError  # in whatever keeps the loop from going on
 
         with _handled(stop):
             try:

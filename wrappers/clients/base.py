@@ -182,6 +182,13 @@ class ContextOverflow(ClientError):
     """The prompt is too long for the model: a matter of the player's memory, not of the server."""
 
 
+class Unsent(ClientError):
+    """A call that was not made, since all the work that it is a part of has ended meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__("the call was not made: the work that it is a part of has ended")
+
+
 @runtime_checkable
 class Client(Protocol):
     """Anything that completes chats. Calls may run concurrently in one event loop."""

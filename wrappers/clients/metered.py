@@ -18,6 +18,7 @@ from llm_games.wrappers.clients.base import (
     ContextOverflow,
     Layer,
     Request,
+    Unsent,
 )
 from llm_games.wrappers.clients.budget import Ledger, Usage
 from llm_games.wrappers.clients.prices import MILLION, Price, listed
@@ -119,6 +120,9 @@ class Metered(Layer):
             spent = self._spent(request, completion)
             self._learn(request, completion)
             return completion
+        except Unsent:
+            sent = False
+            raise asyncio.CancelledError from None
         except ClientError as error:
             spent = most.lost() if error.unsure else spent
             raise

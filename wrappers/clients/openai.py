@@ -33,8 +33,10 @@ from llm_games.wrappers.clients.base import (
     Completion,
     ContextOverflow,
     Request,
+    Unsent,
 )
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
+from llm_games.wrappers.flights import ended
 
 log = logging.getLogger(__name__)
 
@@ -208,6 +210,8 @@ class OpenAIClient:
                 name = _form(request) if plain or not answers.of_kind(said) else _schema(request)
             blamed |= {name} - self._refused
             self._leave_out(name)
+            if ended():
+                return Unsent()
 
     def _optional(self, body: Mapping[str, Any]) -> set[str]:
         """Return what of a body can be left out."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
-from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request
+from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request, Unsent
 from llm_games.wrappers.clients.openai import (
     CONNECT,
     OFFICIAL,
@@ -29,6 +29,7 @@ from llm_games.wrappers.clients.openai import (
     knows_keys,
     rendered,
 )
+from llm_games.wrappers.flights import ended
 
 
 class Provider(NamedTuple):
@@ -201,6 +202,8 @@ class ProviderClient(OpenAIClient):
                 return failure
             blamed |= {name} - self._refused
             self._leave_out(name)
+            if ended():
+                return Unsent()
 
     def _wanted(self, request: Request) -> dict[str, Any]:
         """Return what is asked for, by OpenAI's names."""
