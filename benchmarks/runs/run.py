@@ -12,6 +12,7 @@ import copy
 import gc
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -75,6 +76,10 @@ def go_on(path: Path, flags: str = "") -> str:
     """Say how a run that ended early is finished."""
     said = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
     return said.rstrip()
+
+
+TOGETHER = 0.1
+"""Seconds within which signals are one: GNU timeout and others send theirs to a group as well."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -236,10 +241,15 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
     """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`."""
     stopped: list[KeyboardInterrupt] = []
+    last = -TOGETHER
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
 
         def stop(number: int, _: object) -> None:
+            nonlocal last
+            if time.monotonic() - last < TOGETHER:
+                return
+            last = time.monotonic()
             stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
             with suppress(RuntimeError):  # it has just ended
                 loop.call_soon_threadsafe(calls.stop)
