@@ -17,6 +17,7 @@ from llm_games.baselines.cache import remember
 from llm_games.baselines.deviation import replies
 from llm_games.benchmarks.learning.games import LONGEST, OTHERS, Point, episodes, gains, points
 from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.runs.stats import FREE
 from llm_games.rulebook import Rulebook
 from llm_games.version import __version__
 
@@ -106,7 +107,7 @@ def kind(families: list[re.Match[str] | None]) -> str:
 
 def curve(axes: Axes, at: list[float], table: Array, label: str) -> str:
     """Draw the gains of a family of replies over its numbers."""
-    canvas.mean_line(axes, at, table, canvas.BLUE, marker="o", ms=3)
+    canvas.mean_line(axes, at, table, FREE, canvas.BLUE, marker="o", ms=3)
     canvas.line(axes, 0, OTHERS)
     axes.set_xlabel(f"{label}:…")
     axes.set_ylabel("gain in payoff")
@@ -115,7 +116,7 @@ def curve(axes: Axes, at: list[float], table: Array, label: str) -> str:
 
 def dots(axes: Axes, names: list[str], table: Array) -> str:
     """Draw the gain of each reply in a row of its own."""
-    low, high = canvas.band(table)
+    low, high = canvas.band(table, FREE)
     axes.hlines(range(len(names)), low, high, color=canvas.BLUE, linewidth=1.2)
     axes.plot(canvas.means(table), range(len(names)), "o", color=canvas.BLUE, ms=5)
     canvas.down(axes, names)
@@ -126,7 +127,7 @@ def dots(axes: Axes, names: list[str], table: Array) -> str:
 
 def sentence(names: list[str], table: Array, rules: Rulebook) -> str:
     """Say what the figure shows, and what pays."""
-    low, _ = canvas.band(table)
+    low, _ = canvas.band(table, FREE)
     gained = canvas.means(table)
     paying = [i for i in np.argsort(-gained) if low[i] > 1e-9]
     shows = (
