@@ -348,6 +348,9 @@ def test_numbers_are_written_for_readers():
     grid = Grid(heads, [row, [most, *row[1:]], [most, *row[1:]]])
     assert grid.written(row) == ["25.6% [10.0% to 50.0%]", "0.00", "–", "∞", "0.00"]
     assert grid.basis == "95 % intervals: Student t, n = 2; a: no spread in 4 runs."
+    few = Cell(0.3, None, 4, Interval(0.3, 0.3, "none", 4, "most of 4 runs equal"))
+    grid = Grid({"gap": ".2f"}, [[few], [few]])  # there is some spread, so that it is not denied
+    assert grid.written([few]) == ["0.30 [no interval]"]
 
 
 def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monkeypatch):

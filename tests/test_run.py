@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -29,6 +30,7 @@ from llm_games.benchmarks.runs.run import (
     Counters,
     ReplayFailed,
     RunStopped,
+    _to_its_end,
     planned,
     play_run,
     start,
@@ -36,6 +38,7 @@ from llm_games.benchmarks.runs.run import (
 from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.flights import Flights, drained, flown
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 ROOT = str(Path(__file__).parents[1])
@@ -436,3 +439,22 @@ def test_void_episodes_say_why(tmp_path, registry):
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def test_a_signal_that_comes_twice_at_once_stops_once():
+    """GNU timeout sends its own to the process and to the process's group."""
+    calls, done = Flights(), []
+
+    async def call():
+        await asyncio.sleep(0.6)
+        done.append(True)
+
+    async def work():
+        for wait in (0.1, 0.13):
+            timer = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
+            timer.daemon = True
+            timer.start()
+        await drained(flown(call(), 60.0), calls)
+
+    _to_its_end(work(), calls)
+    assert (done, calls.ended, calls.cut) == ([True], True, False)

@@ -254,7 +254,7 @@ def _digits(form: str) -> int | None:
 def _ends(interval: Interval, form: str) -> str:
     """Write the ends of an interval as its mean is written."""
     if interval.method == "none":
-        return "no spread"
+        return "no spread" if interval.note.startswith("no spread") else "no interval"
     if form.endswith("%"):
         low, high = (format(end, form) for end in interval[:2])
         return f"{low} to {high}"

@@ -81,6 +81,10 @@ def go_on(path: Path, flags: str = "") -> str:
     return said.rstrip()
 
 
+TOGETHER = 0.1
+"""Seconds within which signals are one: GNU timeout and others send theirs to a group as well."""
+
+
 class Terminated(KeyboardInterrupt):
     """The process was told to end (SIGTERM)."""
 
@@ -244,6 +248,7 @@ def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
     the second.
     """
     stopped: list[KeyboardInterrupt] = []
+    last = -TOGETHER
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
 
@@ -254,6 +259,10 @@ def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
             calls.stop()
 
         def stop(number: int, _: object) -> None:
+            nonlocal last
+            if time.monotonic() - last < TOGETHER:
+                return
+            last = time.monotonic()
             stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
             now = time.monotonic()
             unseen.append(now)
@@ -297,6 +306,7 @@ class _Books:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
         self.store, self.began = store, now()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
+        self.all = all(ledger_of(client) is self.ledger for client in clients)
         found = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
         self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
@@ -311,6 +321,13 @@ class _Books:
         store.note_prices({model: price.plain() for model, price in prices})
         self.write()
         self.ledger.journal = self
+
+    async def recorded(self) -> None:
+        """See to it that no call is sent before all that was added is on the disk."""
+        if self.all:  # `begin` waits for it
+            self.store.hasten()
+        else:
+            await self.store.durable()
 
     async def begin(self, model: str, seat: str, most: Usage) -> int:
         """Enter a call that may cost so much, and return its number once that is on the disk."""
@@ -500,7 +517,7 @@ class _Record(Recorded):
             raise
         self._enter_overflows(at)
         self.store.add(row, self.row.id)
-        self.store.hasten()  # the next call is not sent before it is on the disk
+        await self.run.books.recorded()
         return row.completion()
 
     def _enter_overflows(self, at: Place) -> None:
@@ -539,7 +556,7 @@ class _Record(Recorded):
         for row in (made_of.thin(), *decisions):
             self.store.add(row, self.row.id)
         if any(decision.attempts for decision in step.decisions.values()):
-            self.store.hasten()
+            await self.run.books.recorded()
         else:
             await self.store.durable()
         self.run.counters.decisions += len(step.decisions)

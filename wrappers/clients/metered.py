@@ -74,7 +74,8 @@ class Metered(Layer):
         inside: Any = client
         while (nearer := getattr(inside, "client", None)) is not None:
             inside = nearer
-        self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
+        waited = getattr(inside, "waited_for", True)  # not so for a person
+        self.seconds = float(getattr(inside, "timeout", None) or LONGEST) if waited else 0.0
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion.
@@ -127,7 +128,7 @@ class Metered(Layer):
             spent = most.lost() if error.unsure else spent
             raise
         except asyncio.CancelledError:
-            spent = most.lost()
+            spent = most.lost() if self.seconds else spent
             raise
         finally:
             if sent:
