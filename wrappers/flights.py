@@ -99,9 +99,9 @@ def ended() -> bool:
 
 
 async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
-    """Wait for a call; in work that is `drained` also once it ends, unless for no seconds."""
+    """Wait for a call; in work that is `drained` also once it ends."""
     work = _current.get()
-    return await (work.fly(call, seconds) if work is not None and seconds else call)
+    return await (call if work is None else work.fly(call, seconds))
 
 
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:

@@ -34,9 +34,6 @@ class HumanClient:
     `read` gives the next line, without its end; `write` shows a text.
     """
 
-    waited_for = False
-    """A run that is stopped waits for answers of models that are on their way, not for a person."""
-
     def __init__(
         self,
         read: Callable[[], Awaitable[str]] | None = None,

@@ -264,11 +264,10 @@ def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
                 return
             last = time.monotonic()
             stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
-            now = time.monotonic()
-            unseen.append(now)
+            unseen.append(last)
             with suppress(RuntimeError):  # it has just ended
                 loop.call_soon_threadsafe(heed)
-            if now - unseen[0] > PROMPT:
+            if last - unseen[0] > PROMPT:
                 calls.ended = True
                 raise asyncio.CancelledError  # in whatever keeps the loop from going on
 
@@ -306,7 +305,6 @@ class _Books:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
         self.store, self.began = store, now()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
-        self.all = all(ledger_of(client) is self.ledger for client in clients)
         found = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
         self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
@@ -321,13 +319,6 @@ class _Books:
         store.note_prices({model: price.plain() for model, price in prices})
         self.write()
         self.ledger.journal = self
-
-    async def recorded(self) -> None:
-        """See to it that no call is sent before all that was added is on the disk."""
-        if self.all:  # `begin` waits for it
-            self.store.hasten()
-        else:
-            await self.store.durable()
 
     async def begin(self, model: str, seat: str, most: Usage) -> int:
         """Enter a call that may cost so much, and return its number once that is on the disk."""
@@ -517,7 +508,7 @@ class _Record(Recorded):
             raise
         self._enter_overflows(at)
         self.store.add(row, self.row.id)
-        await self.run.books.recorded()
+        self.store.hasten()  # the next call is not sent before it is on the disk
         return row.completion()
 
     def _enter_overflows(self, at: Place) -> None:
@@ -556,7 +547,7 @@ class _Record(Recorded):
         for row in (made_of.thin(), *decisions):
             self.store.add(row, self.row.id)
         if any(decision.attempts for decision in step.decisions.values()):
-            await self.run.books.recorded()
+            self.store.hasten()
         else:
             await self.store.durable()
         self.run.counters.decisions += len(step.decisions)

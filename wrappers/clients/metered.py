@@ -74,8 +74,7 @@ class Metered(Layer):
         inside: Any = client
         while (nearer := getattr(inside, "client", None)) is not None:
             inside = nearer
-        waited = getattr(inside, "waited_for", True)  # not so for a person
-        self.seconds = float(getattr(inside, "timeout", None) or LONGEST) if waited else 0.0
+        self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
         """Return one completion.
@@ -128,7 +127,7 @@ class Metered(Layer):
             spent = most.lost() if error.unsure else spent
             raise
         except asyncio.CancelledError:
-            spent = most.lost() if self.seconds else spent
+            spent = most.lost()
             raise
         finally:
             if sent:
