@@ -303,6 +303,18 @@ class Rulebook(ABC):
         return -np.inf, np.inf
 
     @property
+    def pot(self) -> float:
+        """The most that the payoffs of all seats add up to together; infinite: no limit."""
+        return self.players * self.payable[1]
+
+    def payable_mean(self, seats: int) -> tuple[float, float]:
+        """Return the ends of the mean payoff of so many seats, who may have to share."""
+        low, high = self.payable
+        others = self.players - seats
+        lost = others * min(low, 0.0) if others else 0.0
+        return low, min(high, (self.pot - lost) / seats)
+
+    @property
     def core(self) -> Rulebook:
         """The game without talk: itself, or what is inside."""
         return self

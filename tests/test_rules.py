@@ -237,5 +237,9 @@ def test_payoffs_lie_within_what_is_payable(name, more):
         paid += np.where(before, 0, outcome.rewards)
         assert (paid >= low - 1e-9).all()
         assert (paid <= high + 1e-9).all()
+        for seats in range(1, game.players + 1):
+            ends = game.payable_mean(seats)
+            assert (np.sort(paid, axis=0)[-seats:].mean(axis=0) <= ends[1] + 1e-9).all()
+            assert (np.sort(paid, axis=0)[:seats].mean(axis=0) >= ends[0] - 1e-9).all()
         lost = game.effective(outcome.record)
         assert (lost[game.unplayed(outcome.record)] == MISSING).all()

@@ -87,7 +87,7 @@ def run_tables(
         payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
         before = len(payoffs)
         for one in game.references if game.paid else ():
-            payoffs.append(("", f"  {one.name}", _short(paid(one.own, game.payable))))
+            payoffs.append(("", f"  {one.name}", _short(paid(one.own, one.payable_own))))
         aside += range(before, len(payoffs))
     if payoffs:
         heads = columns("game, player", "payoff of a seat")

@@ -85,7 +85,7 @@ def score_grid(
             *([estimated(own, SCORED), mean_of(beside, SCORED)] if scored else []),
             *(judged.get(name, "") for name in others),
             float(game.filled) if game.played else None,
-            paid(found["payoff"], game.rules.core.payable),
+            paid(found["payoff"], game.rules.core.payable_mean(game.rules.players)),
             paid(known(found["regret"]), POSITIVE),
         ]
         rows.append(row)
@@ -102,7 +102,7 @@ def score_grid(
                     *([estimated(reference.scores, SCORED), ""] if scored else []),
                     *(judged.get(name, "") for name in others),
                     "",
-                    paid(reference.payoffs, game.rules.core.payable),
+                    paid(reference.payoffs, reference.payable),
                     paid(reference.regret, POSITIVE),
                 ]
             )
@@ -130,7 +130,7 @@ def payoff_grid(run: Run) -> Grid:
     The runs are the units: the seats that a player takes in one of them are averaged first.
     """
     rows: list[list[Value]] = [
-        [game.label, name, paid(values, game.rules.core.payable)]
+        [game.label, name, paid(values, game.rules.core.payable_mean(game.seats.count(name)))]
         for game in run.games
         if len(game.players) > 1
         for name, values in payoffs(game).items()

@@ -135,7 +135,9 @@ def _results(game: Game, samples: Sequence[Any]) -> Any:
 def _mean(name: str, values: Sequence[float], measure: Measure | None, game: Game) -> Any:
     if measure and name == measure.name:
         return mean_of(values, measure.ends(game.rules), measure.least)
-    ends = {"payoff": game.rules.core.payable, "regret": POSITIVE}.get(name)
+    ends = {"payoff": game.rules.core.payable_mean(game.rules.players), "regret": POSITIVE}.get(
+        name
+    )
     return paid(values, ends) if ends else mean_of(values, SCORED)
 
 

@@ -121,7 +121,9 @@ class Seats:
 
     def rows(self, names: Mapping[str, str]) -> list[Row]:
         """Return who sat here and the references, the best first."""
-        payable = self.game.rules.core.payable
+        rules = self.game.rules.core
+        seats = max(rules.players - self.others.total(), 1) if self.alone else 1
+        payable = rules.payable_mean(seats)
         found = [
             Row(
                 names[key],
@@ -134,7 +136,7 @@ class Seats:
             for key, entry in self.entries.items()
         ]
         for one in self.references:
-            judged, own = self.cell(one.scores, one.measured), paid(one.own, payable)
+            judged, own = self.cell(one.scores, one.measured), paid(one.own, one.payable_own)
             found.append(Row(one.player, judged, own, one.n, True, one.about))
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1

@@ -27,7 +27,7 @@ from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.scenarios import focal, is_scenario
 from llm_games.benchmarks.runs.skill import reason
-from llm_games.benchmarks.runs.stats import POSITIVE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.runs.stats import FREE, POSITIVE, Cell, Ends, estimated, paid
 from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
@@ -44,7 +44,8 @@ class Reference(NamedTuple):
     """What one rule player came to, a list of one value for each episode; empty if not defined.
 
     `claim` says what ``rational`` is in the game; `why` says why there is nothing, if so.
-    `payoffs` are of a seat of the table, `own` of a seat that the reference took.
+    `payoffs` are of a seat of the table, `own` of a seat that the reference took; `payable` and
+    `payable_own` are the ends of such means.
     """
 
     player: str
@@ -55,6 +56,8 @@ class Reference(NamedTuple):
     own: Sequence[float] = ()
     regret: Sequence[float] = ()
     why: str = ""
+    payable: Ends = FREE
+    payable_own: Ends = FREE
 
     @property
     def n(self) -> int:
@@ -71,17 +74,16 @@ class Reference(NamedTuple):
         """Say who it is, and what ``rational`` is in the game."""
         return f"{self.player} ({self.claim})" if self.claim else self.player
 
-    def plain(self, ends: Ends, payable: Ends, least: int = 2) -> dict[str, Any]:
+    def plain(self, ends: Ends, least: int = 2) -> dict[str, Any]:
         """Return it as plain values: means with their intervals, and n.
 
-        `ends` are those of what the paper's measure gives, which has an interval from `least` on,
-        `payable` those of payoffs.
+        `ends` are those of what the paper's measure gives, which has an interval from `least` on.
         """
         cells: dict[str, Cell | None] = {
             "score": estimated(self.scores, paper.SCORED),
             "measured": estimated(self.measured, ends, least),
-            "payoff": paid(self.payoffs, payable, True),
-            "payoff_of_own_seats": paid(self.own, payable, True),
+            "payoff": paid(self.payoffs, self.payable, True),
+            "payoff_of_own_seats": paid(self.own, self.payable_own, True),
             "regret": paid(self.regret, POSITIVE, True),
         }
         means = {name: cell and cell.plain() for name, cell in cells.items()}
@@ -129,7 +131,9 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
         return Reference(player, why=reason(error))
     columns = ("scores", "measured", "payoffs", "own", "regret")
     values: dict[str, Any] = {name: paper.known(found[name].tolist()) for name in columns}
-    return Reference(player, claim, **values)
+    ends = game.rules.core.payable_mean
+    bounds = {"payable": ends(game.rules.players), "payable_own": ends(len(table.own))}
+    return Reference(player, claim, **values, **bounds)
 
 
 def _planned(game: Game) -> Sequence[str]:

@@ -49,6 +49,7 @@ class GameSummary:
     measured: list[float]
     ends: Ends
     payable: Ends
+    payable_by: dict[str, Ends]
     conditional: str = ""
     meant: str = ""
     references: list[Reference] = field(default_factory=list)
@@ -66,7 +67,10 @@ class GameSummary:
     @property
     def paid(self) -> dict[str, Cell]:
         """Return the same of the payoffs of each player's seats."""
-        found = {name: paid(values, self.payable, True) for name, values in self.payoffs_of.items()}
+        found = {
+            name: paid(values, self.payable_by[name], True)
+            for name, values in self.payoffs_of.items()
+        }
         return {name: payoff for name, payoff in found.items() if payoff}
 
     @property
@@ -99,7 +103,8 @@ class GameSummary:
             **{name: plain_ends(getattr(self, name)) for name in ("ends", "payable")},
             **{"measure": measure, "paid": each, "marked": self.marked},
             "payoff_of": self.payoff_of,
-            "references": [one.plain(self.ends, self.payable, least) for one in self.references],
+            "payable_by": {name: plain_ends(ends) for name, ends in self.payable_by.items()},
+            "references": [one.plain(self.ends, least) for one in self.references],
         }
 
 
@@ -153,7 +158,10 @@ def _summary(game: Game, edition: str) -> GameSummary:
         measure=measure,
         measured=measured,
         ends=measure.ends(game.rules) if measure else FREE,
-        payable=game.rules.core.payable,
+        payable=game.rules.core.payable_mean(len(game.seats)),
+        payable_by={
+            name: game.rules.core.payable_mean(int(seats.sum())) for name, seats in taken.items()
+        },
         meant=paper.meant(game, edition),
         conditional=conditional(game.rules, game.planned.get("given")),
     )

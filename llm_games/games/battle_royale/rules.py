@@ -258,6 +258,10 @@ class BattleRoyale(Rulebook):
         }
 
     @property
+    def pot(self) -> float:
+        return 1.0
+
+    @property
     def payable(self) -> tuple[float, float]:
         return 0.0, 1.0
 

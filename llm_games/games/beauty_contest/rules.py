@@ -463,6 +463,11 @@ class BeautyContest(Rounds):
         return last
 
     @property
+    def pot(self) -> float:
+        shared = self.prize_rule in ("split", "exclusive")
+        return self.rounds * float(self.prize) if shared else super().pot
+
+    @property
     def stake(self) -> tuple[float, float]:
         prizes = self.players if self.prize_rule == "amplified" else 1
         return 0.0 - float(self.foul_fee), prizes * float(self.prize)

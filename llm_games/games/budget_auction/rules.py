@@ -289,6 +289,10 @@ class BudgetAuction(Rounds):
         }
 
     @property
+    def pot(self) -> float:
+        return self.rounds * self.stake[1]  # an item a round
+
+    @property
     def stake(self) -> tuple[float, float]:
         if self.rule_breaker == "include":  # bids against the rules can win, at any price
             return -np.inf, np.inf

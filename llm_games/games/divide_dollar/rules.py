@@ -81,6 +81,10 @@ class DivideDollar(Rounds):
         )
 
     @property
+    def pot(self) -> float:
+        return self.rounds * float(self.golds) if self.bid_range == "strict" else np.inf
+
+    @property
     def stake(self) -> tuple[float, float]:
         return (0.0, float(self.golds)) if self.bid_range == "strict" else (-np.inf, np.inf)
 

@@ -250,6 +250,11 @@ class PirateGame(Rulebook):
         return [{"rank": i + 1, "share": int(plan[i])} for i in range(proposer, self.players)]
 
     @property
+    def pot(self) -> float:
+        shared = self.payoff == "gold" and self.proposal_check != "sum_and_length"
+        return float(self.gold) if shared else super().pot
+
+    @property
     def payable(self) -> tuple[float, float]:
         if self.proposal_check == "sum_and_length":  # shares may be below 0
             return -np.inf, np.inf

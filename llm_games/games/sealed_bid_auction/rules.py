@@ -219,6 +219,10 @@ class SealedBidAuction(Rounds):
         )  # fmt: skip
 
     @property
+    def pot(self) -> float:
+        return self.rounds * self.stake[1]  # an item a round
+
+    @property
     def stake(self) -> tuple[float, float]:
         free = self.bid_range == "unbounded"
         return (-np.inf, np.inf) if free else (0.0, float(self.valuation_max))
