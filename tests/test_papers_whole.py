@@ -118,6 +118,8 @@ def moves(rules):
     """Return the ends of numbers that players write, and of targets."""
     if free(rules):
         return FREE
+    if getattr(rules, "price_cap", "") == "none":
+        return POSITIVE
     most = max(1, float(getattr(rules, "ratio", 1))) if rules.name == "beauty_contest" else 1
     return 0, most * rules.bounds()[1] / rules.unit
 
