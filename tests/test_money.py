@@ -33,6 +33,7 @@ from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.retry import Retry
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
+from llm_games.wrappers.flights import Flights, drained, flown
 from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.together import together
 
@@ -361,6 +362,28 @@ class Refusing:
         await asyncio.sleep(0.05)
         self.answered += 1
         return Completion(self.text, "stop", 100, 10)
+
+
+def test_who_stops_what_an_error_has_ended_cuts_nothing_off_yet():
+    calls, answered = Flights(), []
+
+    async def call(seconds):
+        await asyncio.sleep(seconds)
+        answered.append(seconds)
+
+    async def work(seconds, stops):
+        loop = asyncio.get_running_loop()
+        loop.call_soon(calls.end, ValueError("no"))
+        for number in range(stops):
+            loop.call_later(0.02 * (number + 1), calls.stop)
+        await flown(call(seconds), 5)
+
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(drained(work(0.1, 1), calls))
+    calls = Flights()
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(drained(work(60, 2), calls))
+    assert answered == [0.1]
 
 
 def test_a_judge_that_is_refused_keeps_what_was_answered(tmp_path):

@@ -28,6 +28,7 @@ class Flights:
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.ended = self.cut = False
+        self.stops = 0
         self.work: asyncio.Task[Any] | None = None
         self._calls: dict[asyncio.Task[Any], float] = {}
         self._since = 0.0
@@ -40,7 +41,8 @@ class Flights:
         most = max(self._calls.values(), default=now) - self._since
         return (
             f"stopping: {calls} in flight waited for ({now - self._since:.0f} s of at most "
-            f"{most:.0f} s); Ctrl-C cuts them off, though they are paid for"
+            f"{most:.0f} s); Ctrl-C{'' if self.stops else ' twice'} cuts them off, though they "
+            "are paid for"
         )
 
     def end(self, error: Exception | None = None) -> None:
@@ -54,9 +56,16 @@ class Flights:
             self.work.cancel()
 
     def stop(self) -> None:
-        """End it; cut off the calls the second time, and what else is waited for the third."""
+        """End it; cut off the calls the second time, and what else is waited for the third.
+
+        The first time cuts nothing off either if it has ended by an error meanwhile.
+        """
+        self.stops += 1
         if not self.ended:
             self.end()
+        elif self.stops == 1:
+            if self._calls:
+                log.warning("%s", self)
         elif not self.cut:
             self.cut = True
             for call in self._calls:

@@ -268,7 +268,7 @@ def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
             with suppress(RuntimeError):  # it has just ended
                 loop.call_soon_threadsafe(heed)
             if last - unseen[0] > PROMPT:
-                calls.ended = True
+                calls.ended, calls.stops = True, 1
                 raise asyncio.CancelledError  # in whatever keeps the loop from going on
 
         with _handled(stop):
