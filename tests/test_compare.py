@@ -457,7 +457,8 @@ def delivered(scores, n, by, rng, tries=1000):
         a, b = rng.choice(scores, n), rng.choice(scores, n) + by
         p = paired_t(changes(a, b)).p
         found += p is not None and p < LEVEL
-    assert difference(a, b).p == p  # which is the one that runs are compared by
+    same = difference(a, b).p  # which is the one that runs are compared by
+    assert same is p is None or same == pytest.approx(p, rel=1e-9)
     return found / tries
 
 

@@ -323,17 +323,28 @@ class Records:
         for row in self._read(rows.SpentRow):
             plain = dict(vars(row))
             pair = plain.pop("model"), plain.pop("seat")
-            found[pair] = usage_of(plain)
+            found[pair] = usage_of(plain | {"money": self._money(row.money)})
         flights = self._read(rows.FlightRow)
         if ended is None:
             ended = any(row.number for row in flights) and self.holder() is None
         for flight in flights:
-            may = flight.calls, flight.tokens_in, flight.tokens_out, Decimal(flight.money)
+            money = self._money(flight.money)
+            may = flight.calls, flight.tokens_in, flight.tokens_out, money
             past = not flight.number
             if past or ended:
                 failed = 0 if past else flight.calls  # of those that are past they are booked
                 found[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
         return dict(found)
+
+    def _money(self, text: str) -> Decimal:
+        """Read what was spent, or raise that the file is damaged."""
+        try:
+            money = Decimal(text)
+        except ArithmeticError:
+            money = Decimal("NaN")
+        if not (money.is_finite() and 0 <= money < 10**18):
+            raise self.damaged(f"{text[:60]!r} is no money that was spent")
+        return money
 
     def learnt(self) -> dict[str, Lengths]:
         """Return what was learnt of models' replies."""
