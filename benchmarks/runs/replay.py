@@ -322,7 +322,7 @@ class _Rerun(Recorded):
         call = calls[number]
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
-        recorded = self.chats.get(call.prompt)
+        recorded = self.chats.get(call.prompt) if isinstance(call.prompt, int) else None
         if request.messages != recorded:
             chat, found = list(request.messages), list(recorded or ())
             self._compare(f"{name}, number of messages", len(chat), len(found), at)
