@@ -457,4 +457,4 @@ def test_a_signal_that_comes_twice_at_once_stops_once():
         await drained(flown(call(), 60.0), calls)
 
     _to_its_end(work(), calls)
-    assert (done, calls.ended, calls.cut) == ([True], True, False)
+    assert (done, calls.ended, calls.stops) == ([True], True, 1)

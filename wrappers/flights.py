@@ -27,7 +27,7 @@ class Flights:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
-        self.ended = self.cut = False
+        self.ended = False
         self.stops = 0
         self.work: asyncio.Task[Any] | None = None
         self._calls: dict[asyncio.Task[Any], float] = {}
@@ -66,8 +66,7 @@ class Flights:
         elif self.stops == 1:
             if self._calls:
                 log.warning("%s", self)
-        elif not self.cut:
-            self.cut = True
+        elif self.stops == 2:
             for call in self._calls:
                 call.cancel()
         elif self.work is not None:
