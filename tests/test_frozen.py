@@ -51,8 +51,8 @@ COMMANDS = {
     "resume": ["resume", FILE],
     "compare": ["compare", FILE, FILE],
     "leaderboard": ["leaderboard", FILE],
-    "talk": ["talk", FILE],
-    "reliability": ["reliability", FILE],
+    "talk": ["analyse", "talk", FILE],
+    "reliability": ["analyse", "reliability", FILE],
     "replay": ["replay", FILE],
 }
 
