@@ -71,9 +71,10 @@ def part(game: str, name: str) -> ModuleType | None:
 
 
 def drawing(game: str) -> ModuleType | None:
-    """Return ``drawing.py`` of a game's room on the first floor, which draws its own picture.
+    """Return ``drawing.py`` of a game's room on the first floor, if it draws its own picture.
 
     Its ``draw(rulebook, state, title)`` returns a `llm_games.pictures.Drawing` of one whole table.
+    All other games have a `llm_games.charts.seat_chart`.
     """
     room = ROOMS[game].rules if game in ROOMS else ""
     if not room or ":" in room or find_spec(f"{room}.drawing") is None:

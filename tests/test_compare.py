@@ -25,7 +25,6 @@ from llm_games.benchmarks.stats.comparing import (
     changes,
     detectable,
     holm,
-    look_level,
     needed_episodes,
     paired_t,
     power,
@@ -76,7 +75,7 @@ def test_what_is_shown_hangs_on_the_number_of_pairs():
         found = difference(np.zeros(pairs), change[:pairs])
         assert (found.p is None) == (found.interval is None) == (pairs < 2)
         assert (found.flip is None) == (pairs < 6)
-        assert (found.effect is None) == (found.e is None) == (pairs < 5)
+        assert (found.effect is None) == (pairs < 5)
     assert difference(np.zeros(6), change[:6]).flip == 2 / 2**6
 
 
@@ -315,41 +314,19 @@ def test_a_guest_is_compared_with_who_sat_there_among_copies(tmp_path):
             assert getattr(found.payoffs, side) == pytest.approx(np.mean(paid))
 
 
-def test_planned_looks(tmp_path):
-    game = [{"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}]
-    raw = {"games": game, "episodes": 3, "looks": [3, 5]}
+def test_a_run_that_was_prolonged_is_noted(tmp_path):
+    game = {"game": PUBLIC_GOODS[0], "params": PUBLIC_GOODS[1]}
     a, b = (
-        llm_games.run(raw | {"seats": [seat]}, tmp_path / f"{seat}.db").path
+        llm_games.run(
+            {"games": [game], "episodes": 3, "seats": [seat]}, tmp_path / f"{seat}.db"
+        ).path
         for seat in ("random", "rational")
     )
-    found = compare(a, b)
-    assert (found.looks, found.level) == ([3, 5], look_level([3, 5]))
-    assert found.significant(found.games[0].scores) is (found.games[0].scores.p <= found.level)
-    assert found.notes == []
-    change = list(found.games[0].changes["scores"].values())
-    assert found.games[0].scores.interval == paired_t(change, 1 - found.level).interval
-    for path in (a, b):
-        resumed(path, 5)
-    found = compare(a, b)
-    assert found.games[0].scores.pairs == 5
-    assert found.notes == [
-        f"{side} was prolonged after 3 episodes, as was planned." for side in "AB"
+    assert compare(a, b).notes == []
+    assert compare(resumed(a, 5), resumed(b, 5)).notes[:2] == [
+        "A was prolonged after 3 episodes.",
+        "If results had been seen then, p is too small.",
     ]
-    for path in (a, b):
-        resumed(path, 6)
-    found = compare(a, b)
-    assert found.significant(found.games[0].scores) is None
-    assert found.notes[0].startswith("Looks are planned at 3, 5 episodes: with 6 pairs nothing is")
-    assert found.notes[1].endswith("prolonged after 3, 5 episodes, as was planned.")
-    c, d = (
-        llm_games.run(raw | {"seats": [seat], "looks": []}, tmp_path / f"un{seat}.db").path
-        for seat in ("random", "rational")
-    )
-    found = compare(resumed(c, 5), resumed(d, 5))
-    assert found.level == 0.05
-    assert found.notes[0] == "A was prolonged after 3 episodes, without a look planned there."
-    assert "the e-value holds" in found.notes[1]
-    assert "e-value" in found.grid().columns
 
 
 def test_a_run_that_cannot_go_on_is_not_prolonged(tmp_path):
@@ -417,9 +394,6 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
         for points, (one, corrected) in row.pairs.items():
             assert 2 <= one <= corrected
             assert detectable(one, sds, games=row.games) <= points
-    [looked, *_] = needed(plan_of({"games": [{"game": "el_farol_bar"}], "looks": [5, 10]}))
-    assert looked.level == look_level((5, 10))
-    assert looked.pairs[10][0] == needed_episodes(10, bar.sd, level=looked.level)
     code, out, _ = llm_games("run", "gamma-bench", "--dry-run", "--json", "--game", "pirate_game")
     [told] = json.loads(out)["needed"]
     assert (code, told["label"], told["pairs"]["20"]) == (0, "pirate_game", [9, 9])

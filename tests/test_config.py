@@ -72,9 +72,6 @@ def plan_of(text, overrides=None, folder=None):
         ("order = 'latin'\n" + GOODS, "order = 'latin': it should be 'fixed', 'rotate' or"),
         (GOODS + "order = 'turn'", "games[0].order = 'turn': it should be 'fixed', 'rotate' or"),
         (GOODS + "chance = ''", "games[0].chance = ''"),
-        ("looks = [5, 5]\n" + GOODS, "looks = [5, 5]: looks are rising numbers of episodes"),
-        ("looks = [1, 5]\n" + GOODS, "looks = [1, 5]: looks are rising numbers of episodes"),
-        ("looks = ['x']\n" + GOODS, "looks[0] = 'x': it should be a valid integer"),
         (
             '[[games]]\ngame = "battle_royale"\nparams = {max_shots = "none"}',
             "may never end with these parameters; set max_steps",
@@ -135,6 +132,7 @@ def test_a_model_folder_without_weights(tmp_path):
     ("source", "says"),
     [
         ("nowhere.toml", "there is no file nowhere.toml"),
+        ("looks = [5, 10]\n" + GOODS, "there are no planned looks any more; leave the key out"),
         ("gamma-benc", "did you mean 'gamma-bench'?"),
         ("gamma-bench/vanila", "did you mean 'vanilla'?"),
         (str(PAPERS), "cannot be read"),

@@ -185,10 +185,6 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
         (lambda: comparing.sign_flip([1, math.inf]), "got inf"),
         (lambda: comparing.stratified([]), "one game or more"),
         (lambda: comparing.holm([0.5, 1.5]), "got 1.5"),
-        (lambda: comparing.look_level((10, 5)), "rising"),
-        (lambda: comparing.look_level((1, 5)), "from 2 to 100000"),
-        (lambda: comparing.look_level(()), "rising"),
-        (lambda: comparing.look_level((5, 10), 5), "alpha"),
         (lambda: comparing.power(1, 5, 5), "n >= 2"),
         (lambda: comparing.power(5, 5, 0), "sd > 0"),
         (lambda: comparing.power(5, 5, [5, 5]), "for each game"),
@@ -232,7 +228,7 @@ def test_players_without_spread_have_no_t_test():
     assert (found.mean, found.p, found.note) == (50, None, "no spread, no test")
     assert found.interval == Interval(50, 50, "none", 5, "no spread in 5 runs")
     assert comparing.sign_flip([50] * 5) == 2 / 2**5
-    assert comparing.effect_size([50] * 5) is comparing.e_value([50] * 5) is None
+    assert comparing.effect_size([50] * 5) is None
 
 
 def test_a_hundred_against_fifty_in_five_runs_is_significant():
@@ -283,22 +279,10 @@ def test_holm():
     assert comparing.holm([None]) == [None]
 
 
-def test_effect_sizes_and_e_values_from_five_pairs_on():
+def test_effect_sizes_from_five_pairs_on():
     change = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert comparing.effect_size(change[:4]) is comparing.e_value(change[:4]) is None
+    assert comparing.effect_size(change[:4]) is None
     assert comparing.effect_size(change) == pytest.approx(3 / math.sqrt(2.5))
-    t, n = stats.ttest_1samp(change, 0).statistic, 5
-    first, last = 1 + t**2 / (n - 1), 1 + t**2 / ((1 + n) * (n - 1))
-    expected = (first / last) ** (n / 2) / math.sqrt(1 + n)
-    assert comparing.e_value(change) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("looks", "level"), [((5,), 0.05), ((5, 10), 0.0274), ((5, 10, 20, 40), 0.0145)]
-)
-def test_planned_looks(looks, level):
-    assert comparing.look_level(looks) == pytest.approx(level, rel=0.05)
-    assert comparing.look_level(list(looks)) == comparing.look_level(looks)
 
 
 @pytest.mark.parametrize(

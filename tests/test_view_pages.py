@@ -20,9 +20,9 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.view import decision, episode, played
 from llm_games.benchmarks.view.render import render
 from llm_games.benchmarks.view.texts import SHOWN, piece, visible
+from llm_games.charts import seat_chart
 from llm_games.pictures import Drawing
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
@@ -398,8 +398,8 @@ def test_a_best_reply_leaves_nothing_to_regret(name, more):
 
 
 @pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
-def test_a_game_draws_its_own_picture(name, more):
-    """Every room has one, at the start, in play and at the end: sound SVG without style."""
+def test_every_game_has_a_picture(name, more):
+    """At the start, in play and at the end: sound SVG without style."""
     game, rng = rulebook(name, **more), np.random.default_rng(3)
     state, states = game.reset(5), []
     for _ in range(30):
@@ -408,7 +408,8 @@ def test_a_game_draws_its_own_picture(name, more):
             break
         state, _ = game.step(state, legal_actions(game, state, rng))
     for state in {id(s): s for s in (states[0], states[len(states) // 2], states[-1])}.values():
-        drawing = rooms.drawing(name).draw(game, state, game.picture(state)[0])
+        room, shown = rooms.drawing(name), game.picture(state)
+        drawing = room.draw(game, state, shown[0]) if room else seat_chart(*shown)
         assert isinstance(drawing, Drawing)
         for dark in (False, True):
             svg = ET.fromstring(drawing.svg(dark))
@@ -423,9 +424,14 @@ def test_a_game_draws_its_own_picture(name, more):
                         assert np.isfinite(float(value))
 
 
-def test_a_room_of_another_package_may_draw_nothing():
-    assert rooms.drawing("no_such_game") is None
-    assert all(rooms.drawing(name) is not None for name in ROOMS)
+def test_a_chart_has_bars_by_seat_with_a_legend():
+    heads = ["seat", "bid", "money", "note"]
+    rows = [["Ann", "3", "1,000", "won"], ["Bob", "-2", "–", ""]]
+    svg = ET.fromstring(seat_chart("Bids, round 2", heads, rows).svg())
+    texts = [text.text for text in svg.findall(".//{*}text")]
+    assert {"Bids, round 2", "bid", "money", "Ann", "Bob", "won", "1000", "-2"} <= {*texts}
+    assert len(svg.findall(".//{*}rect")) == 1 + 2 + 3  # ground, legend, three numbers
+    assert "note" not in texts
 
 
 def test_names_in_a_picture_are_only_text():

@@ -67,7 +67,6 @@ def difference(
         test and test.p,
         flip=flip,
         effect=comparing.effect_size(change),
-        e=comparing.e_value(change),
         note=note,
     )
 
@@ -105,8 +104,7 @@ def compare(
         edition = edition or edition_of(both[0].config)
         left, right = ({game.label: game for game in games(run) if game.rows} for run in both)
         labels = dict.fromkeys([*left, *right])
-        looks = sorted({look for run in both for look in run.config.get("looks") or ()})
-        level = comparing.look_level(looks, LEVEL / among) if looks else LEVEL / among
+        level = LEVEL / among
         names = A, name
         found = [
             _compare(left.get(label), right.get(label), edition, level, names) for label in labels
@@ -114,12 +112,12 @@ def compare(
         if not any(game.payoffs for game in found):
             raise NothingShared(_nothing(both, found, name))
         found, families = _families(found, level)
-        notes = [*_unplanned(found, looks), *_prolonged((left, right), looks, names)]
+        notes = _prolonged((left, right), names)
         if among > 1:
             notes.append(
                 f"{among} runs are compared with A, each at {LEVEL} / {among} (Bonferroni)."
             )
-        return Comparisons(found, families, looks, level, notes, name)
+        return Comparisons(found, families, level, notes, name)
 
 
 def _nothing(both: Sequence[Records], found: Sequence[Comparison], name: str) -> str:
@@ -385,34 +383,17 @@ def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> D
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
     test = comparing.welch_satterthwaite(strata, 1 - level, method, SCORED[1] - SCORED[0])
     a = float(np.mean([column.mean() for column in bases]))
-    n, equal = min(map(len, strata)), len(set(map(len, strata))) == 1
-    e = comparing.e_value(np.mean(strata, axis=0)) if equal else None
-    return Difference(n, a, a + test.mean, test.mean, test.interval, test.p, e=e, note=test.note)
+    n = min(map(len, strata))
+    return Difference(n, a, a + test.mean, test.mean, test.interval, test.p, note=test.note)
 
 
-def _unplanned(found: Sequence[Comparison], looks: Sequence[int]) -> list[str]:
-    """Say which numbers of pairs are no planned look."""
-    here = {one.pairs for game in found for name in FAMILIES if (one := game.of(name))}
-    odd = sorted(here - set(looks))
-    if not looks or not odd:
-        return []
-    return [
-        f"Looks are planned at {', '.join(map(str, looks))} episodes: with "
-        f"{', '.join(map(str, odd))} pairs nothing is judged, but by the e-value."
-    ]
-
-
-def _prolonged(
-    sides: Sequence[Mapping[str, Game]], looks: Sequence[int], names: Sequence[str]
-) -> list[str]:
-    """Say which run had episodes added to it after it was complete."""
-    said = []
+def _prolonged(sides: Sequence[Mapping[str, Game]], names: Sequence[str]) -> list[str]:
+    """Return a note on each run to which episodes were added after it was complete."""
+    notes = []
     for name, side in zip(names, sides, strict=True):
-        times = {many for game in side.values() for many in game.planned.get("prolonged") or ()}
-        if times:
-            after = ", ".join(map(str, sorted(times)))
-            how = "as was planned" if times <= set(looks) else "without a look planned there"
-            said.append(f"{name} was prolonged after {after} episodes, {how}.")
-            if not times <= set(looks):
-                said.append("If results had been seen then, p is too small; the e-value holds.")
-    return said
+        counts = {count for game in side.values() for count in game.planned.get("prolonged") or ()}
+        if counts:
+            lengths = ", ".join(map(str, sorted(counts)))
+            notes.append(f"{name} was prolonged after {lengths} episodes.")
+            notes.append("If results had been seen then, p is too small.")
+    return notes

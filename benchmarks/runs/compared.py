@@ -14,7 +14,7 @@ from llm_games.benchmarks.stats.intervals import Interval
 FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
 """The families of tests, each corrected for itself, and how its values are shown."""
 VALUES = ("pairs", "A", "B", "B − A", "interval")
-TESTS = ("p", "Holm", "flips", "d", "e-value")
+TESTS = ("p", "Holm", "flips", "d")
 """Columns of the table: what differs, and how sure that is."""
 
 
@@ -23,8 +23,7 @@ class Difference(NamedTuple):
 
     `interval` and `p` are those of a t test, None where there is none: `note` says why. `holm` is p
     corrected for all games of the family; `flip` the p-value of sign flips, from `FLIPPED` pairs on
-    or where no pair differs from another; `effect` the mean in standard deviations of differences;
-    `e` the e-value, which holds however often one looks (20 is what p = .05 is for one look).
+    or where no pair differs from another; `effect` the mean in standard deviations of differences.
     """
 
     pairs: int
@@ -36,7 +35,6 @@ class Difference(NamedTuple):
     holm: float | None = None
     flip: float | None = None
     effect: float | None = None
-    e: float | None = None
     note: str = ""
 
     def plain(self) -> dict[str, Any]:
@@ -48,7 +46,7 @@ class Difference(NamedTuple):
         a, b = (f"{np.round(side, digits) + 0.0:.{digits}f}" for side in (self.a, self.b))
         ends = self.interval.ends(digits) if self.interval else "–"
         change = f"{np.round(self.mean, digits) + 0.0:+.{digits}f}"
-        tests = (self.p, self.holm, self.flip, self.effect, self.e)
+        tests = (self.p, self.holm, self.flip, self.effect)
         said = ("–" if value is None else _short(value) for value in tests)
         return [str(self.pairs), a, b, change, ends, *said]
 
@@ -126,13 +124,12 @@ class Comparisons:
     """Two runs compared: game by game in the order of the first, and by families of tests.
 
     The first is called A, the other one by its `name`. A difference is called significant at
-    `level`, to which intervals agree: that of all tests of a family together, or what each of
-    several planned `looks` is judged by. `notes` say what is to be known of it.
+    `level`, to which intervals agree: that of all tests of a family together. `notes` say what is
+    to be known of it.
     """
 
     games: list[Comparison]
     families: dict[str, Family]
-    looks: list[int]
     level: float
     notes: list[str]
     name: str = "B"
@@ -143,18 +140,16 @@ class Comparisons:
         return f"{self.name} − A"
 
     def significant(self, found: Difference) -> bool | None:
-        """Return whether a difference is; None: there is no test, or this is no planned look."""
+        """Return whether a difference is significant; None: there is no test."""
         p = found.p if found.holm is None else found.holm
-        if p is None or (self.looks and found.pairs not in self.looks):
-            return None
-        return p <= self.level
+        return None if p is None else p <= self.level
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values."""
         families = {name: family.plain() for name, family in self.families.items()}
         for name, family in self.families.items():
             families[name]["significant"] = family.overall and self.significant(family.overall)
-        rest = {"looks": self.looks, "level": self.level, "notes": self.notes}
+        rest = {"level": self.level, "notes": self.notes}
         return {"games": [self._plain(game) for game in self.games], "families": families} | rest
 
     def _plain(self, game: Comparison) -> dict[str, Any]:

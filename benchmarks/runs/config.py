@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
 from difflib import get_close_matches
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from urllib.parse import urlsplit
@@ -248,9 +247,6 @@ class Config(Settings):
     failed_reply: str = "fallback"  # for games that do not say otherwise; or ``void_run``
     scoring: str = "corrected"  # which edition of the papers' formulas shown scores have
     success: Text | None = None  # of games that do not say otherwise, see `Success`
-    looks: list[
-        Episodes
-    ] = []  # numbers of episodes at which it is planned to compare, see `compare`
     max_attempts: Tries = 3  # completions asked for one decision
     max_tables: AtOnce = 64  # episodes played at the same time
     player: PlayerSettings = PlayerSettings()  # for all players that ask a language model
@@ -263,13 +259,6 @@ class Config(Settings):
 
     _tables = field_validator("seats", mode="before")(GameSettings._tables.__func__)  # type: ignore[attr-defined]
     _success = field_validator("success")(GameSettings._success.__func__)  # type: ignore[attr-defined]
-
-    @field_validator("looks")
-    @classmethod
-    def _rising(cls, looks: list[int]) -> list[int]:
-        if looks and (looks[0] < 2 or any(a >= b for a, b in pairwise(looks))):
-            raise ValueError("looks are rising numbers of episodes from 2, such as [5, 10, 20]")
-        return looks
 
     @field_validator("scoring")
     @classmethod
@@ -335,6 +324,11 @@ def load(source: str) -> dict[str, Any]:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    if "looks" in raw:
+        raise ConfigError(
+            f"{name}: looks = {raw['looks']!r}: there are no planned looks any more; leave the key "
+            "out, and compare runs once all their episodes are played"
+        )
     if "backgrounds" not in raw:
         return raw
     from llm_games.benchmarks.runs.scenarios import config_of

@@ -18,7 +18,6 @@ from llm_games.benchmarks.stats.comparing import (
     MOST,
     detectable,
     fewest,
-    look_level,
     needed_episodes,
     shown,
 )
@@ -46,8 +45,7 @@ class Needed(NamedTuple):
     root mean square over games, `of` those runs: ``published``, or of ``random`` players; `pairs`
     are the episodes that each side needs, by points: for one t test, and where the games of the run
     are corrected for one another (Holm). `found` is the smallest difference that the planned
-    `episodes` show; None where they show none. Tests are at 5 %, or at the `level` of each planned
-    look.
+    `episodes` show; None where they show none. Tests are at 5 %.
     """
 
     label: str
@@ -56,7 +54,6 @@ class Needed(NamedTuple):
     sd: float
     pairs: dict[int, tuple[int, int]]
     found: float | None
-    level: float = LEVEL
     of: str = PUBLISHED
 
     def plain(self) -> dict[str, Any]:
@@ -83,15 +80,14 @@ def needed(plan: RunPlan) -> list[Needed]:
         if key in spreads and spreads[key].sd:
             games.append((game, key))
     first = {(key, len(game.seeds)): game for game, key in reversed(games)}  # of all alike, one
-    level = look_level(plan.looks, LEVEL) if plan.looks else LEVEL
     rows = [
-        _row(game.label, [spreads[key]], len(game.seeds), level, len(games))
+        _row(game.label, [spreads[key]], len(game.seeds), len(games))
         for game, key in games
         if first[key, len(game.seeds)] is game
     ]
     if len(games) > 1:
         least = min(len(game.seeds) for game, _ in games)
-        rows.append(_row("Overall", [spreads[key] for _, key in games], least, level, 1))
+        rows.append(_row("Overall", [spreads[key] for _, key in games], least, 1))
     return rows
 
 
@@ -113,7 +109,7 @@ def _random(game: PlannedGame, edition: str) -> Spread:
     return Spread(float(known.std(ddof=1)), RANDOM, known)
 
 
-def _row(label: str, spreads: Sequence[Spread], episodes: int, level: float, tests: int) -> Needed:
+def _row(label: str, spreads: Sequence[Spread], episodes: int, tests: int) -> Needed:
     sds, of = [spread.sd for spread in spreads], " and ".join(sorted({s.of for s in spreads}))
     games, sd = len(sds), float(np.sqrt(np.mean(np.square(sds))))
     scores = spreads[0].scores if games == 1 else None
@@ -129,23 +125,21 @@ def _row(label: str, spreads: Sequence[Spread], episodes: int, level: float, tes
         if episodes < 2:
             return None
         if scores is None or episodes > SIMULATED:
-            by = detectable(episodes, sds, games=games, level=level, wanted=WANTED)
+            by = detectable(episodes, sds, games=games, level=LEVEL, wanted=WANTED)
         else:
-            by = float(np.quantile(shown(episodes, scores, level), WANTED, method="higher"))
+            by = float(np.quantile(shown(episodes, scores, LEVEL), WANTED, method="higher"))
         return by if by <= SCORED[1] - SCORED[0] else None
 
     steps = POINTS["Overall" if games > 1 else "game"]
-    pairs = {points: (need(points, level), need(points, level / tests)) for points in steps}
-    return Needed(label, games, episodes, sd, pairs, find(), level, of)
+    pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
+    return Needed(label, games, episodes, sd, pairs, find(), of)
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
     """Yield a table of the games, and one of the Overall."""
-    at = f"{100 * rows[0].level:.3g} %" if rows else ""
-    at += ", that of each planned look" * (at != "5 %")
     note = (
         "Episodes that each side needs for four of five comparisons of two runs to show a "
-        f"difference by so many points (t test, {at}; in brackets: where all games of the run are "
+        "difference by so many points (t test, 5 %; in brackets: where all games of the run are "
         "tested, by Holm), and the smallest difference that the planned ones show, if scores can "
         "differ by so much. sd: of one "
         "run's score, pooled over the paper's published models; at other parameters than the "

@@ -158,7 +158,6 @@ class RunPlan(Settings):
     seed: int
     max_tables: int
     scoring: str = "corrected"
-    looks: list[int] = Field(default_factory=list)
     cache: str | None = None
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)

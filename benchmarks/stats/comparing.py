@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -32,8 +32,7 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
 EXACT = 12  # up to so many pairs a sign-flip test goes through all signs
-SIZED = 5  # fewest pairs that have an effect size or an e-value
-PATHS = 400_000  # simulated experiments behind the level of planned looks
+SIZED = 5  # fewest pairs that have an effect size
 TRIED = 4000  # simulated comparisons of scores that were seen
 NODES = 500  # values of a spread over which one averages
 MOST = 100_000  # episodes beyond which none are counted
@@ -164,27 +163,6 @@ def effect_size(change: Values) -> float | None:
     return float(change.mean() / change.std(ddof=1))
 
 
-def e_value(change: Values) -> float | None:
-    """Return the evidence against a mean of 0 that holds however often one looks.
-
-    It is the Bayes factor of the t test with effects from N(0, 1). Of normal differences it reaches
-    20 in 5 % of the experiments at most, whenever one stops. None below `SIZED` pairs and without
-    spread. Raises as `sign_flip` does.
-    """
-    change = _change(change)
-    n = len(change)
-    if n < SIZED or _flat(change):
-        return None
-    t = change.mean() / change.std(ddof=1) * math.sqrt(n)
-    return math.exp(min(float(log_e(t, n)), 700.0))
-
-
-def log_e(t: Array, n: int | Array) -> Array:
-    """Return the logarithm of the e-value of t statistics of `n` pairs."""
-    square = np.square(t) / (n - 1)
-    return n / 2 * (np.log1p(square) - np.log1p(square / (1 + n))) - np.log1p(n) / 2
-
-
 # -- batches ---------------------------------------------------------------------------------------
 
 
@@ -225,43 +203,6 @@ def _signs(n: int, step: int) -> Iterator[Array]:
 
 
 # -- planning --------------------------------------------------------------------------------------
-
-
-def look_level(looks: Sequence[int], alpha: float = 0.05) -> float:
-    """Return the level at which each of several planned looks is judged, so that all hold `alpha`.
-
-    `looks` are the numbers of pairs at which one looks. The level is the same at each, as Pocock's,
-    but for paired t tests, found by `PATHS` seeded experiments: right to 1/50 of itself.
-
-    Raises:
-        BadParameter: looks that do not rise, begin below 2 or go beyond `MOST`, or an `alpha` out
-            of (0, 1).
-    """
-    check_level(alpha, "alpha", 0.05)
-    rising = all(a < b for a, b in pairwise(looks))
-    if not looks or not rising or looks[0] < 2 or looks[-1] > MOST:
-        raise BadParameter(
-            f"looks must be rising numbers of episodes from 2 to {MOST}, such as (5, 10, 20), "
-            f"got {looks!r}"
-        )
-    return alpha if len(looks) == 1 else _look_level(tuple(looks), alpha)
-
-
-@lru_cache
-def _look_level(looks: tuple[int, ...], alpha: float) -> float:
-    from scipy.special import stdtr, stdtrit
-
-    rng, done = np.random.default_rng(SEED), 0
-    total, squares, least = np.zeros(PATHS), np.zeros(PATHS), np.ones(PATHS)
-    for n in looks:  # of each new block only its sum and the spread within it matter
-        more, done = n - done, n
-        step = rng.standard_normal(PATHS) * math.sqrt(more)
-        within = rng.chisquare(more - 1, PATHS) if more > 1 else 0.0
-        total, squares = total + step, squares + within + step**2 / more
-        t = np.abs(total) / np.sqrt((squares - total**2 / n) / (n - 1) * n)
-        far = t > stdtrit(n - 1, 1 - alpha / 2)  # others cannot be below the level
-        least[far] = np.minimum(least[far], 2 * stdtr(n - 1, -t[far]))
-    return float(np.quantile(least, alpha))
 
 
 def power(

@@ -21,6 +21,7 @@ from llm_games.benchmarks.runs.reader import RecordedEpisode, Shelf
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow
 from llm_games.benchmarks.runs.talk import Message, Turn, turns
+from llm_games.charts import seat_chart
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.pictures import MOST_DRAWN, Drawing
 from llm_games.rulebook import Array
@@ -120,19 +121,21 @@ class Played:
 
     @cached_property
     def scenes(self) -> list[tuple[Any, str]]:
-        """States with their captions, at the start and after each round; [] if none is drawn."""
+        """States with captions, at the start and after each round; [] where too many sit."""
         full, steps = self.row.rules(), self.episode.every_step
-        if self.why or not steps or full.players > MOST_DRAWN or not rooms.drawing(full.core.name):
+        if self.why or not steps or full.players > MOST_DRAWN:
             return []
         states = (full.inside(state) for state, _ in shown(self.episode))
         return [(state, full.core.picture(state)[0]) for state in states]
 
     def picture(self, number: int) -> Drawing:
-        """Return the game's own picture of one of the `scenes`."""
+        """Draw one of the `scenes`: as the game's room does, else as the chart of all games."""
         rules, (state, title) = self.row.rules().core, self.scenes[number]
         room: Any = rooms.drawing(rules.name)
-        drawing: Drawing = room.draw(rules, state, title)
-        return drawing
+        chart: Drawing = (
+            room.draw(rules, state, title) if room else seat_chart(*rules.picture(state))
+        )
+        return chart
 
     def round_of(self, step: int) -> int:
         """Return the round, from 1, of a step; of those after the end the last."""

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_games.charts import BOTTOM, BY_SEAT, HIGH, LEFT, SOFT, TOP, WIDE
+from llm_games.charts import BY_SEAT, HIGH, LEFT, SOFT, WIDE
 from llm_games.pictures import FAINT, INK, Drawing
 
 if TYPE_CHECKING:
     from llm_games.games.bertrand_competition.rules import BertrandCompetition, BertrandState
 
+TOP, BOTTOM = 44, 40
 END = WIDE - 100
 """Where the last round stands; the firms are named right of it."""
 

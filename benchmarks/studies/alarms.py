@@ -1,6 +1,6 @@
 """False alarms and power of the tests, by simulation: the tables of docs/statistics.md.
 
-python -m llm_games.benchmarks.stats.alarms [--sims N] [--seed S] [--into FILE]
+python -m llm_games.benchmarks.studies.alarms [--sims N] [--seed S] [--into FILE]
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from llm_games.rulebook import Array
 ALPHA = 0.05
 SIZES = (3, 5, 10, 20)
 GAMES = 8
-LOOKS = (5, 10, 20)
 Law = Callable[[int], Array]  # draws so many differences, (n, sims)
 
 
@@ -135,36 +134,15 @@ def looking(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         "normal, 1 sd of the differences": lambda: 1 + rng.standard_normal((40, sims)),
         "normal, 2 sd": lambda: 2 + rng.standard_normal((40, sims)),
     }
-    rows = [[name, *looks(law())] for name, law in laws.items()]
-    games = [normal_pairs(rng, 20, sims, 0, 0) for _ in range(GAMES)]
-    level = comparing.look_level(LOOKS)
-    found = [t_test([game[:n] for game in games]) <= level for n in LOOKS]
-    rows.append(["Overall of 8, normal", "–", share(float(np.any(found, axis=0).mean())), "–"])
+    rows = [[name, share(float(looking_again(law()).mean()))] for name, law in laws.items()]
     columns = ["differences", "t after each from 5 to 40"]
-    columns += [f"planned looks at {', '.join(map(str, LOOKS))}", "e-value of 20, 5 to 40"]
     yield Table("Alarms of those who look again, in all", columns, rows)
 
 
-def looks(change: Array) -> list[str]:
-    """Return alarms of the plain t, of planned looks and of the e-value."""
-    every = range(comparing.SIZED, len(change) + 1)
-    ps = {n: t_test([change[:n]]) for n in every}
-    plain = np.min(list(ps.values()), axis=0) <= ALPHA
-    planned = np.min([ps[n] for n in LOOKS], axis=0) <= comparing.look_level(LOOKS)
-    best = np.full(change.shape[1], -np.inf)
-    for n in every:
-        mean, error, _ = intervals.welch([change[:n]])
-        spread = error > intervals.EQUAL
-        t = np.divide(mean, error, out=np.zeros_like(mean), where=spread)
-        best = np.maximum(best, comparing.log_e(t, n))
-    return [share(float(each.mean())) for each in (plain, planned, best >= np.log(1 / ALPHA))]
-
-
-def levels(rng: np.random.Generator, sims: int) -> Iterator[Table]:
-    """Yield the level of some planned looks."""
-    plans = ((5, 10), (5, 10, 20), (5, 10, 20, 40), (10, 20), (10, 20, 50))
-    rows = [[", ".join(map(str, plan)), f"{comparing.look_level(plan):.4f}"] for plan in plans]
-    yield Table("Level of each of several planned looks, 5 % in all", ["looks at", "level"], rows)
+def looking_again(change: Array) -> Array:
+    """Return who finds a difference by a t test after some episode from 5 on, bool (sims,)."""
+    lengths = range(comparing.SIZED, len(change) + 1)
+    return np.min([t_test([change[:n]]) for n in lengths], axis=0) <= ALPHA
 
 
 # -- ratings ---------------------------------------------------------------------------------------
@@ -224,7 +202,7 @@ def planning(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 
 def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield all tables."""
-    for make in (one_game, many_games, looking, levels, ratings, planning):
+    for make in (one_game, many_games, looking, ratings, planning):
         yield from make(rng, sims)
 
 
