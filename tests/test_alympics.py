@@ -442,12 +442,12 @@ def test_the_command_writes_forms_and_reads_them(llm_games, tmp_path):
     game = {"game": "water_allocation", "params": {"players": 2, "days": 2}}
     plan = resolve(parse({"games": [game], "seats": ["even"]}, "test"), "test")
     play_run(lambda: start(plan, tmp_path / "a.db"), plan, players(plan))
-    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    code, out, _ = llm_games("analyse", "rate", "a.db", "--judge", "ann", "-o", "forms")
     assert code == 0
     assert "form_ann.csv" in out.replace("\n", "")
     assert "2.00" not in out
     filled(tmp_path / "forms" / "form_ann.csv", ["2"] * 10)
-    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    code, out, _ = llm_games("analyse", "rate", "a.db", "--judge", "ann", "-o", "forms")
     assert re.search(r"information utilisation +this run +2.00 +2.00 +2.00 +2.00 +0.00", out)
     assert re.search(r"published, human players +3.00 +3.50 +4.00 +3.30 +0.82", out)
 
