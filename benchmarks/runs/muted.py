@@ -54,7 +54,8 @@ def measure(
     """Play a table by the rules with mute players in the seats of these, and measure it."""
     counts = _Counts()
     models = {id(player): player for player in players if isinstance(player, LLMPolicy)}
-    muted = {key: _muted(player, _Meter(player, counts)) for key, player in models.items()}
+    meters = {key: _Meter(player, counts) for key, player in models.items()}
+    muted = {key: _muted(player, meters[key]) for key, player in models.items()}
     seated = [muted.get(id(player)) or _Mute(player.speaks) for player in players]
     decisions = 0
 
@@ -67,7 +68,7 @@ def measure(
         decisions=decisions,
         seats=dict(sorted(counts.usage.items())),
         chain=sum(max(calls.values()) for calls in counts.calls.values()),
-        priced=any(player.client.price for player in muted.values()),
+        priced=any(meter.price for meter in meters.values()),
     )
 
 

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +97,8 @@ class Writer:
         with translated(self.path), transaction(self._database):
             if not self._lock.keep(self._database):
                 raise RunLocked(f"another process has taken {self.path} over; this one stops")
-            for statement, values in self._unwritten:
-                self._database.execute(statement, values)
+            for statement, added in groupby(self._unwritten, key=itemgetter(0)):
+                self._database.executemany(statement, map(itemgetter(1), added))
         self._unwritten.clear()
 
     def _leave(self) -> None:
