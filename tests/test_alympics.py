@@ -46,7 +46,7 @@ from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
 
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 19, 14, 13)

@@ -9,8 +9,8 @@ from llm_games.benchmarks.runs.batches import batches
 from llm_games.benchmarks.runs.plan import plan_of
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import rows_of, seated_players, start
-from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
+from llm_games.wrappers.together import run_sync
 
 RUNS = {
     "several seatings and line-ups": {

@@ -115,7 +115,8 @@ def judge(
     from llm_games.benchmarks.runs import judge as judging
     from llm_games.errors import BadParameter
     from llm_games.wrappers.clients.base import ClientError
-    from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
+    from llm_games.wrappers.llm_policy import LLMPolicy
+    from llm_games.wrappers.together import run_sync
 
     questions = judging.rubric(rubric)
     server = {} if base_url is None else {"base_url": base_url}
