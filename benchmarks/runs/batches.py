@@ -18,8 +18,8 @@ from llm_games.tables import Tables
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy
 
-DECISIONS = 200_000
-"""Decisions of a batch, at most: their rows are in memory until they are written."""
+DECISIONS = 50_000
+"""Decisions of a batch, at most: their rows are in memory, and nothing is saved before its end."""
 UNLIMITED = 1000
 """Steps that a game is reckoned to have that has no limit."""
 
@@ -38,9 +38,10 @@ class Batch:
     over: Array = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     @property
-    def full(self) -> bool:
+    def size(self) -> int:
+        """Episodes that it takes, at most."""
         steps = self.max_steps or self.rules.length() or UNLIMITED
-        return len(self.episodes) >= max(1, DECISIONS // (steps * self.rules.players))
+        return DECISIONS // (steps * self.rules.players)
 
     def play(self) -> Iterator[tuple[EpisodeRow, StepRow, list[DecisionRow]]]:
         """Play all to their ends; yield each step of each episode."""
@@ -120,14 +121,14 @@ def batches(
             settings[table] = json.dumps(alike, sort_keys=True)
             rules.setdefault(settings[table], row.rules())
         setting = settings[table]
-        if not can_batch(rules[setting]):
-            continue
         batch = collecting.setdefault(setting, Batch(rules[setting], game.max_steps))
+        if batch.size < 2 or not can_batch(batch.rules):
+            continue
         batch.episodes.append(row)
         batch.policies.append(policies)
-        if batch.full:
+        if len(batch.episodes) == batch.size:
             yield collecting.pop(setting)
-    yield from collecting.values()
+    yield from (batch for batch in collecting.values() if batch.episodes)
 
 
 def _follow_rules(policies: Sequence[Policy]) -> bool:

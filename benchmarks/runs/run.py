@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from llm_games.benchmarks.runs import rows
-from llm_games.benchmarks.runs.batches import batches
+from llm_games.benchmarks.runs.batches import Batch, batches
 from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.editions import maker
 from llm_games.benchmarks.runs.lock import BEAT
@@ -429,20 +429,24 @@ class _Run:
         """Play the tables that ask nobody, and return their episodes' ids."""
         played = set[int]()
         for batch in batches(owed, self.games, self.players):
-            for row in batch.episodes:
-                self.store.begin(row.id)
-            for row, step, decisions in batch.play():
-                for written in (step, *decisions):
-                    self.store.add(written, row.id)
-                self.counters.decisions += len(decisions)
-                self.counters.broke += sum(decision.broke for decision in decisions)
-            for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
-                self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
+            with self.store.whole():
+                self._play_batch(batch)
             await self.store.durable()
             played |= {row.id for row in batch.episodes}
             self.counters.played += len(batch.episodes)
             self.watch(self.counters)
         return played
+
+    def _play_batch(self, batch: Batch) -> None:
+        for row in batch.episodes:
+            self.store.begin(row.id)
+        for row, step, decisions in batch.play():
+            for written in (step, *decisions):
+                self.store.add(written, row.id)
+            self.counters.decisions += len(decisions)
+            self.counters.broke += sum(decision.broke for decision in decisions)
+        for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
+            self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
     async def _tables(self, turn: list[EpisodeRow]) -> None:
         """Play episodes one after another."""
