@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -41,6 +40,17 @@ def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Arr
     return ONE, np.unique(rows, axis=0)[::-1]
 
 
+def which_of(counts: Array) -> str | None:
+    """Return which line-ups these counts are; None if some of them are missing."""
+    players, seats = counts.shape[1], int(counts[0].sum())
+    for which in (ALL, ONE):
+        if which == ONE or _number(players, seats) == len(counts):
+            wanted = chosen(players, seats, which)[1].tolist()
+            if sorted(wanted) == sorted(counts.tolist()):
+                return which
+    return None
+
+
 def _number(players: int, seats: int) -> int:
     """Return how many line-ups there are, or `MOST` and more."""
     many = 1
@@ -57,11 +67,11 @@ class Cross:
 
     `counts` are the line-ups, int64 ``(lineups, players)``; `earned` the payoffs of their `places`,
     float64 ``(lineups, places, episodes)``, NaN where the episode is void. An episode has the same
-    chance in all line-ups. `which` as in `chosen`.
+    chance in all line-ups. `which` as in `chosen`; None where some are missing.
     """
 
     names: tuple[str, ...]
-    which: str
+    which: str | None
     counts: Array
     earned: Array
     payable: tuple[float, float] = (-np.inf, np.inf)  # as in the rules
@@ -194,7 +204,7 @@ def crossplay(
     """Play an episode of each seed in each line-up of some players.
 
     Raises:
-        BadParameter: a player asks a model (`llm-games crossplay` plays these, and keeps their
+        BadParameter: a player asks a model (`llm-games run` plays these, and keeps their
             answers), cannot play the game, or is there twice; or there are too many line-ups.
     """
     names = tuple(one if isinstance(one, str) else one.name for one in players)
@@ -211,15 +221,10 @@ def payoffs(
     counts: Array,
     seeds: Sequence[int],
     max_steps: int | None = None,
-    given: Mapping[str, Any] | None = None,
-    whole: bool = False,
-    watch: Callable[[int], None] = lambda done: None,
 ) -> Array:
     """Return the payoff of each of the `places` of line-ups, ``(lineups, places, seeds)``.
 
-    `given` is chance that was given; `watch` is told how many episodes are done, each time. What is
-    not over after `max_steps` counts as far as it came, or with `whole` as an experiment has it: it
-    is void, NaN. Raises as `crossplay`.
+    What is not over after `max_steps` counts as far as it came. Raises as `crossplay`.
     """
     found = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
@@ -228,15 +233,12 @@ def payoffs(
         who = np.stack([places(row) for row in counts[rows]], axis=1)
         flat = np.take_along_axis(who[..., None], at, axis=0).reshape(rules.players, -1)
         total = np.zeros(flat.shape)
-        most = max_steps + 1 if max_steps and whole else max_steps  # to see who is not at an end
-        steps = play_batch(rules, players, flat, chance * len(rows), given, most)
-        for number, (over, outcome) in enumerate(steps):
-            late = whole and number == max_steps
-            total += np.where(over, 0.0, np.nan) if late else outcome.rewards
+        seeds_of_tables = chance * len(rows)
+        for _, outcome in play_batch(rules, players, flat, seeds_of_tables, max_steps=max_steps):
+            total += outcome.rewards
         earned = np.empty(at.shape)
         np.put_along_axis(earned, at, total.reshape(at.shape), axis=0)
         found[np.ix_(rows, range(rules.players), columns)] = earned.swapaxes(0, 1)
-        watch(flat.shape[1])
     return found
 
 

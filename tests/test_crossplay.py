@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import llm_games as lg
 from llm_games.baselines.crossplay import (
     ALL,
     ONE,
@@ -16,7 +17,6 @@ from llm_games.baselines.crossplay import (
     chosen,
     crossplay,
     lineup,
-    payoffs,
     places,
     seating,
 )
@@ -24,12 +24,15 @@ from llm_games.baselines.metagame import lineups
 from llm_games.baselines.players import make_player
 from llm_games.baselines.skill import play_rules
 from llm_games.benchmarks.cli import app
-from llm_games.benchmarks.report.crossplay import page
-from llm_games.benchmarks.runs import crossplay as runs
+from llm_games.benchmarks.papers.cross_play.page import cross_of
+from llm_games.benchmarks.papers.cross_play.solved import Crossed
+from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import ConfigError
-from llm_games.benchmarks.runs.crossed import Crossed
+from llm_games.benchmarks.runs.estimate import estimate
+from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
+from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import RunStopped, play_run, seated_players, start
+from llm_games.benchmarks.runs.run import RunStopped
 from llm_games.errors import BadParameter, DiskFull
 from llm_games.registry import rulebook
 
@@ -53,9 +56,19 @@ def seated_as(counts, episodes):
     return places(counts)[seating(counts, episodes)]
 
 
+def cross_from(file):
+    with Records.open_readonly(file) as records:
+        return cross_of(games(records))
+
+
 @pytest.fixture(scope="module")
-def sealed():
-    return runs.crossplay(SEALED)
+def sealed_file(tmp_path_factory):
+    return lg.run(SEALED, tmp_path_factory.mktemp("sealed") / "sealed.db").path
+
+
+@pytest.fixture(scope="module")
+def sealed(sealed_file):
+    return cross_from(sealed_file)
 
 
 # -- batches ---------------------------------------------------------------------------------------
@@ -106,9 +119,9 @@ def test_one_among_others_is_a_game_of_two():
 
 def test_a_mixture_is_met_as_the_meta_game_has_it(sealed):
     mixture = np.array([0.4, 0.3, 0.2, 0.1])
-    paid = sealed.cross.against(mixture)
+    paid = sealed.against(mixture)
     assert paid.shape == (4, 7)
-    assert paid.mean(axis=1) == pytest.approx(sealed.cross.meta().against(mixture))
+    assert paid.mean(axis=1) == pytest.approx(sealed.meta().against(mixture))
 
 
 def test_void_episodes_count_as_the_mean():
@@ -122,15 +135,6 @@ def test_void_episodes_count_as_the_mean():
         Cross(("a", "b"), ALL, lineups(2, 2), earned).meta()
 
 
-def test_what_is_cut_off_is_void_as_in_an_experiment():
-    rules = rulebook("public_goods", players=2, rounds=3)
-    counts, names = lineups(2, 2), ["rational", "random"]
-    whole = payoffs(rules, names, counts, [1, 2], 3, whole=True)
-    assert np.array_equal(whole, payoffs(rules, names, counts, [1, 2]))
-    assert np.isnan(payoffs(rules, names, counts, [1, 2], 2, whole=True)).all()
-    assert np.isfinite(payoffs(rules, names, counts, [1, 2], 2)).all()
-
-
 def test_who_cannot_be_played_in_a_batch():
     rules = rulebook("public_goods", players=2)
     with pytest.raises(BadParameter, match="two players or more, each once"):
@@ -142,40 +146,29 @@ def test_who_cannot_be_played_in_a_batch():
 # -- from a file -----------------------------------------------------------------------------------
 
 
-def test_it_is_what_an_ordinary_run_records(sealed, tmp_path):
-    """Line-ups that ask nobody are played in batches, but could as well have been a run's."""
-    plan, file = sealed.plan, tmp_path / "run.db"
-    run = plan.run(plan.counts)
-    with seated_players(run) as made:
-        play_run(lambda: start(run, file), run, made)
-    earned = np.full(sealed.cross.earned.shape, np.nan)
-    runs.Ready(plan, file, [], range(len(plan.counts)), run, False)._read(earned)
-    assert np.array_equal(earned, sealed.cross.earned)
-    assert sealed.db is None
+def test_a_run_records_what_line_ups_earn(sealed):
+    seeds = plan_of(SEALED).games[0].seeds
+    rules = rulebook("sealed_bid_auction", **SEALED["params"])
+    assert np.array_equal(sealed.earned, crossplay(rules, RULES, seeds).earned)
 
 
 @pytest.mark.slow
 def test_models_are_asked_once(tmp_path):
     file = tmp_path / "cross.db"
     with pytest.raises(RunStopped, match="budget"):
-        runs.crossplay(TINY | {"budget": {"calls": 3}}, file)
-    stopped = _answers(file)
-    assert len(stopped) == 2  # after the greeting
-    whole = runs.crossplay(TINY, file)
-    assert len(_answers(file)) == 2 * (2 + 1)  # of two seats, and of one
-    assert whole.db == file
-    again = runs.crossplay(TINY, file, episodes=3)
-    assert len(_answers(file)) == 3 * (2 + 1)
-    assert np.array_equal(again.cross.paid[..., :2], whole.cross.paid, equal_nan=True)
-    first = runs.crossplay(TINY, file)
-    assert np.array_equal(first.cross.paid, whole.cross.paid, equal_nan=True)
-    fresh = runs.crossplay(TINY, tmp_path / "other.db")
-    assert np.array_equal(fresh.cross.paid, whole.cross.paid, equal_nan=True)
-    with pytest.raises(ConfigError, match="has another run: other players, settings, seeds"):
-        runs.crossplay(TINY, file, seed=2)
+        lg.run(TINY, file, budget_calls=3)
+    assert len(answers(file)) == 2  # after the greeting
+    lg.resume(file, budget_calls=100)
+    assert len(answers(file)) == 2 * (2 + 1)  # of two seats, and of one
+    lg.run(TINY, tmp_path / "other.db")
+    whole, other = cross_from(file), cross_from(tmp_path / "other.db")
+    assert np.array_equal(other.paid, whole.paid, equal_nan=True)
+    lg.resume(file, episodes=3, budget_calls=100)
+    longer = cross_from(file)
+    assert np.array_equal(longer.paid[..., :2], whole.paid, equal_nan=True)
 
 
-def _answers(file):
+def answers(file):
     with Records.open_readonly(file) as records:
         return [row["text"] for _, row in records.table("attempts")]
 
@@ -190,49 +183,60 @@ class Own:
 
 
 def test_a_player_of_ones_own(tmp_path):
-    played = runs.crossplay(TINY | {"players": ["rational", Own()]}, tmp_path / "own.db")
-    assert played.cross.meta().matrix()[1, 1] == 40
+    lg.run(TINY | {"players": ["rational", Own()]}, tmp_path / "own.db")
+    assert cross_from(tmp_path / "own.db").meta().matrix()[1, 1] == 40
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        ({"players": None}, "the key players is missing"),
         ({"players": ["rational"]}, "at least 2 items"),
         ({"players": ["rational", "rational"]}, "two players are called 'rational'"),
         ({"players": ["rational", "rationel"]}, "did you mean 'rational'"),
         ({"player": "tiny"}, "player = 'tiny'"),
         ({"games": []}, "there is no key games"),
+        ({"seats": ["random"]}, "its players take all seats in turn"),
         ({"lineups": "most"}, "lineups = 'most'"),
         ({"game": "public_good"}, "there is no game 'public_good'"),
         ({"params": {"rounds": 0}}, "rounds"),
     ],
 )
-def test_what_cannot_be_played_is_said_first(change, said):
-    with pytest.raises(ConfigError, match=said):
-        runs.crossplay(SEALED | change)
+def test_what_cannot_be_played_is_said_first(change, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        lg.run(SEALED | change, tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_what_is_somebodys_own_has_no_place():
     about = {"game": "english_auction", "players": ["rational", "random"]}
     with pytest.raises(ConfigError, match="give one value for all"):
-        runs.crossplay(about | {"params": {"players": 2, "budgets": [3000, 4000]}})
+        plan_of(about | {"params": {"players": 2, "budgets": [3000, 4000]}})
+
+
+def test_what_is_given_beside_a_file_wins():
+    over = Overrides(episodes=3, seed=5, params={"rounds": 2})
+    games = plan_of(SEALED, over).games
+    assert {len(game.seeds) for game in games} == {3}
+    assert {game.params["rounds"] for game in games} == {2}
+    assert len({tuple(game.seeds) for game in games}) == 1
 
 
 def test_uneven_seats_are_said():
     pirates = {"game": "pirate_game", "players": ["rational", "random"], "params": {"players": 4}}
-    assert not runs.plan_of(pirates | {"episodes": 8}).uneven()
-    assert (
-        "have not had each seat equally often" in runs.plan_of(pirates | {"episodes": 6}).uneven()
-    )
-    assert not runs.plan_of(SEALED | {"episodes": 7}).uneven()  # where no seat is worth more
+
+    def uneven(raw):
+        return "".join(game.uneven() for game in plan_of(raw).games)
+
+    assert not uneven(pirates | {"episodes": 8})
+    assert "have not had each seat equally often" in uneven(pirates | {"episodes": 6})
+    assert not uneven(SEALED | {"episodes": 7})  # where no seat is worth more
 
 
 # -- what it came to -------------------------------------------------------------------------------
 
 
 def test_standings_know_who_is_better(sealed):
-    crossed = Crossed(sealed.cross)
+    crossed = Crossed(sealed)
     rows = {row["player"]: row for row in crossed.standings().dicts()}
     assert [*rows][-1] == "truthful"  # who gains nothing
     assert rows["truthful"]["payoff"] == 0
@@ -284,32 +288,38 @@ def test_one_among_others_has_no_correlated_equilibria():
 
 
 def test_nobody_gains_over_the_equilibrium(sealed):
-    crossed = Crossed(sealed.cross)
+    crossed = Crossed(sealed)
     assert crossed.equilibria
     assert min(cell.mean for cell in crossed.losses) == pytest.approx(0, abs=1e-6)
     least, most = crossed.correlated[1].payoff, crossed.correlated[0].payoff
     assert all(least - 1e-6 <= one.payoff <= most + 1e-6 for one in crossed.equilibria)
 
 
-def test_its_page(sealed, tmp_path):
-    path = page(sealed, tmp_path / "out")
+def test_its_page(sealed, sealed_file, tmp_path):
+    path = build([sealed_file], tmp_path / "out")
     text = path.read_text("utf-8")
-    assert text.count("<svg") == 5
     for words in ("Standings", "Each with each", "Nash equilibria", "shade:0.5", "α-rank"):
         assert words in text
     assert "src=" not in text
-    names = {file.name for file in (tmp_path / "out" / "tables").iterdir()}
-    assert names == {
-        f"{n}.csv" for n in ("standings", "matrix", "equilibria", "correlated", "ranked", "lineups")
-    }
+    names = {file.stem for file in (tmp_path / "out" / "tables").iterdir()}
+    assert names >= {"standings", "matrix", "equilibria", "correlated", "ranked", "lineups"}
+    assert not names & {"skill", "references"}
     rows = (tmp_path / "out" / "tables" / "lineups.csv").read_text("utf-8").splitlines()
-    assert len(rows) == 1 + sum((counts > 0).sum() for counts in sealed.cross.counts)
+    assert len(rows) == 1 + sum((counts > 0).sum() for counts in sealed.counts)
 
 
-def test_a_full_disk_leaves_the_page_that_was_there(sealed, tmp_path, monkeypatch):
+def test_a_part_of_the_line_ups_is_not_solved(tmp_path):
+    """As in a record of 0.8, which has only those with a model."""
+    done = lg.run(SEALED, tmp_path / "part.db", games=["3 × random", "2 × random, truthful"])
+    assert [*done.tables] == ["lineups"]
+    text = build([done.path], tmp_path / "out").read_text("utf-8")
+    assert "not all of its line-ups have ended" in text
+
+
+def test_a_full_disk_leaves_the_page_that_was_there(sealed_file, tmp_path, monkeypatch):
     from llm_games.benchmarks.report import page as pages
 
-    path, whole, left = page(sealed, tmp_path), pages.write_whole, [3]
+    path, whole, left = build([sealed_file], tmp_path), pages.write_whole, [3]
     before = path.read_bytes()
 
     def full(file, content):
@@ -320,56 +330,43 @@ def test_a_full_disk_leaves_the_page_that_was_there(sealed, tmp_path, monkeypatc
 
     monkeypatch.setattr(pages, "write_whole", full)
     with pytest.raises(BadParameter, match=r"cannot be written to .*: no room is left"):
-        page(sealed, tmp_path)
+        build([sealed_file], tmp_path)
     assert path.read_bytes() == before
     linked = re.findall(r'href="((?:figures|tables)/[^"]+)"', path.read_text("utf-8"))
     assert linked
     assert all((tmp_path / unquote(one)).exists() for one in linked)
 
 
+BIDS_FILE = """
+game = "sealed_bid_auction"
+players = ["rational", "random"]
+episodes = 4
+params = {players = 3, rounds = 1}
+"""
+
+
 def test_its_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bids.toml").write_text(
-        'game = "sealed_bid_auction"\nplayers = ["rational", "random"]\nepisodes = 4\n'
-        "params = {players = 3, rounds = 1}\n"
-    )
-    call = lambda *more: CliRunner().invoke(app, ["crossplay", "bids.toml", *more])  # noqa: E731
-    told = json.loads(call("--json", "--episodes", "6").stdout)
-    assert (told["episodes"], told["seats"], told["db"]) == (6, 3, None)
-    assert {row["player"] for row in told["standings"]} == {"rational", "random"}
-    assert len(told["payoffs"]) == 6
-    shown = call("--report", "out")
+    (tmp_path / "bids.toml").write_text(BIDS_FILE)
+    call = lambda *more: CliRunner().invoke(app, ["run", "bids.toml", *more])  # noqa: E731
+    result = json.loads(call("--json", "--episodes", "6", "--db", "a.db").stdout)
+    tables = result["tables"]
+    assert {row["player"] for row in tables["standings"]} == {"rational", "random"}
+    assert len(tables["lineups"]) == 6
+    shown = call("--db", "b.db", "--report", "out")
     assert (shown.exit_code, (tmp_path / "out" / "report.html").exists()) == (0, True)
-    assert "Nash" in (tmp_path / "out" / "report.html").read_text("utf-8")
-    dry = call("--dry-run", "--json")
-    assert json.loads(dry.stdout) == {"lineups": 4, "asked": 0, "episodes": 16, "episodes asked": 0}
+    assert "loses to it" in shown.stdout
+    plan = json.loads(call("--dry-run", "--json").stdout)["plan"]
+    assert [len(game["seeds"]) for game in plan["games"]] == [4] * 4
+    with pytest.raises(BadParameter, match="llm-games run FILE"):
+        CliRunner().invoke(app, ["crossplay", "bids.toml"], catch_exceptions=False)
 
 
 @pytest.mark.slow
-def test_the_same_command_goes_on(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "toy.toml").write_text(
-        'game = "public_goods"\nplayers = ["rational", "tiny"]\nepisodes = 2\n'
-        'params = {players = 2, rounds = 1}\ncache = ":memory:"\n'
-    )
-    call = lambda *more: CliRunner().invoke(app, ["crossplay", "toy.toml", *more])  # noqa: E731
-    stopped = call("--budget-calls", "2")
-    assert stopped.exit_code == 1
-    assert "go on with: llm-games crossplay toy.toml --budget-calls MORE" in stopped.stderr
-    assert call("-q", "--budget-calls", "20").exit_code == 0
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["toy.db", "toy.toml"]
-
-
-@pytest.mark.slow
-def test_a_dry_run_counts_calls(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "toy.toml").write_text(
-        'game = "public_goods"\nplayers = ["rational", "tiny"]\nepisodes = 5\n'
-        "params = {players = 2, rounds = 1}\n"
-    )
-    told = CliRunner().invoke(app, ["crossplay", "toy.toml", "--dry-run", "--json"])
-    assert json.loads(told.stdout)["low"]["calls"] == 5 * (2 + 1)
-    assert not (tmp_path / "toy.db").exists()
+def test_a_dry_run_counts_calls():
+    plan = plan_of(TINY | {"episodes": 5})
+    rows = estimate(plan, players(plan))
+    assert sum(row.low.calls for row in rows) == 5 * (2 + 1)
 
 
 def test_lineups_in_words():

@@ -7,7 +7,6 @@ import csv
 import math
 import random
 import re
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -18,17 +17,15 @@ from test_papers import FILES
 
 from llm_games.benchmarks.report import build, canvas
 from llm_games.benchmarks.runs import api
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.estimate import estimate
+from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.paper import edition_of, owner
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
-CALLS, LABELS, ROUNDS = 4500, 2, 5
+LABELS, ROUNDS = 2, 5
 CUT = {
     "emergency_evacuation": {"max_rounds": ROUNDS},
     "water_allocation": {"days": ROUNDS},
@@ -37,6 +34,16 @@ CUT = {
     "pirate_game": {},
 }
 """How a game is cut that has no number of rounds."""
+LONG = {
+    "alympics/vanilla",
+    *(f"auc-arena/{n}" for n in ("interspecific", "intraspecific", "learning", "planning")),
+    "auc-arena/rationality",
+    *(f"gamma-bench/{n}" for n in ("published", "reasoning", "robustness", "v2", "vanilla")),
+    "gamma-bench/variants",
+    *(f"shall-we-talk/{n}" for n in ("beauty_contest", "bertrand", "evacuation", "models")),
+    "shall-we-talk/options",
+}
+"""Files that ask for more than 4,500 calls, too many to be played whole each night."""
 RUBBISH = (
     *("", "I would rather not say.", "{", '{"answer": null}', "[]", "9" * 40, "-7", "150"),
     *('{"%s": 99999999999999999999999999}', '{"%s": -1000000}', '{"%s": 150}', '{"%s": "all"}'),
@@ -65,17 +72,10 @@ CLIENTS = {"never": 0, "in every third reply": 3, "always": 1}
 CASES = list(product(FILES, CLIENTS, (1, 2, 5)))
 
 
-@cache
-def is_long(name):
-    """Return whether a file asks for too many calls to be played whole, each night."""
-    plan = resolve(parse(load(name), name), name, Overrides())
-    return sum(row.low.calls for row in estimate(plan, players(plan))) > CALLS
-
-
 def raw(name, turn):
     """Return a paper's file; of a long one two labels, others each `turn`, and five rounds."""
     content = load(name)
-    if not is_long(name):
+    if name not in LONG:
         return content
     for key in ("games", "vary"):
         if several := content.get(key):
@@ -302,4 +302,4 @@ def few(games, name):
     options = [word for game in alike for word in ("--game", game.get("label", kind))]
     cut = shorter(alike[0])
     options += [word for key, value in cut.items() for word in ("--param", f"{key}={value}")]
-    return options if is_long(name) else []
+    return options if name in LONG else []

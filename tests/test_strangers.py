@@ -38,7 +38,6 @@ COMMANDS = [
     ("ghost", "fit", "a.db", "-o", "ghost.json"),
     ("analyse", "judge", "a.db"),
     ("analyse", "rate", "a.db", "-o", "rated"),
-    ("crossplay", "a.db"),
     ("run", "a.db"),
 ]
 
@@ -223,7 +222,6 @@ def test_what_is_no_such_file_ends_in_one_message(llm_games, small, tmp_path, co
         ("cache", "prune", "x.file", "--yes"),
         ("ghost", "show", "x.file"),
         ("ghost", "refit", "x.file"),
-        ("crossplay", "x.file", "--dry-run"),
         ("run", "x.file", "--dry-run"),
         ("report", "x.file", "-o", "page"),
         ("compare", "a.db", "x.file"),

@@ -144,34 +144,6 @@ def test_the_longest_chain_of_calls():
     assert chain(series=True) == (36, 2 * 14)
 
 
-@pytest.mark.parametrize(
-    ("game", "params", "seats"),
-    [
-        ("bertrand_competition", {"preset": "shall_we_talk_bc_silent", "rounds": 120}, 2),
-        ("emergency_evacuation", {"players": 30, "max_rounds": 20, "walker": "greedy"}, 30),
-    ],
-)
-def test_a_long_game_is_measured_in_part(monkeypatch, game, params, seats):
-    from llm_games.benchmarks.runs import muted
-    from llm_games.benchmarks.runs.estimate import estimate
-    from llm_games.benchmarks.runs.plan import players
-
-    plan = plan_of({"episodes": 2, "seats": ["tiny"], "games": [{"game": game, "params": params}]})
-    made, found = players(plan), []
-    for enough, alike in ((100, 12), (10**6, 100)):
-        monkeypatch.setattr(muted, "ENOUGH", enough)
-        monkeypatch.setattr(muted, "ALIKE", alike)
-        found += estimate(plan, made)
-    part, whole = found
-    assert len(part.seats) == len(whole.seats) == seats
-    for name in ("decisions", "chain"):
-        assert getattr(part, name) == pytest.approx(getattr(whole, name), rel=0.1)
-    for ends in ("low", "high"):
-        for name in ("calls", "tokens_in", "tokens_out"):
-            one, other = (getattr(getattr(each, ends), name) for each in found)
-            assert one == pytest.approx(other, rel=0.2), name
-
-
 @pytest.fixture(scope="module")
 def talked_run(tmp_path_factory):
     """One who speaks and keeps its word, one who follows what it heard, and one without words."""

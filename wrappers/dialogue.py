@@ -12,7 +12,7 @@ from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
 from llm_games.replies import Reply, split_thoughts
 from llm_games.words import Notes
-from llm_games.wrappers.clients.chat import Chat, Grown, Message
+from llm_games.wrappers.clients.chat import Chat, Grown, Message, byte_count
 from llm_games.wrappers.policy import Attempt
 
 ALL = float("inf")
@@ -43,8 +43,8 @@ class Exchange(NamedTuple):
 class Dialogue(Grown[Exchange]):
     """Exchanges in order, as a persistent list, and the `chat` that they make after the rules.
 
-    One more exchange costs its own text only. Of those without an answer the last text is `heard`:
-    it joins what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
+    One more exchange costs its own text only. Texts of the last ones without an answer are `heard`:
+    they join what is told next. `moves` counts the exchanges about moves, `size` the bytes of all.
     """
 
     __slots__ = ("chat", "heard", "moves", "rules", "size")
@@ -54,23 +54,23 @@ class Dialogue(Grown[Exchange]):
     ) -> None:
         super().__init__(before, last)
         self.rules = rules
-        self.chat, self.heard = rules, ""
+        self.chat, self.heard = rules, tuple[str, ...]()
         self.moves = self.size = 0
         if before is not None and last is not None:
-            chat, self.heard = before.chat, joined(before.heard, last.told)
+            chat, self.heard = before.chat, (*before.heard, last.told)
             if last.answer or last.calls:
-                chat = chat.plus("user", self.heard or NOTHING_NEW)
-                said, self.heard = [*last.calls], ""
+                chat = chat.plus("user", joined(*self.heard) or NOTHING_NEW)
+                said, self.heard = [*last.calls], ()
                 if last.answer:
                     said.append(("assistant", last.answer))
                 elif said[-1][0] == "user":  # which goes on with what is told next
-                    self.heard = said.pop()[1]
+                    self.heard = (said.pop()[1],)
                 for role, content in said:
                     chat = chat.plus(role, content)
             self.chat = chat
             self.moves = before.moves + (last.kind == "move")
             parts = *last[:2], *(content for _, content in last.calls)
-            self.size = before.size + sum(len(part.encode(errors="replace")) for part in parts)
+            self.size = before.size + sum(map(byte_count, parts))
 
     @classmethod
     def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
@@ -87,7 +87,7 @@ class Dialogue(Grown[Exchange]):
 
     def now(self, *texts: str, said: Iterable[Message] = ()) -> Chat:
         """Return the chat with what is said now: `texts` are told, then follow messages `said`."""
-        told = {"role": "user", "content": joined(self.heard, *texts) or NOTHING_NEW}
+        told = {"role": "user", "content": joined(*self.heard, *texts) or NOTHING_NEW}
         chat = self.chat
         for message in (told, *said):
             chat = chat.plus(message["role"], message["content"])

@@ -15,7 +15,6 @@ from llm_games.benchmarks.cli import (
     animate,
     cache,
     compare,
-    crossplay,
     export,
     games,
     ghost,
@@ -28,7 +27,7 @@ from llm_games.benchmarks.cli import (
 )
 from llm_games.benchmarks.cli.common import Commands, say
 from llm_games.benchmarks.runs.plain import harmless_streams, speak_plainly
-from llm_games.errors import LLMGamesError
+from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.version import __version__
 
 HELP = """Economic and strategic games for language models, learners and equilibria.
@@ -61,7 +60,6 @@ COMMANDS = {
         leaderboard.leaderboard,
         export.export,
         animate.animate,
-        crossplay.crossplay,
     ),
     "Servers": (games.serve_tiny,),
 }
@@ -86,6 +84,8 @@ class RootCommands(Commands):
     """The commands by headings; those that moved still work, and say where they are."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == "crossplay":
+            raise BadParameter("crossplay FILE is llm-games run FILE now")
         if cmd_name not in FORMER:
             return super().get_command(ctx, cmd_name)
         say(f"llm-games {cmd_name} is llm-games analyse {cmd_name} now")

@@ -237,12 +237,8 @@ def carry_out(
     use_cache: bool,
     quiet: bool,
     resumed: bool = False,
-    again: str = "",
 ) -> None:
-    """Play what is left; turn an early end into its message and exit code.
-
-    It is gone on with by `resume`, or by another command, `again`.
-    """
+    """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.runs.config import ConfigError
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
@@ -257,7 +253,7 @@ def carry_out(
     from llm_games.benchmarks.runs.spending import Spending, unsure
 
     def said(text: object) -> None:
-        say(str(text).replace(f"llm-games resume {path}", again or f"llm-games resume {path}"))
+        say(str(text))
         with suppress(StoreError), Records.open_readonly(path) as records:
             if lost := unsure(Spending(records).total):
                 say(lost)
@@ -302,7 +298,7 @@ def _finish(
 ) -> None:
     """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
-    from llm_games.benchmarks.runs.paper import table_of
+    from llm_games.benchmarks.runs.paper import only_owner
     from llm_games.benchmarks.runs.reader import games as read_games
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.spending import Spending
@@ -317,19 +313,23 @@ def _finish(
                 nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
             )
             with shown:
-                own = None if quiet or as_json else table_of(read_games(records))
-                games = summary(records, baselines and (as_json or not (quiet or own)))
+                found = read_games(records)
+                paper = only_owner(found)
+                own = list(paper.tables(found)) if paper and (as_json or not quiet) else []
+                whole = paper is not None and paper.whole
+                beside = baselines and not whole and (as_json or not (quiet or own))
+                games = [] if whole and not as_json else summary(records, beside)
         except KeyboardInterrupt:
             say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
             raise Exit(130) from None
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
-            games, own, code = [], None, 1
+            games, own, code = [], [], 1
     overall = total(games)
     if not as_json and not quiet:
         terminal = console()
         terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        for table in run_tables(games, overall, own) if games else ():
+        for table in run_tables(games, overall, own):
             terminal.print(table)
         for line in spent_lines(spent.models, estimated):
             terminal.print(line, soft_wrap=True, **PLAIN)
@@ -350,6 +350,7 @@ def _finish(
             "report": page and str(page),
             "overall": overall and overall.plain(),
             "games": [game.plain() for game in games],
+            "tables": {grid.name: list(grid.dicts()) for grid in own},
             "usage": usage,
             "estimated": estimated,
             "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},

@@ -67,19 +67,19 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 
 
 def run_tables(
-    games: Sequence[GameSummary], overall: Cell | None, own: Grid | None = None
+    games: Sequence[GameSummary], overall: Cell | None, own: Sequence[Grid] = ()
 ) -> Iterator[Grid]:
     """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
 
-    A paper's `own` table stands in place of these.
+    A paper's `own` tables stand in place of these; those without a title are for files alone.
     """
     alike: dict[str, list[GameSummary]] = {}  # one table for each thing that games are judged by
     for game in games:
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
     for some in alike.values():
         yield _summary(some, overall if len(alike) == 1 else None)
-    if own is not None:
-        yield own
+    if own:
+        yield from (grid for grid in own if grid.title)
         return
     payoffs: list[tuple[str, str, Cell | None]] = []
     aside: list[int] = []

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from llm_games.benchmarks.report.parts import ReportIncomplete
 
 if TYPE_CHECKING:
-    from llm_games.benchmarks.report.page import body, build, check_out, css, of_sections
+    from llm_games.benchmarks.report.page import body, build, check_out, css
 
-__all__ = ["ReportIncomplete", "body", "build", "check_out", "css", "of_sections"]
+__all__ = ["ReportIncomplete", "body", "build", "check_out", "css"]
 
 
 def __getattr__(name: str) -> Any:

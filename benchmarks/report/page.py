@@ -29,7 +29,7 @@ from llm_games.benchmarks.report.skill import skill_grid
 from llm_games.benchmarks.runs import talk
 from llm_games.benchmarks.runs.compare import compare
 from llm_games.benchmarks.runs.compared import Comparisons
-from llm_games.benchmarks.runs.grid import Grid, as_csv
+from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.paper import (
     Paper,
     Section,
@@ -115,40 +115,6 @@ def _write(out: Path, text: str, files: Files) -> None:
     except OSError as error:
         why = error.strerror or error
         raise BadParameter(f"the report cannot be written to {out}: {why}") from None
-
-
-def of_sections(
-    title: str, facts: Sequence[tuple[str, str]], found: Sequence[Section], out: Path
-) -> Path:
-    """Write a page of some sections alone, with its files as `build` has them; return its path.
-
-    Raises:
-        ReportExtraMissing: matplotlib is not installed.
-        BadParameter: `out` cannot be written.
-        ReportIncomplete: the page is written, but some of its parts could not be made.
-    """
-    canvas.require()
-    out = out if out.suffix == ".html" else out / "report.html"
-    files, page = Files(), Parts()
-    drawer = Drawer(page, files, "", None)
-    sections = [
-        {**_bare(about, at), "plots": drawer.drawn(about.sketches, about.title.lower(), at)}
-        for number, about in enumerate(map(page.section, found))
-        for at in [f"s{number}"]
-    ]
-    grids = [grid for about in found for grid in about.grids if grid.name]
-    tables = ((grid.name, as_csv(grid.dicts())) for grid in grids)
-    css, _, _ = _LOADER.get_source(_environment(), "page.css")
-    shown = {
-        **{"title": title, "facts": facts, "sections": sections, "failed": page.failed},
-        **{"exported": [files.add("tables", name, ("csv", text))[0] for name, text in tables]},
-        **{"page": "sections.html.j2", "most": ROWS, "mark": "", "parts": []},
-        **{"css": Markup(css), "version": __version__},
-    }
-    _write(out, _environment().get_template("page.html.j2").render(shown), files)
-    if page.failed:
-        raise ReportIncomplete(out, page.failed) from next(iter(page.failed.values()))
-    return out
 
 
 def check_out(out: Path) -> None:
@@ -369,8 +335,11 @@ def _part(
             lambda why: [{"title": "Moves", "half": False} | undrawn(why)],
         )
 
+    wholes = {label for label, paper in owners.items() if paper and paper.whole}
+    alone = [game for game in run.games if game.label not in wholes]
+
     def beside() -> dict[str, list[Reference]]:
-        return {g.label: references(g, run.edition) for g in run.games if baselines}
+        return {g.label: references(g, run.edition) for g in alone if baselines}
 
     known = page.made("The reference rows", beside, lambda why: {})
 
@@ -378,7 +347,7 @@ def _part(
         return tables.score_grid(run, scored, _total(run, mine), known)
 
     def skill() -> Grid:
-        return skill_grid(replace(run, games=run.games if baselines else []))
+        return skill_grid(replace(run, games=alone if baselines else []))
 
     games = [
         {"id": at, "label": game.label, "about": _about(game), "plots": plots_of(game, at)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.runs.config import ConfigError
-from llm_games.benchmarks.runs.paper import edition_of
+from llm_games.benchmarks.runs.paper import edition_of, only_owner
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import PARTS, Records
@@ -65,6 +65,15 @@ class Results:
     def scores(self) -> dict[str, list[float]]:
         """The scores of the finished episodes, 0 to 100, by label; empty where none is defined."""
         return {label: game.scores for label, game in self.games.items()}
+
+    @property
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables of the paper that all games belong to, by name, such as a cross-play's."""
+        with Records.open_readonly(self.path) as records:
+            played = games(records)
+            paper = only_owner(played)
+            grids = paper.tables(played) if paper else ()
+            return {grid.name: list(grid.dicts()) for grid in grids}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.

@@ -62,8 +62,8 @@ def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls, tokens and money of each game, all episodes together.
 
     One table of each game is played by players who make it long: mute ones, who in water
-    allocation do not die of it, and in an auction bid the least, nearly always. The prompts
-    on the way are measured, those of large tables and long games in part, see `measure`.
+    allocation do not die of it, and in an auction bid the least, nearly always. All prompts on
+    the way are measured, see `measure`.
     """
     found = []
     for game in plan.games:

@@ -16,7 +16,13 @@ from llm_games.named import OWN, name_of
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.own import label_of
 
-KINDS = {"seats": "player", "player": "player", "client": "client", "tools": "tool"}
+KINDS = {
+    "seats": "player",
+    "players": "player",
+    "player": "player",
+    "client": "client",
+    "tools": "tool",
+}
 """What the objects under a key are, in lists or alone."""
 PLAIN = (str, int, float, bool, type(None), Mapping)
 

@@ -111,7 +111,8 @@ class Paper(NamedTuple):
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
     of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
     `measure` stands where there is no `scoring`, `measures` by game where each game has its own;
-    `table` stands in a terminal in place of payoffs.
+    `tables` stand in a terminal in place of payoffs. Where the games of a run are one `whole`, they
+    stand in place of all others, and no single game has references or measures of skill.
     """
 
     title: str
@@ -126,7 +127,8 @@ class Paper(NamedTuple):
     measure: Measure | None = None
     measures: Mapping[str, Measure] = {}
     first: bool = False  # whether it is asked before others what it owns
-    table: Callable[[Sequence[Game]], Grid] | None = None
+    tables: Callable[[Sequence[Game]], Sequence[Grid]] = lambda games: ()
+    whole: bool = False
 
     def judged_by(self) -> list[str]:
         """Return the names of its measures."""
@@ -147,11 +149,11 @@ def owner(game: Game) -> Paper | None:
     return next((paper for paper in papers() if paper.owns(game)), None)
 
 
-def table_of(found: Sequence[Game]) -> Grid | None:
-    """Return the table that games have in a terminal if they all belong to a paper that has one."""
-    owners = {id(paper): paper for paper in map(owner, found)}
-    paper = next(iter(owners.values()), None)
-    return paper.table(found) if len(owners) == 1 and paper and paper.table else None
+def only_owner(games: Sequence[Game]) -> Paper | None:
+    """Return the paper that all of these games belong to."""
+    owners = {paper.title: paper for paper in map(owner, games) if paper}
+    alone = len(owners) == 1 and all(map(owner, games))
+    return next(iter(owners.values())) if alone else None
 
 
 def measure_of(game: Game) -> Measure | None:

@@ -274,9 +274,11 @@ class Overrides:
         every: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
         given = every | {"seed": self.seed, "scoring": self.scoring}
         changed = dict(raw) | {key: value for key, value in given.items() if value is not None}
+        on_top = {"params": self.params, "talk": self.talk}
+        if "players" in raw:
+            return _topped(changed, on_top)
         if isinstance(games := raw.get("games"), list):
             replaced = [key for key, value in every.items() if value is not None]
-            on_top = {"params": self.params, "talk": self.talk}
             changed["games"] = [_topped(_without(game, replaced), on_top) for game in games]
         return changed
 
@@ -301,11 +303,18 @@ def _topped(game: Any, on_top: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
-    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds."""
+    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
+
+    One with `players` is a cross-play: its games are their line-ups.
+    """
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
     raw, own = written(overrides.apply(raw))
+    if "players" in raw:
+        from llm_games.benchmarks.runs.lineups import lineup_run
+
+        raw = lineup_run(raw, name)
     settings, more = written(overrides.settings)
     own = {**overrides.own, **own, **more}
     return resolve(

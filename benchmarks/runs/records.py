@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from operator import add
 from pathlib import Path
 from sys import intern
 from typing import Any, Self, TypeVar
@@ -111,6 +112,17 @@ class Records:
             return [row.full() for row in found]
         except (ValueError, TypeError, LookupError, StopIteration):
             raise self.damaged(f"the steps of episode {episode} cannot be read") from None
+
+    def payoffs(self) -> dict[int, list[float]]:
+        """Return by episode what its seats were paid in all its steps."""
+        payoffs: dict[int, list[float]] = {}
+        for episode, text in self._each(
+            "SELECT episode, rewards FROM steps ORDER BY episode, step"
+        ):
+            rewards = rows.full_list(json.loads(text))
+            total = payoffs.get(episode, [0.0] * len(rewards))
+            payoffs[episode] = [*map(add, total, rewards)]
+        return payoffs
 
     def written(self, episode: int) -> dict[int, dict[str, str]]:
         """Return the columns of an episode's steps as they are written, by step and name."""

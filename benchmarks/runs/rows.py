@@ -421,7 +421,7 @@ class StepRow:
             return self
         record = full_record(self.record)
         finished = [seat for seat, gone in enumerate(_full(self.finished)) if gone]
-        return replace(self, rewards=_full(self.rewards), finished=finished, record=record)
+        return replace(self, rewards=full_list(self.rewards), finished=finished, record=record)
 
 
 MOST_SEATS = 10**6  # of a list that is written in little
@@ -444,6 +444,11 @@ def full_record(record: Plain, thin: bool = True) -> Plain:
         key: _full(value) if isinstance(value, dict) and "of" in value else value
         for key, value in record.items()
     }
+
+
+def full_list(values: Sequence[Any] | Plain) -> Sequence[Any]:
+    """Return a list by seat, also one that is written in little."""
+    return _full(values) if isinstance(values, Mapping) else values
 
 
 def _full(thin: Mapping[str, Any]) -> list[Any]:

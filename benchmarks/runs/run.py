@@ -27,6 +27,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from llm_games.benchmarks.runs import rows
+from llm_games.benchmarks.runs.batches import Batch, batches
 from llm_games.benchmarks.runs.database import NotARun, StoreError
 from llm_games.benchmarks.runs.editions import maker
 from llm_games.benchmarks.runs.lock import BEAT
@@ -396,13 +397,15 @@ class _Run:
         owed = [episode for episode in episodes if episode.status in ("pending", "running")]
         self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
         self.watch(self.counters)
-        turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
-        for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
-            series = self.games[row.game.label].series
-            turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
         gate = asyncio.Semaphore(self.plan.max_tables)
         alive = asyncio.create_task(self._stay_alive())
         try:
+            played = await self._batches(owed)
+            turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
+            for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+                if row.id not in played:
+                    series = self.games[row.game.label].series
+                    turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
             async with asyncio.TaskGroup() as tables:
                 for turn in turns.values():
                     await gate.acquire()
@@ -421,6 +424,29 @@ class _Run:
             await asyncio.sleep(BEAT)
             self.books.write()
             await self.store.durable()
+
+    async def _batches(self, owed: list[EpisodeRow]) -> set[int]:
+        """Play the tables that ask nobody, and return their episodes' ids."""
+        played = set[int]()
+        for batch in batches(owed, self.games, self.players):
+            with self.store.whole():
+                self._play_batch(batch)
+            await self.store.durable()
+            played |= {row.id for row in batch.episodes}
+            self.counters.played += len(batch.episodes)
+            self.watch(self.counters)
+        return played
+
+    def _play_batch(self, batch: Batch) -> None:
+        for row in batch.episodes:
+            self.store.begin(row.id)
+        for row, step, decisions in batch.play():
+            for written in (step, *decisions):
+                self.store.add(written, row.id)
+            self.counters.decisions += len(decisions)
+            self.counters.broke += sum(decision.broke for decision in decisions)
+        for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
+            self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
     async def _tables(self, turn: list[EpisodeRow]) -> None:
         """Play episodes one after another."""
@@ -625,10 +651,15 @@ def move_of(action: Any) -> Action:
     return MISSING if action is None else tuple(action) if isinstance(action, list) else action
 
 
+def not_ended(game: PlannedGame) -> str:
+    """Return why an episode is void that its limit stopped."""
+    return f"no end after {game.max_steps} steps (max_steps)"
+
+
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:
     """Return why an episode has no score, or None if it has one."""
     if not episode.over:
-        return f"no end after {game.max_steps} steps (max_steps)"
+        return not_ended(game)
     if not episode.void:
         return None
     step = episode.last

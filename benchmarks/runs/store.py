@@ -33,8 +33,8 @@ class Store(Records):
     """A run that this process writes. Made by `create` or `open`; holds the run's lock.
 
     Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk, `hasten` does not wait, `flush` writes it at once. What is read is what was
-    committed. Not for use by several threads.
+    is on the disk, `hasten` does not wait, `flush` writes it at once, `whole` adds all or
+    nothing. What is read is what was committed. Not for use by several threads.
     """
 
     def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
@@ -45,6 +45,7 @@ class Store(Records):
             super().__init__(path, reading)
         self._writer = Writer(path, writing, lock)
         self.flush, self.hasten = self._writer.flush, self._writer.hasten
+        self.whole = self._writer.whole
         self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
 
     @classmethod

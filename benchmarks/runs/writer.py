@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,16 @@ class Writer:
     def add(self, statement: str, values: Sequence[Any]) -> None:
         """Add a row; `durable` brings it to the disk."""
         self._added.append((statement, values))
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Keep what is added inside, where nothing is waited for, only if it comes to its end."""
+        count = len(self._added)
+        try:
+            yield
+        except BaseException:
+            del self._added[count:]
+            raise
 
     async def durable(self) -> None:
         """Wait until all that was added before is on the disk; raises what `flush` raises."""
@@ -95,8 +107,8 @@ class Writer:
         with translated(self.path), transaction(self._database):
             if not self._lock.keep(self._database):
                 raise RunLocked(f"another process has taken {self.path} over; this one stops")
-            for statement, values in self._unwritten:
-                self._database.execute(statement, values)
+            for statement, added in groupby(self._unwritten, key=itemgetter(0)):
+                self._database.executemany(statement, map(itemgetter(1), added))
         self._unwritten.clear()
 
     def _leave(self) -> None:

@@ -15,8 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.crossed import Crossed
-from llm_games.benchmarks.runs.crossplay import crossplay
+import llm_games as lg
+from llm_games.benchmarks.papers.cross_play.page import cross_of
+from llm_games.benchmarks.papers.cross_play.solved import Crossed
+from llm_games.benchmarks.runs.config import load
+from llm_games.benchmarks.runs.reader import games
+from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.studies.dated import DOCS, fill, today
 from llm_games.files import write_whole
 
@@ -28,18 +32,20 @@ LEAST = 0.005  # share from which a player is named in a mixture
 def play(name: str) -> None:
     """Play one cross-play and write what it came to."""
     began, file = time.process_time(), FOLDER / f"{name}.db"
-    asked_before = file.exists()
-    played = crossplay(FOLDER / f"{name}.toml", file)
-    about = played.plan.about
+    resumed, raw = file.exists(), load(str(FOLDER / f"{name}.toml"))
+    lg.resume(file) if resumed else lg.run(raw, file)
+    with Records.open_readonly(file) as records:
+        crossed = Crossed(cross_of(games(records))).plain()
+        seed = records.config["seed"]
     found = {
-        "title": about.title,
-        "game": about.game,
-        "params": about.params,
-        "seed": played.plan.alone.seed,
+        "title": raw["title"],
+        "game": raw["game"],
+        "params": raw["params"],
+        "seed": seed,
         "day": today(),
-        "versions": {one: version(one) for one in ("llm-games", "numpy", "scipy")},
-        **Crossed(played.cross).plain(),
-        "cpu_seconds": None if asked_before else round(time.process_time() - began, 1),
+        "versions": {package: version(package) for package in ("llm-games", "numpy", "scipy")},
+        **crossed,
+        "cpu_seconds": None if resumed else round(time.process_time() - began, 1),
     }
     write_whole(
         FOLDER / f"{name}.json", (json.dumps(found, indent=1, default=float) + "\n").encode()

@@ -18,7 +18,7 @@ from llm_games.benchmarks.report.page import body as report_body
 from llm_games.benchmarks.runs.database import StoreError
 from llm_games.benchmarks.runs.editions import check_editions
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import table_of
+from llm_games.benchmarks.runs.paper import only_owner
 from llm_games.benchmarks.runs.reader import games as read_games
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.records import Records
@@ -240,8 +240,10 @@ def scores(run: RunFile) -> dict[str, Any]:
 
 
 def _tables(records: Records) -> list[Grid]:
-    games = summary(records)
-    return list(run_tables(games, total(games), table_of(read_games(records))))
+    played = read_games(records)
+    paper = only_owner(played)
+    games = [] if paper and paper.whole else summary(records)
+    return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
 
 
 def report(run: RunFile, whole: bool) -> dict[str, Any]:

@@ -11,6 +11,11 @@ Message = dict[str, str]
 T = TypeVar("T")
 
 
+def byte_count(text: str) -> int:
+    """Return the bytes of a text in UTF-8; that of ASCII is known without encoding it."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
 class Grown(Generic[T]):
     """A list that is never changed: what was `before`, and the `last` (None: it is empty)."""
 
@@ -45,7 +50,7 @@ class Chat(Grown[Message], Sequence[Message]):
     def __init__(self, before: Chat | None = None, last: Message | None = None) -> None:
         super().__init__(before, last)
         content = "" if last is None else last["content"]
-        self.size: int = (before.size if before else 0) + len(content.encode(errors="replace"))
+        self.size: int = (before.size if before else 0) + byte_count(content)
         self._digest = b""
 
     @classmethod

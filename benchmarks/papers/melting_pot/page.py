@@ -92,5 +92,5 @@ PAPER = Paper(
     sections,
     measure=MEASURE,
     first=True,
-    table=table,
+    tables=lambda games: [table(games)],
 )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.baselines.crossplay import Cross, which_of
 from llm_games.baselines.evolution import ALPHA, alpha_rank
+from llm_games.baselines.seating import uneven
+from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.page import of_sections
-from llm_games.benchmarks.runs.crossed import Crossed
-from llm_games.benchmarks.runs.crossplay import CrossPlayed
-from llm_games.benchmarks.runs.paper import HALF, Draw, Section, Sketch
+from llm_games.benchmarks.runs.grid import Grid
+from llm_games.benchmarks.runs.lineups import CHANCE
+from llm_games.benchmarks.runs.paper import HALF, Draw, Paper, Section, Sketch
+from llm_games.benchmarks.runs.reader import Game, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,26 +28,58 @@ SWEEP = np.geomspace(ALPHA / 1000, ALPHA, 25)
 SHADES, DARK = "Blues", 0.55  # of the heat map, and the share from which words on it are white
 
 
-def page(played: CrossPlayed, out: Path) -> Path:
-    """Write the page of a cross-play and return its path; raises as `report.of_sections`."""
-    plan, crossed = played.plan, Crossed(played.cross)
-    given = ", ".join(f"{name} = {value}" for name, value in plan.about.params.items())
-    facts = [
-        ("game", plan.rules.title),
-        ("parameters", given or "default settings"),
-        ("players", str(len(plan.names))),
-        ("line-ups", f"{len(plan.counts)} of {plan.rules.players} seats"),
-        ("episodes of each", str(played.cross.episodes)),
-        ("seed", str(plan.alone.seed)),
-        *([("models' answers", played.db.name)] if played.db else []),
-        *([("seats are not worth the same", why)] if (why := plan.uneven()) else []),
-    ]
-    title = plan.about.title if "title" in plan.about.model_fields_set else "Cross-play"
-    return of_sections(title, facts, sections(crossed), out)
+MISSING = (
+    "The game between players is not solved, as not all of its line-ups have ended: those in which "
+    "nobody asks a model are in no record of a version before 0.9."
+)
 
 
-def sections(crossed: Crossed) -> list[Section]:
-    """Return what stands on the page."""
+def cross_of(games: Sequence[Game]) -> Cross:
+    """Return the payoffs of line-ups in the episodes that have ended in all of them.
+
+    Its `which` is None if line-ups, or all episodes of one, are missing.
+    """
+    names = tuple(dict.fromkeys(name for game in games for name in game.seats))
+    counts = np.array([[game.seats.count(name) for name in names] for game in games])
+    ended = [{row.number: row for row in game.rows if row.ended} for game in games]
+    numbers = sorted(set.intersection(*map(set, ended)))
+    payoffs = games[0].shelf.file.payoffs()
+    earned = np.full((len(games), len(games[0].seats), len(numbers)), np.nan)
+    for lineup, rows in enumerate(ended):
+        for column, number in enumerate(numbers):
+            if (row := rows[number]).status == "done":
+                earned[lineup, row.seating, column] = payoffs[row.id]
+    which = which_of(counts) if numbers else None
+    return Cross(names, which, counts, earned, games[0].rules.payable)
+
+
+def tables(games: Sequence[Game]) -> list[Grid]:
+    """Return standings, the solved game and, untitled, the payoffs behind them."""
+    crossed = Crossed(cross_of(games))
+    if crossed.cross.which is None:
+        return [replace(crossed.lineup_grid(), note=MISSING)]
+    files = (replace(grid, title="") for grid in (crossed.matrix(), crossed.lineup_grid()))
+    return [crossed.standings(), *crossed.solved(), *files]
+
+
+def _about(games: Sequence[Game], cross: Cross) -> str:
+    why = next((why for game in games if (why := _uneven(game))), "")
+    return (
+        f"{len(games)} line-ups of {cross.seats} seats, {cross.episodes} episodes of each."
+        + f" Seats are not worth the same: {why}." * bool(why)
+    )
+
+
+def _uneven(game: Game) -> str:
+    return uneven(game.rules, game.seats, [row.seating for row in game.rows])
+
+
+def sections(run: Run) -> list[Section]:
+    """Return standings, each with each, the meta-game and all line-ups."""
+    cross = cross_of(run.games)
+    if cross.which is None:
+        return [Section("Cross-play", MISSING, grids=[Crossed(cross).lineup_grid()])]
+    crossed = Crossed(cross)
     names, tall = crossed.cross.names, canvas.tall(len(crossed.cross.names))
     wide = (HALF[0], max(HALF[1], 1.6 + 0.36 * len(names)))
 
@@ -54,6 +89,7 @@ def sections(crossed: Crossed) -> list[Section]:
     return [
         Section(
             "Who came to what",
+            _about(run.games, cross),
             grids=[crossed.standings()],
             sketches=[sketch("Payoffs", _payoffs, tall), sketch("α-rank", _masses, tall)],
         ),
@@ -138,3 +174,13 @@ def _lines(axes: Axes, at: Array, shares: Array, names: Sequence[str]) -> None:
         axes.plot(at, shares[:, who], **style, markevery=max(1, len(at) // 10), label=name[:24])
     axes.set_ylabel("share")
     axes.set_ylim(-0.03, 1.03)
+
+
+PAPER = Paper(
+    "Cross-play",
+    lambda game: game.planned.get("chance") == CHANCE,
+    sections,
+    first=True,
+    tables=tables,
+    whole=True,
+)

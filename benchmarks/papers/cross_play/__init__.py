@@ -1,0 +1,1 @@
+"""Cross-play: every player with each, and the game between them."""
