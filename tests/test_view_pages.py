@@ -114,10 +114,10 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
     moves = {d.seat: d.action for d in records.decisions(1) if d.step == 0}
     for seat, cell in first.cells.items():
         assert cell.move == str(moves[seat])
-        assert float(cell.payoff) == pytest.approx(steps[0].rewards[seat], rel=1e-5)
-        assert float(cell.regret) == pytest.approx(moves[seat] / 3, rel=1e-5)  # ratio 2, 3 seats
+        assert cell.decision.reward == pytest.approx(steps[0].rewards[seat], rel=1e-5)
+        assert cell.regret == pytest.approx(moves[seat] / 3, rel=1e-5)  # ratio 2, 3 seats
     paid = np.sum([step.rewards for step in steps], axis=0)
-    assert [float(s.payoff) for s in shown.seats] == pytest.approx(paid, rel=1e-5)
+    assert [s.payoff for s in shown.seats] == pytest.approx(paid, rel=1e-5)
     second = shown.rounds[1].rows[0].cells[0]
     assert second.again == 1  # its first reply was none
     assert shown.rounds[0].rows[0].cells[0].thinking
@@ -130,15 +130,15 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
 def test_talk_is_a_conversation_before_the_moves(records):
     shown = episode.page(records, 2, "/run/x")
     said = shown.rounds[0].rows[0].said
-    spoken = {d.seat: d.action for d in records.decisions(2) if d.phase == "talk"}
-    assert {m.seat: m.words for m in said} == {s: visible(text) for s, text in spoken.items()}
-    assert [(m.seat > 0, m.heard) for m in said] == [(bool(m.words), "all" if m.words else "nobody")
-                                                     for m in said]  # fmt: skip
+    spoken = {d.seat: visible(d.action) for d in records.decisions(2) if d.phase == "talk"}
+    assert {m.message.seat: m.words for m in said} == spoken
+    for m in said:
+        assert (m.message.seat > 0, m.heard) == ((True, "all") if m.words else (False, "nobody"))
     html = page("episode", shown)
     assert html.count("Talk before this move") == 1
     assert html.count("(silence)") == list(spoken.values()).count("")
     [spoke, *_] = [m for m in said if m.words]
-    one = decision.page(records, 2, spoke.step, spoke.seat, "/run/x")
+    one = decision.page(records, 2, spoke.message.step, spoke.message.seat, "/run/x")
     assert one.phase == "talk"
     assert one.heard == "all"
     assert one.better is None
@@ -152,16 +152,16 @@ def test_a_decision_shows_what_was_sent_and_answered_and_how_it_was_read(records
     assert [(p.role, p.piece.text) for p in first.sent] == [
         (m["role"], visible(m["content"])) for m in sent
     ]
-    assert first.outcome == "unparsable"
-    assert first.why
-    assert second.before == len(sent) - 1  # these stand above
-    assert first.why in second.sent[-1].piece.text  # it was asked again, and told why
-    assert second.outcome == "valid"
+    assert first.attempt.outcome == "unparsable"
+    assert first.attempt.why
+    assert second.repeated == len(sent) - 1  # these stand above
+    assert first.attempt.why in second.sent[-1].piece.text  # it was asked again, and told why
+    assert second.attempt.outcome == "valid"
     assert second.reply.piece.left > 100_000
     assert shown.move.piece.text == "5"
     html = page("decision", shown)
     assert "unparsable" in html
-    assert first.why in html.replace("&#34;", '"').replace("&#39;", "'")
+    assert first.attempt.why in html.replace("&#34;", '"').replace("&#39;", "'")
     assert f"/run/x/more/1/1/0/reply-1?from={SHOWN}" in html
     assert "/run/x/raw/1/1/0/reply-1" in html
     assert len(html) < 80_000
@@ -174,8 +174,8 @@ def test_a_decision_shows_what_was_sent_and_answered_and_how_it_was_read(records
 def test_native_calls_of_tools_stand_with_what_they_were_told(records):
     shown = decision.page(records, 5, 0, 0, "/run/x")
     first, second = shown.calls
-    assert first.outcome == "tool"
-    assert "there is no tool" in first.why
+    assert first.attempt.outcome == "tool"
+    assert "there is no tool" in first.attempt.why
     assert first.reply.piece.text == "Let me work it out."
     given = [(name, part.piece.text) for name, part in first.tools]
     assert given == [
@@ -186,7 +186,7 @@ def test_native_calls_of_tools_stand_with_what_they_were_told(records):
     assert [role for role, _ in said] == ["assistant", "tool", "assistant", "tool"]
     assert "42" in said[1][1]
     assert "there is no tool" in said[3][1]
-    assert second.outcome == "valid"
+    assert second.attempt.outcome == "valid"
     html = page("decision", shown)
     assert "calls calculator" in html
     assert "<script>boom" not in html
@@ -210,11 +210,11 @@ def test_the_best_reply_is_told_with_what_it_would_have_earned(records):
     shown = decision.page(records, 1, 1, 0)
     better = shown.better
     assert better.best == ["0"]
-    assert not better.own
-    assert better.whole
+    assert better.hindsight.regret > 1e-9
+    assert better.hindsight.whole
     earned = next(s.rewards[0] for s in records.steps(1) if s.step == 1)
-    assert float(better.earned) == pytest.approx(earned, rel=1e-5)
-    assert float(better.possible) == pytest.approx(earned + 5 / 3, rel=1e-5)
+    assert better.hindsight.earned == pytest.approx(earned, rel=1e-5)
+    assert better.hindsight.possible == pytest.approx(earned + 5 / 3, rel=1e-5)
     assert better.rational == "0"
     assert "<strong>0</strong> would have" in page("decision", shown)
 
@@ -242,7 +242,7 @@ def test_beliefs_stand_against_facts_beside_plans(records):
     plan = notes["plan"][0]
     shown = decision.page(records, 3, plan.step, plan.seat)
     assert any(n.kind == "plan" and "priorities" in n.part.piece.text for n in shown.notes)
-    assert {call.kind for call in shown.calls} >= {"plan"}
+    assert {call.attempt.kind for call in shown.calls} >= {"plan"}
 
 
 def test_many_seats_are_listed_and_drawn(records):
@@ -260,7 +260,7 @@ def test_many_seats_are_listed_and_drawn(records):
 
 def test_a_kept_episode_needs_no_file_any_more(run):
     with Records.open_readonly(run) as records:
-        assert episode.page(records, 3).why == ""
+        assert episode.page(records, 3).replayed.why == ""
     with Records.open_readonly(run) as records:
         found = played.read(records, 3)
         assert found is played.read(records, 3)
@@ -271,7 +271,7 @@ def test_a_kept_episode_needs_no_file_any_more(run):
 
 def places(shown):
     rows = [row for played_round in shown.rounds for row in played_round.rows]
-    return [(cell.step, cell.seat) for row in rows for cell in row.cells.values()]
+    return [(cell.decision.step, cell.decision.seat) for row in rows for cell in row.cells.values()]
 
 
 def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records):
@@ -281,7 +281,7 @@ def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records
     for played_round in shown.rounds:
         assert len(played_round.rows) <= 2  # who chooses an exit anew, then a step of each
         moves = [*played_round.rows[-1].cells.values()]
-        assert len({cell.step for cell in moves}) == len(moves) > 10
+        assert len({cell.decision.step for cell in moves}) == len(moves) > 10
 
 
 def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
@@ -326,14 +326,14 @@ def test_a_file_of_an_older_edition_is_shown_as_it_was_recorded(tmp_path):
     with Records.open_readonly(path) as old:
         for row in old.episodes():
             shown = episode.page(old, row.id)
-            assert "edition" in shown.why or not shown.why
+            assert "edition" in shown.replayed.why or not shown.replayed.why
             moves = {(d.step, d.seat) for d in old.decisions(row.id)}
-            assert {(c.step, c.seat) for r in shown.rounds for s in r.rows
+            assert {(c.decision.step, c.decision.seat) for r in shown.rounds for s in r.rows
                     for c in s.cells.values()} == moves  # fmt: skip
             assert page("episode", shown)
             at = min(moves)
             assert page("decision", decision.page(old, row.id, *at))
-        assert any(episode.page(old, row.id).why for row in old.episodes())
+        assert any(episode.page(old, row.id).replayed.why for row in old.episodes())
 
 
 def test_pieces_of_a_text_join_to_the_whole():

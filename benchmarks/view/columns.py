@@ -326,6 +326,17 @@ class Decisions:
         last = here + 1 == len(order)
         return before, None if last else self._row(columns, int(order[here + 1]))
 
+    def by_episode(self, size: int) -> tuple[Array, Array]:
+        """Count decisions and average their regret, ``(size,)`` by episode; NaN for none."""
+        columns = self.columns()
+        inside = columns["episode"] < size
+        episode, regret = columns["episode"][inside], columns["regret"][inside]
+        defined = np.isfinite(regret)
+        sums = np.bincount(episode[defined], regret[defined], minlength=size)
+        with np.errstate(invalid="ignore"):
+            means = sums / np.bincount(episode[defined], minlength=size)
+        return np.bincount(episode, minlength=size), means
+
     def find(self, key: int) -> Row | None:
         """Return one decision by `key_of` it, None if it has not been read."""
         columns = self.columns()

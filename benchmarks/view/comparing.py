@@ -194,12 +194,4 @@ def _decisions(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any
     for one, file in zip(sides, files, strict=True):
         number, step, seat = one.numbers
         found.append(decision.page(file, number, step, seat, f"/run/{one.run.id}"))
-    a, b = found
-    same = (a.label, a.number, a.seed, a.step, a.seat) == (
-        b.label,
-        b.number,
-        b.seed,
-        b.step,
-        b.seat,
-    )
-    return {"decisions": found, "same": same}
+    return {"decisions": found, "same": found[0].place == found[1].place}

@@ -16,9 +16,9 @@ from llm_games.benchmarks.runs.rows import OVERFLOW, TALK, AttemptRow, DecisionR
 from llm_games.benchmarks.runs.run import move_of
 from llm_games.benchmarks.runs.talk import Turn
 from llm_games.benchmarks.view import played
-from llm_games.benchmarks.view.episode import crumbs, hearing, number, words
+from llm_games.benchmarks.view.episode import crumbs, hearing, words
 from llm_games.benchmarks.view.played import NoSuchPage, Played
-from llm_games.benchmarks.view.texts import Piece, piece, visible
+from llm_games.benchmarks.view.texts import Piece, piece
 from llm_games.questions import MISSING, Question
 from llm_games.replies import LENIENCIES, split_thoughts
 from llm_games.rulebook import Rulebook
@@ -39,23 +39,19 @@ class Part(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A completion: what was sent that had not been sent before it, and what came back.
+    """A completion: the messages that had not been sent before it, and its answer.
 
-    `before` counts the messages that were sent again, which stand above. `outcome` and `why` say
-    how it was read; `let_pass` explains what reading it let pass.
+    `repeated` counts the messages that were sent again, which stand above; `leniencies` are by name
+    what reading the answer let pass, and why.
     """
 
-    number: int
-    kind: str
-    before: int
+    attempt: AttemptRow
+    repeated: int
     sent: Sequence[Part]
     thoughts: Part | None
     reply: Part | None
     tools: Sequence[tuple[str, Part]]
-    outcome: str
-    why: str
-    detail: str
-    let_pass: Sequence[tuple[str, str]]
+    leniencies: Mapping[str, str]
     about: Mapping[str, str]
 
 
@@ -77,54 +73,36 @@ class Noted(NamedTuple):
 
 
 class Better(NamedTuple):
-    """What the best reply would have been; all in words.
+    """The best reply to the moves of the others, None where theory knows none.
 
-    `best` are the moves without regret; `own` says that the move made is one of them, `alike` that
-    all moves are; `possible` is what the first of them pays, "" where regret means more than the
-    payoff of the step; `rational` what the player of that name does here, and `means` what regret
-    is in this game.
+    `best` are its first moves in words, `rational` what the player of that name does here, and
+    `means` what regret is in this game, "" where it is the payoff of the step.
     """
 
+    hindsight: Hindsight | None
     best: Sequence[str]
-    many: int
-    own: bool
-    alike: bool
-    whole: bool
-    earned: str
-    possible: str
-    regret: str
     rational: str
     means: str
 
 
 class DecisionPage(NamedTuple):
-    """What the page of a decision shows.
+    """What the page of a decision shows; `here` is the address of its run.
 
-    `previous` and `following` are the addresses of those beside it, None if there is none: of the
-    same seat, or those of the list that led here.
+    `decision` is None for what a seat was asked when the game was over. `previous` and `following`
+    are the addresses of those beside it, None if there is none: of the same seat, or those of the
+    list that led here.
     """
 
     here: str
-    title: str
-    crumbs: Sequence[tuple[str, str]]
-    episode: int
+    replayed: Played
     step: int
     seat: int
-    number: int
-    label: str
-    game: str
-    game_title: str
-    seed: int
-    name: str
-    player: str
-    round: int
+    decision: DecisionRow | None
+    title: str
+    crumbs: Sequence[tuple[str, str]]
     phase: str
     move: Part
     made: str
-    payoff: str
-    regret: str
-    outcome: str
-    broke: bool
     heard: str
     calls: Sequence[Call]
     notes: Sequence[Noted]
@@ -133,7 +111,17 @@ class DecisionPage(NamedTuple):
     about: Mapping[str, str]
     previous: str | None
     following: str | None
-    why: str
+
+    @property
+    def address(self) -> str:
+        """What follows its run's address and the kind of page."""
+        return f"{self.replayed.row.id}/{self.step}/{self.seat}"
+
+    @property
+    def place(self) -> tuple[str, int, int, int, int]:
+        """Label, number and seed of its episode, step and seat: equal for twins of two runs."""
+        row = self.replayed.row
+        return row.game.label, row.number, row.seed, self.step, self.seat
 
 
 def page(
@@ -159,36 +147,26 @@ def page(
     question = turn.questions.get(seat) if turn else None
     row = found.row
     back = (f"Episode {row.number}", f"{here}/episode/{row.id}")
+    previous, following = beside or _beside(found, at, here)
     return DecisionPage(
-        here,
-        f"{found.names[seat]}, round {found.round_of(step)}",
-        [*crumbs(found, here), back],
-        row.id,
-        step,
-        seat,
-        row.number,
-        row.game.label,
-        row.game.game,
-        found.episode.rules.title,
-        row.seed,
-        found.names[seat],
-        row.seats[seat],
-        found.round_of(step),
-        _phase(found, decision),
-        Part("move", "", piece(_move(decision, question))),
-        _made(found, decision, question),
-        number(decision.reward) if decision else "",
-        number(found.regret_of(step, seat)),
-        decision.outcome if decision else "",
-        bool(decision and decision.broke),
-        _heard(found, decision),
-        list(_calls(records, attempts)),
-        [_noted(place, note) for place, note in enumerate(found.notes.get(at, []))],
-        _better(found, turn, decision, question) if turn and decision else None,
-        _others(turn, found, seat),
-        _sums(attempts),
-        *(beside or _beside(found, at, here)),
-        found.why,
+        here=here,
+        replayed=found,
+        step=step,
+        seat=seat,
+        decision=decision,
+        title=f"{found.names[seat]}, round {found.round_of(step)}",
+        crumbs=[*crumbs(found, here), back],
+        phase=_phase(found, decision),
+        move=Part("move", "", piece(_move(decision, question))),
+        made=_made(found, decision, question),
+        heard=_heard(found, decision),
+        calls=list(_calls(records, attempts)),
+        notes=[_noted(place, note) for place, note in enumerate(found.notes.get(at, []))],
+        better=_better(found, turn, decision, question) if turn and decision else None,
+        others=_others(turn, found, seat),
+        about=_sums(attempts),
+        previous=previous,
+        following=following,
     )
 
 
@@ -317,21 +295,17 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Call]:
         before = chat
         tools = [_called(call) for call in attempt.tool_calls or []]
         yield Call(
-            attempt.number,
-            attempt.kind,
-            same,
-            sent,
-            Part(f"thoughts-{place}", "thoughts", piece(thoughts)) if thoughts else None,
-            Part(f"reply-{place}", "assistant", piece(reply)) if reply else None,
-            [
-                (visible(name), Part(f"tool-{place}-{n}", "tool", piece(given)))
-                for n, (name, given) in enumerate(tools)
+            attempt=attempt,
+            repeated=same,
+            sent=sent,
+            thoughts=Part(f"thoughts-{place}", "thoughts", piece(thoughts)) if thoughts else None,
+            reply=Part(f"reply-{place}", "assistant", piece(reply)) if reply else None,
+            tools=[
+                (name, Part(f"tool-{place}-{n}", "tool", piece(arguments)))
+                for n, (name, arguments) in enumerate(tools)
             ],
-            attempt.outcome or "unread",
-            visible(attempt.why),
-            visible(attempt.detail),
-            [(n, LENIENCIES.get(n, "")) for n in attempt.leniencies.split(", ") if n],
-            _about(attempt),
+            leniencies={n: LENIENCIES.get(n, "") for n in attempt.leniencies.split(", ") if n},
+            about=_about(attempt),
         )
 
 
@@ -356,14 +330,14 @@ def _about(attempt: AttemptRow) -> dict[str, str]:
     known = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
     of_thoughts = f" ({thought:,} of thoughts)" if thought else ""
     found = {
-        "model": visible(attempt.model),
+        "model": attempt.model,
         "tokens in": f"{attempt.tokens_in:,}" + (f" ({known})" if known else ""),
         "tokens out": f"{attempt.tokens_out:,}{of_thoughts}",
         "latency": f"{attempt.latency:.3g} s",
         "seed": str(attempt.seed),
-        "ended by": visible(attempt.finish),
-        "error": visible(attempt.error),
-        "refusal": visible(attempt.refusal),
+        "ended by": attempt.finish,
+        "error": attempt.error,
+        "refusal": attempt.refusal,
         "not sent, since the server refused it": ", ".join(attempt.left_out or ()),
     }
     return {name: value for name, value in found.items() if value}
@@ -409,7 +383,7 @@ def _against(content: Mapping[str, Any]) -> Iterator[Fact]:
         fact, belief = facts.get(name), told.get(name)
         if name not in facts and not isinstance(belief, int | float):
             continue  # a remark, which no fact is known for
-        yield Fact(visible(name), _plain(belief), _plain(fact), fact == belief)
+        yield Fact(name, _plain(belief), _plain(fact), fact == belief)
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -421,7 +395,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> str:
-    return "–" if value is None else visible(value if isinstance(value, str) else json.dumps(value))
+    return "–" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def _written(value: Any) -> str:
@@ -445,20 +419,9 @@ def _better(
     rational = rule_move(game, state, decision.seat)
     said = "" if rational is None else words(question, _plain_move(rational))
     if judged is None:
-        return Better((), 0, False, False, False, "", "", "", said, "") if said else None
-    own = judged.regret <= 1e-9
-    return Better(
-        _in_words(judged, question),
-        len(judged.best),
-        own,
-        judged.alike,
-        judged.whole,
-        number(judged.earned),
-        number(judged.possible) if judged.immediate else "",
-        number(judged.regret),
-        said,
-        "" if judged.immediate else _means(game),
-    )
+        return Better(None, (), said, "") if said else None
+    means = "" if judged.immediate else _means(game)
+    return Better(judged, _in_words(judged, question), said, means)
 
 
 def _state_before(found: Played, step: int) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from math import isfinite
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -29,31 +28,22 @@ LONGEST = 400
 class Cell(NamedTuple):
     """A decision in the table: `move` in words, `regret` None where it is not defined.
 
-    `outcome` is "" for one that was read at once; `broke`: the rules put another in its place.
+    `again` counts how often it was asked again.
     """
 
-    step: int
-    seat: int
+    decision: DecisionRow
     move: str
-    payoff: str
-    regret: str
-    outcome: str
-    broke: bool
+    regret: float | None
     again: int
     thinking: bool
 
 
 class Said(NamedTuple):
-    """A message: who said it, what (cut), who heard it, and how it was read."""
+    """A message, its words (cut), and who heard it."""
 
-    step: int
-    turn: int
-    seat: int
+    message: Message
     words: str
-    symbol: bool
-    cut: bool
     heard: str
-    outcome: str
 
 
 class Row(NamedTuple):
@@ -75,40 +65,28 @@ class Round(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Who sat where, and what came of it."""
+    """A seat's name, who sat there, and its sums, of regret None where it is unknown."""
 
     seat: int
     name: str
     player: str
-    payoff: str
-    regret: str
+    payoff: float
+    regret: float | None
 
 
 class EpisodePage(NamedTuple):
-    """What the page of an episode shows; `episode` is its id in the file, `number` in its game.
+    """What the page of an episode shows; `here` is the address of its run.
 
-    `title` and `crumbs` are for its top, `here` is the address of its run. `before` and `after` are
-    the first rounds of the pages beside this one, None if there is none; `earlier` and `later` the
-    ids of the episodes beside it. `pictures` are captions, one for each picture, [] for a game that
-    draws none, and `picture` is the one that is shown. `afterwards` are steps and seats of those
-    who looked back when it was over.
+    `before` and `after` are the first rounds of the pages beside this one, None if there is none;
+    `earlier` and `later` the ids of the episodes beside it. `pictures` are captions, one for each
+    picture, [] for a game that draws none, and `picture` is the one that is shown. `afterwards` are
+    steps and seats of those who looked back when it was over.
     """
 
     here: str
+    replayed: Played
     title: str
     crumbs: Sequence[tuple[str, str]]
-    episode: int
-    number: int
-    label: str
-    game: str
-    game_title: str
-    seed: int
-    status: str
-    reason: str
-    began: str
-    seconds: float | None
-    edition: str
-    given: dict[str, Any]
     seats: Sequence[Seat]
     across: bool
     rounds: Sequence[Round]
@@ -120,8 +98,6 @@ class EpisodePage(NamedTuple):
     earlier: int | None
     later: int | None
     afterwards: Sequence[tuple[int, int]]
-    talks: bool
-    why: str
 
 
 def page(
@@ -152,7 +128,7 @@ def picture(records: Records, episode: int, number: int) -> Drawing:
 
 def shown(found: Played, here: str = "", first: int = 1, picture: int | None = None) -> EpisodePage:
     """Return the page of an episode that was read, see `page`."""
-    row, rules, episode = found.row, found.episode.rules, found.episode
+    row = found.row
     numbers = [number for number, _ in groupby(turn.round for turn in found.turns)]
     first = min(first, numbers[-1] if numbers else 1)
     some = _of_page(found.turns, first)
@@ -166,38 +142,25 @@ def shown(found: Played, here: str = "", first: int = 1, picture: int | None = N
     place = beside.index(row.id)
     pictures = [title for _, title in found.scenes]
     at = len(pictures) - 1 if picture is None else min(max(picture, 0), len(pictures) - 1)
-    last = len(episode.every_step)
+    last = len(found.episode.every_step)
     return EpisodePage(
-        here,
-        f"Episode {row.number}",
-        crumbs(found, here),
-        row.id,
-        row.number,
-        row.game.label,
-        row.game.game,
-        rules.title,
-        row.seed,
-        row.status,
-        row.reason or "",
-        (row.started or "")[:19].replace("T", " "),
-        episode.seconds,
-        _edition(found),
-        row.given or {},
-        _seats(found),
-        len(found.names) <= ACROSS,
-        rounds,
-        len(numbers),
-        pictures,
-        at,
-        _page_before(found.turns, first),
-        some[-1].round + 1 if some and some[-1] is not found.turns[-1] else None,
-        beside[place - 1] if place else None,
-        beside[place + 1] if place + 1 < len(beside) else None,
-        sorted(
+        here=here,
+        replayed=found,
+        title=f"Episode {row.number}",
+        crumbs=crumbs(found, here),
+        seats=_seats(found),
+        across=len(found.names) <= ACROSS,
+        rounds=rounds,
+        all_rounds=len(numbers),
+        pictures=pictures,
+        picture=at,
+        before=_page_before(found.turns, first),
+        after=some[-1].round + 1 if some and some[-1] is not found.turns[-1] else None,
+        earlier=beside[place - 1] if place else None,
+        later=beside[place + 1] if place + 1 < len(beside) else None,
+        afterwards=sorted(
             place for place in found.attempts if place[0] >= last and place not in found.decisions
         ),
-        any(turn.talk for turn in found.turns),
-        found.why,
     )
 
 
@@ -256,38 +219,25 @@ def _row(found: Played, turn: Turn) -> Row:
     cells = {}
     for seat, move in turn.moves.items():
         decision = found.decisions[turn.steps[1], seat]
-        cells[seat] = _cell(found, turn, decision, words(turn.questions.get(seat), move))
+        cells[seat] = _cell(found, decision, words(turn.questions.get(seat), move))
     return Row([_said(found, message) for message in turn.talk], cells)
 
 
-def _cell(found: Played, turn: Turn, decision: DecisionRow, move: str) -> Cell:
-    at = decision.step, decision.seat
-    attempts = found.attempts.get(at, [])
+def _cell(found: Played, decision: DecisionRow, move: str) -> Cell:
+    attempts = found.attempts.get((decision.step, decision.seat), [])
     return Cell(
-        *at,
-        move,
-        number(decision.reward),
-        number(found.regret_of(*at)),
-        "" if decision.outcome == "valid" else decision.outcome,
-        decision.broke,
-        sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
-        any(attempt.thoughts for attempt in attempts),
+        decision=decision,
+        move=move,
+        regret=found.regret_of(decision.step, decision.seat),
+        again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
+        thinking=any(attempt.thoughts for attempt in attempts),
     )
 
 
 def _said(found: Played, message: Message) -> Said:
-    symbol = not isinstance(message.said, str)
-    text = f"symbol {message.said}" if symbol else str(message.said)
-    return Said(
-        message.step,
-        message.turn,
-        message.seat,
-        visible(text[:LONGEST]),
-        symbol,
-        len(text) > LONGEST,
-        hearing(found, message.hearers),
-        "" if message.outcome == "valid" else message.outcome,
-    )
+    text = message.said if isinstance(message.said, str) else f"symbol {message.said}"
+    words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
+    return Said(message, words, hearing(found, message.hearers))
 
 
 def hearing(found: Played, hearers: Sequence[int]) -> str:
@@ -312,20 +262,16 @@ def words(question: Question | None, action: Any) -> str:
     return visible(str(action))
 
 
-def number(value: float | None) -> str:
-    """Write a payoff or regret in six digits; "" for none."""
-    return "" if value is None or not isfinite(value) else f"{value:.6g}".replace("-", "−")
-
-
-def _edition(found: Played) -> str:
-    edition = found.row.edition or {}
-    return ", ".join(f"{name} {value}" for name, value in edition.items())
-
-
 def _seats(found: Played) -> list[Seat]:
-    paid = found.episode.rewards.sum(axis=0)
-    lost = found.regret
+    payoffs = found.episode.rewards.sum(axis=0)
+    regrets = found.regret
     return [
-        Seat(seat, name, player, number(paid[seat]), "" if lost is None else number(lost[seat]))
+        Seat(
+            seat=seat,
+            name=name,
+            player=player,
+            payoff=float(payoffs[seat]),
+            regret=None if regrets is None else float(regrets[seat]),
+        )
         for seat, (name, player) in enumerate(zip(found.names, found.row.seats, strict=True))
     ]

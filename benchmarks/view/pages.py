@@ -296,7 +296,7 @@ def game(run: RunFile, label: str) -> dict[str, Any]:
         "facts": _facts(mine),
         "others": others,
         "curves": list(curves(run, label)),
-        "episodes": _episodes(run, mine.episodes[:EPISODES]),
+        "episodes": episode_lines(run, mine.episodes[:EPISODES]),
         "cut": max(0, len(mine.episodes) - EPISODES),
         "query": link,
     }
@@ -311,19 +311,12 @@ class EpisodeLine(NamedTuple):
     regret: float
 
 
-def _episodes(run: RunFile, rows: Sequence[EpisodeRow]) -> list[EpisodeLine]:
-    columns = run.decisions.columns()
-    last = max((row.id for row in rows), default=0) + 1
-    inside = columns["episode"] < last
-    of, regret = columns["episode"][inside], columns["regret"][inside]
-    known = np.isfinite(regret)
-    many = np.bincount(of, minlength=last)
-    some = np.bincount(of[known], minlength=last)
-    sums = np.bincount(of[known], regret[known], minlength=last)
-    with np.errstate(invalid="ignore"):
-        means = sums / some
+def episode_lines(run: RunFile, episodes: Sequence[EpisodeRow]) -> list[EpisodeLine]:
+    """Count the decisions of each episode that have been read, and average their regret."""
+    counts, means = run.decisions.by_episode(max((row.id for row in episodes), default=0) + 1)
     return [
-        EpisodeLine(row, _short(row.seats), int(many[row.id]), float(means[row.id])) for row in rows
+        EpisodeLine(row, _short(row.seats), int(counts[row.id]), float(means[row.id]))
+        for row in episodes
     ]
 
 

@@ -34,7 +34,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters |= {"number": number, "counted": counted, "seconds": seconds}
+    env.filters |= {"number": number, "exact": exact, "counted": counted, "seconds": seconds}
     env.globals |= {"version": __version__}
     return env
 
@@ -52,6 +52,13 @@ def number(value: float | None, digits: int = 2) -> str:
     text = f"{value:,.{digits}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text.replace("-", "−")
+
+
+def exact(value: float | None) -> str:
+    """Write a payoff or regret in six digits; "" for none."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:.6g}".replace("-", "−")
 
 
 def counted(many: int, one: str, several: str = "") -> str:
