@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playing import IDS, SETTINGS, batch_actions, equal
+from playing import batch_actions, equal, every
 
 import llm_games
 from llm_games.codecs import FINE, _part, codec
@@ -15,7 +15,6 @@ from llm_games.scale import Scale
 from llm_games.view import Sight, Who
 
 TABLES = 6
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 def played(game, steps, seed=0, tables=TABLES):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, legal_actions, sampled
+from playing import NAMES, every, legal_actions, sampled
 
 import llm_games
 from llm_games.codecs import codec
@@ -13,8 +13,6 @@ from llm_games.view import Sight, Who
 from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
-
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 class Drawn(Policy):

@@ -53,6 +53,7 @@ def unlimited(more):
     return not {"unbounded", "carry", "include"}.isdisjoint(more.values())
 
 
+@pytest.mark.crossing
 @every
 def test_pettingzoo_api(name, more, mode, actions, capsys):
     settings = {"obs_mode": mode, "actions": actions, **more}
@@ -70,6 +71,7 @@ def test_pettingzoo_api(name, more, mode, actions, capsys):
     assert "Passed" in capsys.readouterr().out
 
 
+@pytest.mark.crossing
 @kinds
 def test_pettingzoo_seeds_state_and_rendering(name, more, mode, actions, capsys):
     settings = {"obs_mode": mode, "actions": actions, **more}
@@ -96,6 +98,7 @@ def test_pettingzoo_max_cycles(name):
     pt.max_cycles_test(module)
 
 
+@pytest.mark.crossing
 @every
 def test_gymnasium_and_sb3(name, more, mode, actions, capsys):
     from stable_baselines3.common.env_checker import check_env as sb3_check_env
@@ -112,6 +115,7 @@ def test_gymnasium_and_sb3(name, more, mode, actions, capsys):
             sb3_check_env(env)
 
 
+@pytest.mark.crossing
 @kinds
 def test_a_whole_episode(name, more, mode, actions):
     """Observations lie in their spaces, are new objects, and depend on the seed alone."""
@@ -157,6 +161,7 @@ def to_space(env, agent, action):
     return action / env.game.unit if env.game.unit > 1 else action
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 @pytest.mark.parametrize("name", NAMES)
 def test_pickled_in_the_middle_it_goes_on_alike(name, form):

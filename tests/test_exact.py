@@ -316,6 +316,7 @@ def test_bids_out_of_much_money_are_legal(player):
 # -- numbers of all kinds --------------------------------------------------------------------------
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", sorted(ROOMS))
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_move_too_large_for_arrays_is_like_the_largest(name, sign):

@@ -25,6 +25,7 @@ MASKED = [
 ]
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", ["", "Discrete", "Continuous"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_id_passes_gymnasiums_check_and_plain_ones_see_a_box(name, kind):

@@ -102,6 +102,7 @@ def everybody(name, game):
     return [make_player(name, game)] * game.players
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", [*KINDS, "fixed"])
 @pytest.mark.parametrize("name", GAMES)
 def test_everybody_plays_a_whole_episode_legally(name, kind):
@@ -113,6 +114,7 @@ def test_everybody_plays_a_whole_episode_legally(name, kind):
     assert kind in players_for(name) or "fixed:<action>" in players_for(name)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", [*KINDS, "fixed"])
 @pytest.mark.parametrize("name", GAMES)
 def test_batches_are_legal(name, kind):
@@ -143,6 +145,7 @@ def test_random_moves_of_a_batch_are_those_of_its_tables(name, parameters):
 DRAWN = {"budget_auction", "el_farol_bar", "sealed_bid_auction"}
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(
     ("name", "kind"),
     [(name, kind) for name in GAMES for kind in ("best_response", "cooperative", "rational")

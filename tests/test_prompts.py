@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, SMALL, legal_actions
+from playing import NAMES, SMALL, every, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -17,7 +17,6 @@ from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
-every_setting = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 # A change of each of these must change the rules as told. The first entry is the setting in
 # which the change is made.
@@ -178,7 +177,7 @@ def moments(name, more):
         state, _ = game.step(state, legal_actions(game, state, rng))
 
 
-@every_setting
+@every
 def test_every_block_renders_at_every_moment(name, more):
     for version in VERSIONS:
         prompts, asked = Prompts(name, version), 0
@@ -196,7 +195,7 @@ def test_every_block_renders_at_every_moment(name, more):
         assert asked
 
 
-@every_setting
+@every
 def test_cue_and_persona_reach_the_player(name, more):
     for version in VERSIONS:
         prompts = Prompts(name, version)
@@ -239,7 +238,7 @@ def implied(told, path):
     return path in (("phase",), *mine)
 
 
-@every_setting
+@every
 def test_everything_a_player_knows_is_said(name, more):
     """Changing any single value that a player is told changes its report or its request."""
     for version in VERSIONS:

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from fault_server import FaultServer
-from playing import IDS, NAMES, SETTINGS, SMALL
+from playing import NAMES, SMALL, every
 
 import llm_games as lg
 from llm_games.baselines.learner import learner
@@ -19,8 +19,6 @@ from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv
-
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 def masks_of(env):

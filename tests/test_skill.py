@@ -84,6 +84,7 @@ def test_the_recorded_payoff_comes_back(name):
     assert paid.shape == (0, 3)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", REPLAYED)
 @pytest.mark.parametrize("player", ["rational", "best_response", "cooperative"])
 def test_a_rule_player_replays_itself(name, player):

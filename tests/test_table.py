@@ -53,6 +53,7 @@ def test_a_game_step_by_step():
     assert (episode.over, episode.void) == (True, False)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=IDS)
 def test_the_seed_is_all_the_randomness_there_is(name, parameters):
     game = rulebook(name, **parameters)

@@ -41,6 +41,7 @@ SPOKEN = {"players": 3, "talk": {"turns": 1, "alphabet": 2, "speakers": "decider
 WITH_TALK = [("battle_royale", SPOKEN), ("pirate_game", SPOKEN)]
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("actions", ["index", "unit"])
 @pytest.mark.parametrize(
     ("name", "more"), [*SETTINGS, *WITH_TALK], ids=[*IDS, "talk in turns", "talk of plans"]

@@ -356,6 +356,7 @@ def test_given_actions_must_fit(game, others, says):
         TOOLS["best_response"].text(view, {"others": others})
 
 
+@pytest.mark.crossing("game")
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize(
     ("tool", "kind"), [("best_response", "best_response"), ("equilibrium", "rational")]

@@ -82,6 +82,7 @@ def play_both(vector, loop, steps, seed=5):
     return ended
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(
     ("name", "more", "number"), [(*s, i) for i, s in enumerate(SETTINGS)], ids=IDS
 )
@@ -96,6 +97,7 @@ def test_a_vector_is_a_loop(name, more, number):
     assert play_both(vector, loop, 18)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("actions", ACTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_kinds_of_actions(name, actions):

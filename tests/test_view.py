@@ -202,6 +202,7 @@ FILTERS = {
 }  # fmt: skip
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("sort", ["place", "-regret", "regret", "-tokens", "payoff"])
 def test_filters_and_sorts(decisions, expected, monkeypatch, name, sort):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import IDS, SETTINGS, legal_actions
+from playing import every, legal_actions
 from test_planning import legal
 
 import llm_games as lg
@@ -366,7 +366,7 @@ def test_what_is_unseen_is_shown_as_a_code(text, shown):
     assert visible(text) == shown
 
 
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@every
 def test_a_best_reply_leaves_nothing_to_regret(name, more):
     """What is called best is judged best by theory, and is legal; the own regret is theory's."""
     game, rng = rulebook(name, **more), np.random.default_rng(3)
@@ -397,7 +397,7 @@ def test_a_best_reply_leaves_nothing_to_regret(name, more):
     assert has_deviation(name)
 
 
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@every
 def test_a_game_draws_its_own_picture(name, more):
     """Every room has one, at the start, in play and at the end: sound SVG without style."""
     game, rng = rulebook(name, **more), np.random.default_rng(3)
