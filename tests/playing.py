@@ -87,7 +87,7 @@ def every(test):
 
 
 def rows(names, table, ids=None, by=None):
-    """Parametrize as pytest does, but as one item, or one for each value of the argument `by`.
+    """Parametrize as pytest does, but as one item, or one for each value of `by`, called with rows.
 
     All rows run; the failure names those that failed. For rows of little time and without fixtures
     that a row could leave changed for the next.
@@ -98,7 +98,7 @@ def rows(names, table, ids=None, by=None):
     for number, row in enumerate(table):
         arguments = {names: row} if single else dict(zip(names, row, strict=True))
         label = labels[number] if labels else f"{number}: {row!r}"[:200]
-        groups.setdefault(arguments.get(by), []).append((label, arguments))
+        groups.setdefault(by(row) if by else None, []).append((label, arguments))
 
     def decorate(test):
         @functools.wraps(test)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from playing import rows
 
 from llm_games import rooms
 from llm_games.baselines.deviation import deviation
@@ -124,7 +125,7 @@ def test_batches_are_legal(name, kind):
         assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "parameters"),
     [
         ("beauty_contest", {"preset": "econ_arena_H"}),  # limits on both sides of 2**32
@@ -164,7 +165,7 @@ def test_batch_equals_loop_where_nothing_is_drawn(name, kind):
                 assert np.array_equal(action, expected)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@rows("name", GAMES)
 def test_play_repeats_from_a_seed(name):
     game = small(name)
     for kind in ("rational", "random"):
@@ -172,7 +173,7 @@ def test_play_repeats_from_a_seed(name):
         assert [moves for moves, _, _ in one] == [moves for moves, _, _ in two]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "parameters"),
     [
         ("beauty_contest", {}),
@@ -292,7 +293,7 @@ def test_fixed_moves():
         assert play(royale, everybody(f"fixed:{value}", royale))[0][0] == {0: target}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("player", "game", "words"),
     [
         ("fixed:101", "beauty_contest", "from 0 to 100"),
@@ -319,7 +320,7 @@ def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
         make_player(player, game and small(game))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "bids"),
     [
         ("truthful", [48, 60, 55, 41, 52]),
@@ -341,9 +342,7 @@ def test_bidders_of_thumb(kind, bids):
     assert moves == {0: int(10 * part), 1: int(20 * part), 2: int(30 * part)}
 
 
-@pytest.mark.parametrize(
-    ("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")]
-)
+@rows(("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")])
 def test_unknown_players_name_the_nearest(player, near):
     with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
         make_player(player)
@@ -400,7 +399,7 @@ def rules_of(kind, rule):
     yield kind, rule
 
 
-@pytest.mark.parametrize("name", GAMES)
+@rows("name", GAMES)
 def test_each_game_says_what_its_best_response_is(name):
     room, listed = handed(name), players_for(name)["best_response"]
     assert room.assumed

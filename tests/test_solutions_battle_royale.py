@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import rows
 
 from llm_games.baselines import cache
 from llm_games.baselines.games.battle_royale import theory as battle
@@ -144,7 +145,7 @@ def bellman_error(rates, solution):
 # --- the equilibrium ---
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rates", "wins"),
     [
         ((40, 60), [10 / 19, 9 / 19]),
@@ -185,7 +186,7 @@ def test_truel_with_thirds_is_exact():
     assert everybody[0] == pytest.approx(59 / 189, abs=1e-15)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("rates", "wins"),
     [
         (DEFAULT, [0.153, 0.129, 0.201, 0.117, 0.129, 0.080, 0.081, 0.065, 0.032, 0.012]),
