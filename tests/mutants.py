@@ -8,7 +8,7 @@
 
 A mutant is named by file, function and code, so that it is found again in a later tree, where the
 function may have moved or its variables been renamed. `judge` runs at most `TESTS` of the tests
-that reach the line, cheapest first, as long as they take `SECONDS` together in the whole run; a
+that reach the line, cheapest functions first, as long as they take `SECONDS` together in the whole run; a
 survivor may thus be killed by dearer tests.
 """
 
@@ -217,6 +217,13 @@ def choose(folder):
     count, rows = defaultdict(int), []
     for row in read(folder, "candidates"):
         covering = sorted(tests[row["mutant"]], key=lambda test: (seconds[test], test))
+        ranks = defaultdict(int)  # an item of each function first, then the second of each
+
+        def rank(test, ranks=ranks):
+            ranks[test.split("[")[0]] += 1
+            return ranks[test.split("[")[0]]
+
+        covering.sort(key=rank)
         if covering and count[row["group"]] < SIZES[row["group"]]:
             count[row["group"]] += 1
             rows.append(row | {"tests": [[test, round(seconds[test], 3)] for test in covering]})

@@ -86,7 +86,7 @@ def every(test):
     return pytest.mark.crossing(pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)(test))
 
 
-def rows(names, table, ids=None, by=None):
+def each_row(names, table, ids=None, by=None):
     """Parametrize as pytest does, but as one item, or one for each value of `by`, called with rows.
 
     All rows run; the failure names those that failed. For rows of little time and without fixtures

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from playing import rows
+from playing import each_row
 
 import llm_games
 from llm_games.baselines import opponents as opponents
@@ -116,8 +116,8 @@ TINY = {
 }
 
 
-@rows("seat", [0, 1])
-@rows("name", TINY)
+@each_row("seat", [0, 1])
+@each_row("name", TINY)
 def test_it_is_what_brute_force_finds(name, seat):
     game_name, parameters, opponents = TINY[name]
     game = llm_games.rules(game_name, **parameters)
@@ -186,7 +186,7 @@ BIGGER = [
 ]
 
 
-@rows(("name", "parameters", "opponent"), BIGGER)
+@each_row(("name", "parameters", "opponent"), BIGGER)
 def test_its_player_gets_what_it_promises(name, parameters, opponent, tmp_path):
     game = llm_games.rules(name, **parameters)
     others = [opponent] * (game.players - 1)
@@ -201,7 +201,7 @@ def test_its_player_gets_what_it_promises(name, parameters, opponent, tmp_path):
     assert np.array_equal(again, paid[:200])
 
 
-@rows(
+@each_row(
     ("name", "parameters"),
     [
         ("divide_dollar", {"players": 4, "rounds": 3}),
@@ -331,7 +331,7 @@ def test_a_share_of_the_best_response():
 # -- bad input, and the script ---------------------------------------------------------------------
 
 
-@rows(
+@each_row(
     ("seat", "opponents", "said"),
     [
         (3, "rational", "seat must be from 0 to 2, got 3"),

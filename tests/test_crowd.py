@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from playing import rows
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, welfare
@@ -59,7 +59,7 @@ def test_the_hall():
     assert (HALL.steps[:, HALL.free] == far[:, HALL.free]).all()
 
 
-@rows(
+@each_row(
     ("drawing", "said"),
     [
         ("###\n#.0\n###\n", None),
@@ -115,7 +115,7 @@ def test_lines():
         assert expected[-1] == tuple(way)
 
 
-@rows(
+@each_row(
     ("at", "exit_", "seats", "size"),
     [
         ((16, 16), 2, False, 89),
@@ -201,7 +201,7 @@ def test_times_in_a_queue():
             assert found[me] == out[[j for _, j in queue].index(me)]
 
 
-@rows("by", ["side", "cell"])
+@each_row("by", ["side", "cell"])
 def test_nobody_gains_by_another_exit(by):
     """`queues.fifo` is an equilibrium, also where most may not change, and in batches."""
     rng = np.random.default_rng(2)
@@ -286,8 +286,8 @@ KINDS = ["rational", "cooperative", "nearest", "random_side", "keep", "distance_
          "wang", "wang:calm", "fixed:left", "random"]  # fmt: skip
 
 
-@rows("moves", ["sequential", "simultaneous"])
-@rows("kind", KINDS)
+@each_row("moves", ["sequential", "simultaneous"])
+@each_row("kind", KINDS)
 def test_players_play_by_the_rules(kind, moves):
     about = {"players": 8, "layout": SMALL, "max_rounds": 12, "moves": moves, "injury": "off"}
     played = play_rules(rulebook(GAME, **about), [kind] * 8, range(4))
@@ -344,9 +344,9 @@ TRAP = """
 INSIDE = [(3, 3), (3, 5), (4, 3), (4, 5)]
 
 
-@rows("moves", ["sequential", "simultaneous"])
-@rows("walker", ["player", "path", "greedy", "wang"])
-@rows("kind", ["rational", "nearest", "wang"])
+@each_row("moves", ["sequential", "simultaneous"])
+@each_row("walker", ["player", "path", "greedy", "wang"])
+@each_row("kind", ["rational", "nearest", "wang"])
 def test_people_walk_around_a_wall(kind, walker, moves):
     about = {"layout": TRAP, "players": 4, "start": INSIDE, "walker": walker, "moves": moves}
     assert (out_in(kind, 0, **about) > 0).all()
@@ -514,7 +514,7 @@ def test_pixels():
     assert (env.render() != first).any()
 
 
-@rows("name", [GAME, "public_goods"])
+@each_row("name", [GAME, "public_goods"])
 def test_who_is_silent_is_not_in_a_picture(name):
     pytest.importorskip("PIL")
     rules = rulebook(name, players=4, talk={"turns": 1})

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from playing import rows
+from playing import each_row
 
 from llm_games import rooms
 from llm_games.baselines.deviation import deviation
@@ -125,7 +125,7 @@ def test_batches_are_legal(name, kind):
         assert not outcome.broke.any()
 
 
-@rows(
+@each_row(
     ("name", "parameters"),
     [
         ("beauty_contest", {"preset": "econ_arena_H"}),  # limits on both sides of 2**32
@@ -165,7 +165,7 @@ def test_batch_equals_loop_where_nothing_is_drawn(name, kind):
                 assert np.array_equal(action, expected)
 
 
-@rows("name", GAMES)
+@each_row("name", GAMES)
 def test_play_repeats_from_a_seed(name):
     game = small(name)
     for kind in ("rational", "random"):
@@ -173,7 +173,7 @@ def test_play_repeats_from_a_seed(name):
         assert [moves for moves, _, _ in one] == [moves for moves, _, _ in two]
 
 
-@rows(
+@each_row(
     ("name", "parameters"),
     [
         ("beauty_contest", {}),
@@ -293,7 +293,7 @@ def test_fixed_moves():
         assert play(royale, everybody(f"fixed:{value}", royale))[0][0] == {0: target}
 
 
-@rows(
+@each_row(
     ("player", "game", "words"),
     [
         ("fixed:101", "beauty_contest", "from 0 to 100"),
@@ -320,7 +320,7 @@ def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
         make_player(player, game and small(game))
 
 
-@rows(
+@each_row(
     ("kind", "bids"),
     [
         ("truthful", [48, 60, 55, 41, 52]),
@@ -342,7 +342,7 @@ def test_bidders_of_thumb(kind, bids):
     assert moves == {0: int(10 * part), 1: int(20 * part), 2: int(30 * part)}
 
 
-@rows(("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")])
+@each_row(("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")])
 def test_unknown_players_name_the_nearest(player, near):
     with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
         make_player(player)
@@ -399,7 +399,7 @@ def rules_of(kind, rule):
     yield kind, rule
 
 
-@rows("name", GAMES)
+@each_row("name", GAMES)
 def test_each_game_says_what_its_best_response_is(name):
     room, listed = handed(name), players_for(name)["best_response"]
     assert room.assumed

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from playing import NAMES, SMALL, every, legal_actions, rows
+from playing import NAMES, SMALL, each_row, every, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -148,12 +148,12 @@ TOLD: dict[str, list[tuple[dict, dict]]] = {
 CHANGES = [(name, *pair) for name in TOLD for pair in TOLD[name]]
 
 
-@rows("name", NAMES)
+@each_row("name", NAMES)
 def test_there_are_five_wordings(name):
     assert versions(name) == list(VERSIONS)
 
 
-@rows(("name", "base", "change"), CHANGES, by=lambda row: row[0])
+@each_row(("name", "base", "change"), CHANGES, by=lambda row: row[0])
 def test_every_parameter_is_in_the_rules(name, base, change):
     for version in VERSIONS:
         before, after = llm_games.rules(name, **base), llm_games.rules(name, **(base | change))
@@ -258,7 +258,7 @@ def test_everything_a_player_knows_is_said(name, more):
                 pytest.fail(f"{path} is not said in {text}")
 
 
-@rows("name", NAMES)
+@each_row("name", NAMES)
 def test_the_wordings_differ(name):
     view = next(view for view in moments(name, SMALL.get(name, {})) if view.question is not None)
     for block in ("rules", "request"):
@@ -269,7 +269,7 @@ def test_the_wordings_differ(name):
         assert len(texts) == len(VERSIONS)
 
 
-@rows("name", NAMES)
+@each_row("name", NAMES)
 def test_texts_are_short(name):
     """A tiny model must be able to read them."""
     for version in VERSIONS:
@@ -281,7 +281,10 @@ def test_texts_are_short(name):
         assert len(prompts.request(view).split()) <= 100
 
 
-@rows("name", ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"])
+SYMMETRIC = ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"]
+
+
+@each_row("name", SYMMETRIC)
 def test_symmetric_games_tell_no_seat(name):
     for version in VERSIONS:
         game = llm_games.rules(name)
@@ -292,7 +295,7 @@ def test_symmetric_games_tell_no_seat(name):
         assert "player_" not in texts.pop()
 
 
-@rows(
+@each_row(
     ("value", "text"),
     [(3, "3"), (2.5, "2.50"), (0.125, "0.12"), (-0.875, "-0.88"), (60 / 7, "8.57"), (7.0, "7")],
 )
