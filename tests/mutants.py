@@ -8,8 +8,8 @@
 
 A mutant is named by file, function and code, so that it is found again in a later tree, where the
 function may have moved or its variables been renamed. `judge` runs at most `TESTS` of the tests
-that reach the line, cheapest functions first, as long as they take `SECONDS` together in the whole run; a
-survivor may thus be killed by dearer tests.
+that reach the line, cheapest functions first, as long as they take `SECONDS` together in
+the whole run; a survivor may thus be killed by dearer tests.
 """
 
 import ast

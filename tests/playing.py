@@ -96,8 +96,11 @@ def each_row(names, table, ids=None, by=None):
     labels = list(ids) if ids and not callable(ids) else []
     groups = {}
     for number, row in enumerate(table):
-        arguments = {names: row} if single else dict(zip(names, row, strict=True))
         label = labels[number] if labels else f"{number}: {row!r}"[:200]
+        if isinstance(row, type(pytest.param())):
+            assert not row.marks, "a mark belongs to a whole item"
+            label, row = row.id or label, row.values[0] if single else row.values
+        arguments = {names: row} if single else dict(zip(names, row, strict=True))
         groups.setdefault(by(row) if by else None, []).append((label, arguments))
 
     def decorate(test):

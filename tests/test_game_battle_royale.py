@@ -43,7 +43,7 @@ def shoot(rules, *shots, state=None):
 R3 = [(0, 9, MISS), (1, 9, HIT), (2, 8, HIT), (3, 7, MISS), (4, 0, HIT)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "shots", "living", "winner", "next_shooter"),
     [
         pytest.param((50, 70, 90), [(0, 2, HIT), (1, 0, MISS), (0, 1, HIT)], [0], 0, None, id="R1"),

@@ -49,7 +49,7 @@ def play(rules, rounds, state=None):
     return state, outcomes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "gold", "rounds"),
     [
         pytest.param(10, 100, W1, id="W1"),

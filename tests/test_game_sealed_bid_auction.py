@@ -76,7 +76,7 @@ def test_valuations_of_the_variants(largest, first, last):
         assert ",".join(map(str, state.valuations[t])) == row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("price", "valuations", "bids", "candidates", "paid", "utility"),
     [
         pytest.param("first", ROUND_1, SHADED, [0], 180, [20], id="A1"),

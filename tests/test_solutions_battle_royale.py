@@ -255,7 +255,7 @@ def test_equilibrium_of_any_rates(rates):
     check_equilibrium(rates)
 
 
-@pytest.mark.parametrize("rates", [(62, 65, 68, 76, 92), (62, 62, 62, 62, 71)])
+@each_row("rates", [(62, 65, 68, 76, 92), (62, 62, 62, 62, 71)])
 def test_rates_without_an_equilibrium(rates):
     """No stationary equilibrium of all five; the smallest gap found stands in."""
     solution = check_equilibrium(rates)

@@ -118,7 +118,7 @@ SURVIVORS = {
 }
 
 
-@pytest.mark.parametrize("name", SURVIVORS)
+@each_row("name", SURVIVORS)
 def test_survivors_by_rule(name):
     for game, expected in zip((LOW, MEDIUM, HIGH), SURVIVORS[name], strict=True):
         assert survival(game, [RULES[name]] * 5, 6000, 1).sum() == pytest.approx(expected, abs=0.05)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import every, legal_actions
+from playing import each_row, every, legal_actions
 from test_planning import legal
 
 import llm_games as lg
@@ -308,7 +308,7 @@ def test_whole_texts_are_kept_as_they_were(records):
     assert everything["decision"]["action"] == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "place",
     [
         (99, 0, 0, "all"), (1, 99, 0, "all"), (1, 0, 9, "all"), (1, 0, 0, "reply-9"),
@@ -349,7 +349,7 @@ def test_pieces_of_a_text_join_to_the_whole():
     assert piece("", 5) == ("", 0, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a\u202eb", "a⟨U+202E⟩b"),
