@@ -12,8 +12,10 @@ import pytest
 from playing import each_row
 
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.stats import alarms, comparing, coverage, intervals, shapes, tables
+from llm_games.benchmarks.stats import alarms, comparing, intervals
 from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.studies import coverage, shapes
+from llm_games.benchmarks.studies import markdown as tables
 
 SIMS = 2000
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
