@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 import numpy as np
+import pytest
 
 import llm_games
 from llm_games.baselines.games.water_allocation import theory as water
@@ -75,6 +79,55 @@ CASES += [
 ]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
 CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]
+
+
+def every(test):
+    """Run a test on every setting of every game; by day on one a game, see `conftest`."""
+    return pytest.mark.crossing(pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)(test))
+
+
+def each_row(names, table, ids=None, by=None):
+    """Parametrize as pytest does, but as one item, or one for each value of `by`, called with rows.
+
+    All rows run; the failure names those that failed. For rows of little time and without fixtures
+    that a row could leave changed for the next.
+    """
+    single = isinstance(names, str)
+    labels = list(ids) if ids and not callable(ids) else []
+    groups = {}
+    for number, row in enumerate(table):
+        label = labels[number] if labels else f"{number}: {row!r}"[:200]
+        if isinstance(row, type(pytest.param())):
+            assert not row.marks, "a mark belongs to a whole item"
+            label, row = row.id or label, row.values[0] if single else row.values
+        arguments = {names: row} if single else dict(zip(names, row, strict=True))
+        groups.setdefault(by(row) if by else None, []).append((label, arguments))
+
+    def decorate(test):
+        @functools.wraps(test)
+        def whole(group=None, **fixtures):
+            failures = []
+            for label, arguments in groups[group]:
+                try:
+                    test(**arguments, **fixtures)
+                except pytest.skip.Exception:
+                    continue
+                except (Exception, pytest.fail.Exception) as failure:
+                    failures.append((label, failure))
+            if failures:
+                lines = [f"{label}: {type(e).__name__}: {e}" for label, e in failures]
+                count = f"{len(failures)} of {len(groups[group])} rows failed"
+                raise AssertionError("\n".join([count, *lines])) from failures[0][1]
+
+        parameters = inspect.signature(test).parameters.values()
+        remaining = [parameter for parameter in parameters if parameter.name not in arguments]
+        if by:
+            remaining.append(inspect.Parameter("group", inspect.Parameter.KEYWORD_ONLY))
+        whole.__signature__ = inspect.Signature(remaining)
+        del whole.__wrapped__
+        return pytest.mark.parametrize("group", groups)(whole) if by else whole
+
+    return decorate
 
 
 def sampled(question, rng):

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from playing import efficiency, price_ratio
+from playing import each_row, efficiency, price_ratio
 
 import llm_games
 from llm_games.baselines.games.water_allocation.theory import Play
@@ -81,16 +81,14 @@ def ended(survivors, days=20):
 # -- indicators ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("survivors", "need"), [("ABCDE", 50), ("AD", 19), ("D", 11), ("E", 12), ("", 0)]
-)
+@each_row(("survivors", "need"), [("ABCDE", 50), ("AD", 19), ("D", 11), ("E", 12), ("", 0)])
 def test_supply_ratio(survivors, need):
     alive = [name[0] in survivors for name, _, _ in RESIDENTS]
     for game, mean in ((LOW, 15), (MEDIUM, 20), (HIGH, 25)):
         assert supply_ratio(game, alive) == (Fraction(mean, need) if need else None)
 
 
-@pytest.mark.parametrize(("low", "ratio"), [(10, 0.29), (15, 0.39), (20, 0.49)])
+@each_row(("low", "ratio"), [(10, 0.29), (15, 0.39), (20, 0.49)])
 def test_supply_ratio_without_the_upper_end(low, ratio):
     game = WaterAllocation(supply_low=low, supply_high=low + 10, supply_upper_inclusive=False)
     assert supply_ratio(game, [True] * 5) == Fraction(str(ratio))
@@ -120,7 +118,7 @@ def test_medians_of_prices():
     assert daily_prices([[3], [None]])[0].size == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "expected"),
     [
         ([5], (5, 5, 5, 5, 5, (), 1)),
@@ -256,7 +254,7 @@ def test_own_results_are_the_published_ones():
     assert (found.mean_median, paper.mean_median) == (None, 185.7)
 
 
-@pytest.mark.parametrize("number", range(1, 7))
+@each_row("number", range(1, 7))
 def test_settings_are_recognised(number):
     game = llm_games.rules("water_allocation", preset=f"setting_{number}")
     assert alympics.setting_of(game) == number
@@ -397,7 +395,7 @@ def test_forms(tmp_path):
     assert ratings[-1] == Rating("judge_1", "told_0", "IA", 1)
 
 
-@pytest.mark.parametrize("score", ["0", "6", "3.5", "", "five", "-1"])
+@each_row("score", ["0", "6", "3.5", "", "five", "-1"])
 def test_only_1_to_5_is_a_score(tmp_path, score):
     path = write_form(tmp_path, "j", cases(1))
     filled(path, ["3"] * 10 + [score])

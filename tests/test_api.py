@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from playing import each_row
 
 from llm_games.benchmarks.runs.api import run
 from llm_games.benchmarks.runs.config import ConfigError
@@ -66,7 +67,7 @@ def test_a_file_a_dictionary_and_a_name_in_a_running_loop(tmp_path, monkeypatch)
     assert named.scores == {"public_goods": [100.0]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "given", "says"),
     [
         ("nowhere", {}, "there is no file nowhere"),

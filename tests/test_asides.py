@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import each_row
 from test_play import person as person_of
 
 from llm_games.asides import Aside, Text
@@ -163,7 +164,7 @@ def test_asides_stay_in_the_dialogue_and_what_happened_is_told_once(table):
     assert last(requests[-3]).startswith("The last pot")  # there it stands before each
 
 
-@pytest.mark.parametrize("kind", [partial(LLMPolicy, notices=True), PlanningPolicy])
+@each_row("kind", [partial(LLMPolicy, notices=True), PlanningPolicy])
 def test_what_happened_between_a_speech_and_the_move_is_told(kind):
     """Others may move in between; a move after them must not rest on what was told before."""
     game, asked = rulebook("battle_royale", players=3, max_shots=4, talk={"turns": 1}), []
@@ -181,9 +182,7 @@ def test_what_happened_between_a_speech_and_the_move_is_told(kind):
         assert any(words.report(request.view) in text for text in told)
 
 
-@pytest.mark.parametrize(
-    "reply", ["?", '{"mood": ""}', '{"mood": 3}', Completion("", finish="refusal")]
-)
+@each_row("reply", ["?", '{"mood": ""}', '{"mood": 3}', Completion("", finish="refusal")])
 def test_what_cannot_be_read_leaves_the_notes_as_they_are(table, reply):
     episode, requests = table({"mood": reply}, rounds=2)
     assert kinds(requests) == ["mood"] * 3 + ["aim", "move"] + ["mood"] * 3 + ["move"]
@@ -297,7 +296,7 @@ REMARKS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "key", "reply", "kinds"), REMARKS)
+@each_row(("name", "key", "reply", "kinds"), REMARKS)
 def test_what_a_reply_says_beside_its_answer_is_noted_down(name, key, reply, kinds):
     remarks = "alympics" if name == "water_allocation" else "econ_arena"
     preset = "setting_1" if name == "water_allocation" else "econ_arena"

@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from fault_server import FaultServer, completion
+from playing import each_row
 
 import llm_games as lg
 from llm_games.errors import BadParameter, IllegalAction, NotReady
@@ -46,8 +47,8 @@ def same(one, other):
     return np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("obs_mode", ["numeric", "both"])
-@pytest.mark.parametrize("game", ["public_goods", "battle_royale", "sealed_bid_auction"])
+@each_row("obs_mode", ["numeric", "both"])
+@each_row("game", ["public_goods", "battle_royale", "sealed_bid_auction"])
 def test_who_waits_for_all_has_a_vector_of_learners(made, game, obs_mode):
     """`reset` and `step` are those of `GameVectorEnv`, with the copies' numbers in the infos."""
     settings = {"players": 3, "obs_mode": obs_mode} | (GOODS if game in GAMES else {})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 from scipy import stats
 
 from llm_games.baselines.players import llm_player
@@ -57,7 +58,7 @@ SECOND_TRY = belief((3, 1, 3, 1), (3, 0, 3, 0))
 FOUR_WRONG = belief(*[(3, 1, 3, 1)] * 4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("update", "paper", "authors"),
     [
         (SECOND_TRY, 0.25, 1 / 6),
@@ -67,7 +68,7 @@ FOUR_WRONG = belief(*[(3, 1, 3, 1)] * 4)
         (belief(unreadable=3), None, None),
     ],
 )
-@pytest.mark.parametrize("group", ["own", "others"])
+@each_row("group", ["own", "others"])
 def test_failure_rate_of_beliefs(update, paper, authors, group):
     assert belief_failures([update], group).value == paper
     assert belief_failures([update], group, "authors").value == authors
@@ -96,7 +97,7 @@ def bidder(name="a", **more):
                   name=name)  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("accepted", "failed", "rate"),
     [
         (12, {"below_increment": 2, "over_budget": 1, "format": 1}, 0.2),
@@ -118,7 +119,7 @@ PRIORITIES, BIDS, WINS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "expected"),
     [
         (PRIORITIES, [7.5, 5, 5, 2, 7.5, 2, 5, 2]),
@@ -131,7 +132,7 @@ def test_average_ranks(values, expected):
     assert average_ranks(values).tolist() == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("other", "rho"),
     [(BIDS, 0.779484), (WINS, 0.775170), (PRIORITIES, 1), ([-r for r in PRIORITIES], -1)],
 )
@@ -192,7 +193,7 @@ def assert_ratings(found, expected):
     assert np.array(found) == pytest.approx(np.array(expected), abs=1e-3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scores", "expected"),
     [
         ([1, 0], [(29.3958, 7.1715), (20.6042, 7.1715)]),
@@ -216,7 +217,7 @@ def test_trueskill_goes_on_from_what_is_known():
     assert_ratings([found[name] for name in "abcdef"], SIX_AGAIN)
 
 
-@pytest.mark.parametrize("scores", [(1, 0), (0, 0), (0, 1)])
+@each_row("scores", [(1, 0), (0, 0), (0, 1)])
 def test_two_players_as_in_the_closed_form(scores):
     before = [Skill(27, 3), Skill(22, 6)]
     spreads = [rating.sigma**2 + (25 / 300) ** 2 for rating in before]
@@ -267,7 +268,7 @@ def test_a_score_for_each():
         ratings([], "elo")
 
 
-@pytest.mark.parametrize("system", ["plackett_luce", "bradley_terry", "thurstone_mosteller"])
+@each_row("system", ["plackett_luce", "bradley_terry", "thurstone_mosteller"])
 def test_other_systems_agree_on_the_order(system):
     pytest.importorskip("openskill")
     found = ratings([{"a": 1, "b": 5, "c": 3}] * 3, system)
@@ -723,7 +724,7 @@ def planned(name):
     return resolve(parse(load(f"auc-arena/{name}"), name), name)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@each_row("name", EXPERIMENTS)
 def test_experiments_are_the_paper_s(name):
     games = {game.label: game for game in planned(name).games}
     assert {label: len(game.seeds) for label, game in games.items()} == EXPERIMENTS[name]
@@ -738,7 +739,7 @@ def test_experiments_are_the_paper_s(name):
         assert rules.budgets == budget
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "names"),
     [
         ("rationality", ["tiny"] * 2),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
@@ -65,14 +66,14 @@ def sold(game, *prices):
 # -- rules -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("prices", "corner", "more"), [(p, c, m) for p, c, *m in DUOPOLY])
+@each_row(("prices", "corner", "more"), [(p, c, m) for p, c, *m in DUOPOLY])
 def test_a_duopoly(prices, corner, more):
     wanted = [corner, *(more or [corner, corner])]
     for clip, (demands, profits) in zip(("corner", "own", "none"), wanted, strict=True):
         assert sold(bertrand(demand_clip=clip), *prices) == (list(demands), list(profits))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prices", "demands", "profits"),
     [
         ((13, 4, 4), (0, 1000, 1000), (0, 2000, 2000)),
@@ -136,7 +137,7 @@ def test_a_missing_or_illegal_price_is_the_one_before():
     assert outcome.broke.all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("params", "says"),
     [
         ({"cost": 14}, "cost must be below a"),
@@ -280,7 +281,7 @@ def test_personas_and_their_switch():
     assert [one.persona(1, seat) for seat in range(2)] == ["uncooperative", None]
 
 
-@pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
+@each_row("version", ["v1", "v2", "v3", "v4", "v5"])
 def test_what_is_never_told(version):
     game, prompts = (
         bertrand(cost=(2, 3), rounds=777, window=2),
@@ -303,7 +304,7 @@ def test_what_is_never_told(version):
     assert len(lines) == 2 + 2 + 2  # two rounds and two blocks, each under a line of its own
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome", "ticks"),
     [
         ('{"price": 6.005}', "valid", 601),
@@ -343,7 +344,7 @@ def test_prices_are_named_in_talk_as_people_write_them():
     assert question.named("I set 70.") is None
 
 
-@pytest.mark.parametrize("tick", ["1/100", "1/3", "1/8", "1"])
+@each_row("tick", ["1/100", "1/3", "1/8", "1"])
 def test_prices_are_written_and_read_back(tick):
     game = bertrand(tick=tick, a="27/2")
     question = game.question(game.reset(0), 0)
@@ -374,8 +375,8 @@ def test_numbers_of_the_whole_history():
     assert numbers["price_block_2"] == 4
 
 
-@pytest.mark.parametrize("clip", ["corner", "own", "none"])
-@pytest.mark.parametrize("more", [{}, {"players": 4}, {"price_cap": "none"}, {"preset": "logit"}])
+@each_row("clip", ["corner", "own", "none"])
+@each_row("more", [{}, {"players": 4}, {"price_cap": "none"}, {"preset": "logit"}])
 def test_numbers_stay_in_their_ranges(clip, more):
     game = bertrand(demand_clip=clip, **more)
     limit = game.limit if "price_cap" in more else game.bounds()[1]
@@ -389,7 +390,7 @@ def test_numbers_stay_in_their_ranges(clip, more):
 # -- theory and players ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("params", "nash", "cartel"),
     [
         ({}, [6, 6], [8, 8]),
@@ -461,8 +462,8 @@ def test_where_a_firm_is_priced_out_the_equilibrium_is_a_corner():
     assert theory.cartel(game)[0] == 8
 
 
-@pytest.mark.parametrize("preset", ["shall_we_talk_bc_authors", "shall_we_talk_bc_talk_authors"])
-@pytest.mark.parametrize(
+@each_row("preset", ["shall_we_talk_bc_authors", "shall_we_talk_bc_talk_authors"])
+@each_row(
     ("prices", "profits"),
     [((10, 4), (-1600, 3200)), ((15, 4), (-15600, 4200)), ((1, 6), (0, 1600))],
 )
@@ -487,9 +488,7 @@ def test_deviation_and_welfare():
     assert (all_.total, all_.worst, all_.best, all_.lowest) == (14000, -11200, 14400, 12800)
 
 
-@pytest.mark.parametrize(
-    ("price", "consumers", "total"), [(2, 14400, 14400), (6, 6400, 12800), (8, 3600, 10800)]
-)
+@each_row(("price", "consumers", "total"), [(2, 14400, 14400), (6, 6400, 12800), (8, 3600, 10800)])
 def test_surplus(price, consumers, total):
     """Prices at cost, of the one-shot equilibrium and of the cartel; two rounds are paid."""
     game = bertrand(rounds=3)
@@ -502,7 +501,7 @@ def test_surplus(price, consumers, total):
         surplus(lg.rules("public_goods"), {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "prices"),
     [
         ({}, (6, 7.5)),
@@ -561,7 +560,7 @@ def test_scripted_firms():
 # -- measures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prices", "index", "gain"),
     [
         ((6, 6), 0, 0),

@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games
 from llm_games.baselines import opponents as opponents
@@ -115,8 +116,8 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("name", TINY)
+@each_row("seat", [0, 1])
+@each_row("name", TINY)
 def test_it_is_what_brute_force_finds(name, seat):
     game_name, parameters, opponents = TINY[name]
     game = llm_games.rules(game_name, **parameters)
@@ -185,7 +186,7 @@ BIGGER = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters", "opponent"), BIGGER)
+@each_row(("name", "parameters", "opponent"), BIGGER)
 def test_its_player_gets_what_it_promises(name, parameters, opponent, tmp_path):
     game = llm_games.rules(name, **parameters)
     others = [opponent] * (game.players - 1)
@@ -200,7 +201,7 @@ def test_its_player_gets_what_it_promises(name, parameters, opponent, tmp_path):
     assert np.array_equal(again, paid[:200])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parameters"),
     [
         ("divide_dollar", {"players": 4, "rounds": 3}),
@@ -330,7 +331,7 @@ def test_a_share_of_the_best_response():
 # -- bad input, and the script ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seat", "opponents", "said"),
     [
         (3, "rational", "seat must be from 0 to 2, got 3"),

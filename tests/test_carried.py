@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-import pytest
+from playing import each_row
 
 from llm_games.benchmarks.studies import carried
 from llm_games.benchmarks.studies.carried import FILE, GAMES, PAGE, Row, shown
@@ -49,7 +49,7 @@ def test_the_docs_have_the_table_of_the_file():
     assert filled("carried", shown(made_up()), text) != text
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(row.game for row in read(Row, FILE)))
+@each_row("name", dict.fromkeys(row.game for row in read(Row, FILE)))
 def test_each_game_in_the_file_was_played_with_all_seeds(name):
     found = Counter(
         (r.seed, r.player, r.ghost, r.against) for r in read(Row, FILE) if r.game == name

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from playing import each_row
 from rich.console import Console
 
 from llm_games import __version__
@@ -295,7 +296,7 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
     assert re.search(r"you +-?\d", out)
 
 
-@pytest.mark.parametrize("width", [100, 80, 60, 30])
+@each_row("width", [100, 80, 60, 30])
 def test_no_table_breaks_a_number(width):
     means = Cell(45.25, 10.125, 5), Cell(7.5, None, 5, Interval(-3.25, 18.75, "Student t", 5))
     rows = [("gamma_bench, ratio 3/2", 6_970_593, *means, "0 of 1000 !")]

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 from fault_server import FATAL, FaultServer, error, http
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.view import Who
@@ -87,8 +88,8 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("limit", [200_000, 2_000_000])
-@pytest.mark.parametrize("law", LAWS)
+@each_row("limit", [200_000, 2_000_000])
+@each_row("law", LAWS)
 def test_no_budget_is_passed_whatever_the_lengths(law, limit):
     server = Server(LAWS[law])
     client, ledger = metered(server, {"tokens": limit})
@@ -143,7 +144,7 @@ def test_a_reply_that_the_budget_cuts_is_booked_and_asked_again():
     assert ledger.total.tokens == server.spent
 
 
-@pytest.mark.parametrize("counted", [-1, -40])
+@each_row("counted", [-1, -40])
 def test_a_cut_of_the_budgets_is_known_though_it_is_counted_otherwise(counted):
     def answer(request):
         limit = request.sampling.max_tokens
@@ -204,7 +205,7 @@ def test_a_model_is_found_to_take_no_limit_by_what_was_left_out(caplog):
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "refuses",
     [
         ClientError("max_tokens is too large: at most 16384 completion tokens", status=400),
@@ -233,7 +234,7 @@ TOO_LARGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("message", "param"), TOO_LARGE)
+@each_row(("message", "param"), TOO_LARGE)
 def test_servers_words_for_a_limit_that_is_too_large_are_known(message, param):
     def choose(body, number):
         limit = body.get("max_tokens") or body.get("max_completion_tokens")
@@ -269,7 +270,7 @@ def test_a_prompt_that_is_too_long_stays_so():
     assert ledger.total.failures == server.calls <= 9
 
 
-@pytest.mark.parametrize("tokens", [100, 3000])
+@each_row("tokens", [100, 3000])
 def test_what_the_server_itself_cuts_is_a_reply(tokens):
     answer = Completion("…", "length", PROMPT, tokens)
     ledger = Ledger(Budget(tokens=10_000))
@@ -286,7 +287,7 @@ def test_a_server_that_counts_nothing_is_booked_by_estimates():
     assert ledger.total.tokens_out > 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         Completion("x" * 400, tokens_in=PROMPT),
@@ -300,7 +301,7 @@ def test_what_a_server_does_not_count_is_an_estimate(answer):
     assert ledger.total.tokens_out >= 200
 
 
-@pytest.mark.parametrize("law", LAWS)
+@each_row("law", LAWS)
 def test_no_budget_of_money_is_passed(law):
     server, price = Server(LAWS[law]), Price(Decimal("0.15"), Decimal("0.6"), Decimal("0.075"))
     limit = Decimal("0.2")
@@ -322,7 +323,7 @@ def test_money_is_limited_though_replies_are_free():
     assert sum(isinstance(answer, Completion) for answer in got) >= 5
 
 
-@pytest.mark.parametrize("limits", [{"tokens": 90}, {"tokens_per_seat": 90}])
+@each_row("limits", [{"tokens": 90}, {"tokens_per_seat": 90}])
 def test_a_budget_below_one_call_says_what_is_needed(limits):
     server = Server(LAWS["short"])
     (got,) = play(metered(server, limits)[0], 1)

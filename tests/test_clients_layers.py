@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pytest
 from fault_server import FaultServer
+from playing import each_row
 
 from llm_games.benchmarks.runs.config import ConfigError, parse
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
@@ -73,7 +74,7 @@ def failing(times, **failure):
     return counting(answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "failure", "tries"),
     [
         (2, {"transient": True}, 3),
@@ -102,7 +103,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(retry, "LONGEST_REFUSED", 0.01)
 
 
-@pytest.mark.parametrize("status", [None, 429, 503])
+@each_row("status", [None, 429, 503])
 def test_waiting_ends_and_says_how_long_and_what_to_set(status, quick):
     client, seen = failing(9999, transient=True, status=status)
     began = time.monotonic()
@@ -211,7 +212,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("per_minute", "amount", "most"), [(60, 1, 62), (6000, 500, 14)])
+@each_row(("per_minute", "amount", "most"), [(60, 1, 62), (6000, 500, 14)])
 def test_a_pace_holds_in_any_minute(per_minute, amount, most):
     clock = Clock()
     pace, taken = limit.Pace(per_minute, clock), []
@@ -312,7 +313,7 @@ def test_paces_hold_for_calls():
     assert len(seen) == 15
 
 
-@pytest.mark.parametrize(
+@each_row(
     "bad",
     [
         {"max_wait": -1},
@@ -428,7 +429,7 @@ def test_outside_of_games_the_seed_is_the_draw(replies):
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cache", "use", "temperature", "calls"),
     [
         (None, True, 0.0, 1),
@@ -447,9 +448,7 @@ def test_when_replies_are_kept(replies, cache, use, temperature, calls):
     assert len(seen) == calls
 
 
-@pytest.mark.parametrize(
-    "bad", [Completion("no", "refusal"), Completion("{", "length"), Completion(""), None]
-)
+@each_row("bad", [Completion("no", "refusal"), Completion("{", "length"), Completion(""), None])
 def test_no_failure_is_kept(replies, bad):
     def answer(request):
         if bad is None:
@@ -541,7 +540,7 @@ def test_a_failure_costs_a_call_and_no_tokens():
     assert (total.calls, total.failures, total.tokens) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "budget",
     [
         Budget(calls=7),
@@ -654,7 +653,7 @@ def test_a_second_run_is_served_from_the_cache(tmp_path):
     assert shared.ledger.models["m"].money == Decimal("0.00025")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "words"),
     [
         ({"budget": {"call": 5}}, "no key budget.call; did you mean 'calls'"),

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import fault_server
 import pytest
 from fault_server import error
+from playing import each_row
 
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.games.public_goods.rules import PublicGoods
@@ -179,7 +180,7 @@ def test_what_is_not_wanted_is_not_sent(server):
     assert "response_format" not in server.seen[1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "text", "finish"),
     [
         (completion("half", "length"), "half", "length"),
@@ -253,7 +254,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "expected"), SHAPES)
+@each_row(("body", "expected"), SHAPES)
 def test_shapes_of_replies(server, body, expected):
     server.script = [(200, body)]
     (got,) = run(OpenAIClient("m", server.url))
@@ -313,7 +314,7 @@ BROKEN_STREAMS = [
 ]
 
 
-@pytest.mark.parametrize("broken", BROKEN_STREAMS)
+@each_row("broken", BROKEN_STREAMS)
 def test_a_stream_that_breaks_is_a_passing_failure(server, broken):
     server.script = [broken]
     assert fails(OpenAIClient("m", server.url, stream=True)).transient
@@ -353,7 +354,7 @@ def test_a_passing_failure_is_tried_again(server, failure):
     assert len(server.seen) == 2
 
 
-@pytest.mark.parametrize("failure", [f for f in PASSING if f[0] not in (200, 429)])
+@each_row("failure", [f for f in PASSING if f[0] not in (200, 429)])
 def test_waiting_is_bounded_and_the_error_says_it_may_pass(server, failure):
     server.script = [failure]
     found = fails(trying(server, max_wait=0.1))
@@ -363,7 +364,7 @@ def test_waiting_is_bounded_and_the_error_says_it_may_pass(server, failure):
     assert str(failure[0]) in str(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wish",
     [
         (429, error("slow"), {"retry-after": "0.3"}),
@@ -581,7 +582,7 @@ def test_a_prompt_that_is_too_long(server, status, body):
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "words"),
     [(500, "content_filter is not available"), (429, "prompt size for each minute exceeded")],
 )
@@ -591,7 +592,7 @@ def test_a_fault_of_the_server_is_neither_a_refusal_nor_an_overflow(server, stat
     assert (type(failure), failure.transient, failure.status) == (ClientError, True, status)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         completion('{"bi', "insufficient_system_resource"),
@@ -636,12 +637,12 @@ WAITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("headers", "words", "seconds"), WAITS)
+@each_row(("headers", "words", "seconds"), WAITS)
 def test_how_long_to_wait_stands_in_headers_or_words(headers, words, seconds):
     assert retry_after(headers, {"message": words}) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("key", ["1", "five"])
+@each_row("key", ["1", "five"])
 def test_a_word_for_a_key_changes_no_reply(server, key):
     server.script = [(200, completion('{"bid": 1} five'))]
     (got,) = run(OpenAIClient("m", server.url, api_key=key))
@@ -676,14 +677,14 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "words", "code"), OVERFLOWS)
+@each_row(("status", "words", "code"), OVERFLOWS)
 def test_wordings_of_a_full_context(server, status, words, code):
     server.script = [(status, error(words, code=code))]
     (got,) = run(OpenAIClient("m", server.url))
     assert type(got) is ContextOverflow
 
 
-@pytest.mark.parametrize(("status", "body"), FILTERS)
+@each_row(("status", "body"), FILTERS)
 def test_filters_of_providers_refuse_that_reply(server, status, body):
     server.script = [(status, body)]
     (got,) = run(OpenAIClient("m", server.url))
@@ -715,7 +716,7 @@ def test_where_only_json_objects_are_taken_they_are_asked_for(server):
     assert kinds == ["json_schema", "json_object", "json_object"]
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@each_row("status", [400, 422])
 def test_any_refusal_that_names_an_option_is_tried_once_without_it(server, status):
     def answer(body):
         words = "top_p, whatever it is, is on holiday"
@@ -839,7 +840,7 @@ def test_keys_and_prompts_go_to_no_other_server(server, monkeypatch, status, els
     assert not failure.transient
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("home", "there"),
     [
         ("https://a.example/v1", "http://a.example/v1"),
@@ -939,7 +940,7 @@ def test_the_key_in_the_environment_does_not_go_to_a_server_on_this_machine(serv
     assert server.headers[0]["authorization"] == "Bearer none"
 
 
-@pytest.mark.parametrize("text", ["", "  \n", f"{KEY}\n{KEY}", f"ключ {KEY}", f"{KEY} {KEY}"])
+@each_row("text", ["", "  \n", f"{KEY}\n{KEY}", f"ключ {KEY}", f"{KEY} {KEY}"])
 def test_what_cannot_be_a_key_is_refused_without_showing_it(tmp_path, text):
     (tmp_path / "key").write_text(text, "utf-8")
     with pytest.raises(ClientError, match="the key in the file") as caught:
@@ -1085,7 +1086,7 @@ def test_a_secret_is_not_pickled():
 # -- arguments -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argument", "words"),
     [
         ({"model": ""}, "model"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fault_server import completion, error
-from playing import SETTINGS, legal_actions
+from playing import SETTINGS, each_row, legal_actions
 from test_clients_openai import KEY, Server, run
 
 from llm_games.asides import Lessons, Text
@@ -214,7 +214,7 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize(("name", "answer", "expected"), DEEP)
+@each_row(("name", "answer", "expected"), DEEP)
 def test_thoughts_tokens_and_refusals(server, name, answer, expected):
     server.script = [(200, answer)]
     (got,) = run(client(name, server), ASK)
@@ -283,7 +283,7 @@ def test_an_answer_in_pieces_that_breaks_off_is_a_passing_failure(server):
     assert got.transient
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("provider", "body"),
     [
         ("anthropic", {}),

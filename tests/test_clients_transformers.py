@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
@@ -244,7 +245,7 @@ def test_a_broken_model_is_named(folder, tmp_path):
     assert f"cannot load the model {copy}" in str(run(TransformersClient(copy), ask())[0])
 
 
-@pytest.mark.parametrize("path", ["./nothing", "/no/such/folder", "~/no-such-folder", "a/b/c"])
+@each_row("path", ["./nothing", "/no/such/folder", "~/no-such-folder", "a/b/c"])
 def test_a_folder_that_is_not_there_is_refused_at_once(path):
     with pytest.raises(ClientError, match="there is no folder"):
         TransformersClient(path)

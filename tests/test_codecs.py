@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playing import IDS, SETTINGS, batch_actions, equal
+from playing import batch_actions, each_row, equal, every
 
 import llm_games
 from llm_games.codecs import FINE, _part, codec
@@ -15,7 +15,6 @@ from llm_games.scale import Scale
 from llm_games.view import Sight, Who
 
 TABLES = 6
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 def played(game, steps, seed=0, tables=TABLES):
@@ -214,7 +213,7 @@ OFF = [
 ]
 
 
-@pytest.mark.parametrize(("actions", "says"), OFF)
+@each_row(("actions", "says"), OFF)
 def test_a_batch_of_indexes_with_one_outside_is_refused(actions, says):
     game = llm_games.rules("public_goods", players=2)
     view = Sight(game, game.reset(1, (3,))).view(0)
@@ -230,8 +229,8 @@ def test_of_other_tables_no_action_is_looked_at():
     assert (moves.tolist(), whole.tolist()) == ([4, 0, 6], [True, False, True])
 
 
-@pytest.mark.parametrize("name", ["sealed_bid_auction", "english_auction", "pirate_game"])
-@pytest.mark.parametrize("bad", [np.nan, 1.01, -np.inf])
+@each_row("name", ["sealed_bid_auction", "english_auction", "pirate_game"])
+@each_row("bad", [np.nan, 1.01, -np.inf])
 def test_a_share_that_is_no_number_from_minus_1_to_1_is_refused(name, bad):
     game = llm_games.rules(name)
     seats = np.array([0, 1, 0])  # another seat at every table

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.seating import rotated, uneven
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
@@ -34,7 +35,7 @@ def plan_of(text, overrides=None, folder=None):
     return resolve(parse(raw, path), str(path), overrides)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "says"),
     [
         ("title = ", "not valid TOML: Invalid value (at end of document)"),
@@ -84,7 +85,7 @@ def test_mistakes_are_named(tmp_path, text, says):
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("seats", ['"random"', '["random"]', '{player = "random"}'])
+@each_row("seats", ['"random"', '["random"]', '{player = "random"}'])
 def test_one_player_alone_sits_on_all_seats(tmp_path, seats):
     run, game = (
         plan_of(text, folder=tmp_path)
@@ -99,7 +100,7 @@ def test_one_player_alone_sits_on_all_seats(tmp_path, seats):
     assert {seat.player for seat in kept.games[0].seats} == {"fixed:1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seats", "says"),
     [
         ("'randm'", "seat 0 (randm): there is no player 'randm'; did you mean 'random'?"),
@@ -128,7 +129,7 @@ def test_a_model_folder_without_weights(tmp_path):
         players(plan)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "says"),
     [
         ("nowhere.toml", "there is no file nowhere.toml"),
@@ -154,7 +155,7 @@ def test_the_benchmark_by_name():
     assert {seat.player for game in plan.games for seat in game.seats} == {"tiny"}
 
 
-@pytest.mark.parametrize("path", sorted(PAPERS.glob("*/*.toml")), ids=lambda p: p.stem)
+@each_row("path", sorted(PAPERS.glob("*/*.toml")), ids=lambda p: p.stem)
 def test_all_experiments_that_come_with_the_package(path):
     file = parse(load(str(path)), path)
     assert file.order or all(game.order for game in file.games)  # who sits where is said
@@ -244,7 +245,7 @@ def test_settings_can_be_varied(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("common", "different"), [("false", 3), ("true", 1)])
+@each_row(("common", "different"), [("false", 3), ("true", 1)])
 def test_labels_have_chance_of_their_own_unless_it_is_to_be_common(tmp_path, common, different):
     text = f"common_chance = {common}\nepisodes = 2\nseats = ['random']\n" + GOODS
     for label in ("a", "b"):
@@ -286,7 +287,7 @@ def test_all_rotate_through_all_seats(table):
                 assert max(times) - min(times) <= 1
 
 
-@pytest.mark.parametrize("many", range(2, 12))
+@each_row("many", range(2, 12))
 def test_all_sit_before_all_others_equally_often(many):
     rounds, rows = 1 + many % 2, rotated(range(many))
     assert len(rows) == rounds * many
@@ -312,7 +313,7 @@ def test_seats_that_are_worth_something_are_named_unless_all_have_had_them(tmp_p
     assert uneven(rulebook("pirate_game", players=2), "ab", []) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "order"),
     [
         ("seats = ['random']\n" + GOODS, "fixed"),
@@ -358,7 +359,7 @@ def test_what_is_a_players_own_must_be_playable_on_all_seats(tmp_path, monkeypat
     assert plan_of("order = 'fixed'\n" + auction, folder=tmp_path).games[0].order == "fixed"
 
 
-@pytest.mark.parametrize("source", ["gamma-bench/fixed_strategies", "gamma-bench/variants"])
+@each_row("source", ["gamma-bench/fixed_strategies", "gamma-bench/variants"])
 def test_another_player_takes_the_seats_of_the_default(source):
     overrides = Overrides(seats=["random"])
     plan = resolve(parse(overrides.apply(load(source)), source), source, overrides)
@@ -393,7 +394,7 @@ def test_a_player_that_asks_no_model_has_none_of_its_seats_settings(llm_games):
 SOURCES = [f"{group}/{name}" for group, names in experiments().items() for name in names]
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@each_row("name", SOURCES)
 def test_rational_can_be_seated_in_every_experiment(name):
     players(planned_with(name, "rational"))
 
@@ -409,7 +410,7 @@ SECRET = [
 ]
 
 
-@pytest.mark.parametrize("line", SECRET)
+@each_row("line", SECRET)
 def test_an_error_shows_no_secret(line):
     text = f'seats = ["openai:m"]\n[models.m]\n{line}\n[[games]]\ngame = "public_goods"\n'
     with pytest.raises(ConfigError) as caught:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.stats import comparing, intervals
@@ -25,14 +26,14 @@ def rng():
     return np.random.default_rng(1)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 50])
+@each_row("n", [2, 3, 5, 10, 50])
 def test_smooth_scores(n, rng):
     for shape in shapes.smooth():
         found = coverage.of_shape(shape, coverage.rule, n, rng, SIMS).share
         assert 0.92 <= found <= 0.98, shape.name
 
 
-@pytest.mark.parametrize("n", [2, 5, 20])
+@each_row("n", [2, 5, 20])
 def test_tied_scores(n, rng):
     for shape in shapes.tied():
         assert coverage.of_shape(shape, coverage.rule, n, rng, 300).share >= 0.91, shape.name
@@ -51,7 +52,7 @@ def test_only_gaffke_holds_a_collapse_that_was_not_seen(rng):
     assert coverage.of_shape(collapse, coverage.rule, 50, rng, SIMS).share >= 0.91
 
 
-@pytest.mark.parametrize("n", [2, 5, 20])
+@each_row("n", [2, 5, 20])
 def test_the_overall_of_published_models(n, rng):
     found = []
     for row in shapes.published():
@@ -135,7 +136,7 @@ def test_differences_that_are_cut_at_what_is_possible(night, record_property, rn
     assert held == np.mean([each.low <= truth <= each.high for each in free])
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50])
+@each_row("n", [2, 3, 5, 10, 20, 50])
 def test_shares(n):
     ps = np.arange(1, 50) / 50
     jeffreys = [found.share for found in coverage.exact_shares(ps, n, 0.5)]
@@ -143,14 +144,14 @@ def test_shares(n):
     assert min(found.share for found in coverage.exact_shares(ps, n, 0.0)) >= 0.95
 
 
-@pytest.mark.parametrize("n", [10, 20])
+@each_row("n", [10, 20])
 def test_shares_of_seats(n, rng):
     for p in (0.5, 0.85):
         x = coverage.survivals(rng, p, 0.3, n, SIMS)
         assert coverage.covered(coverage.rule(x, 0.0, 1.0), p).share >= 0.92
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+@each_row("rho", [0.0, 0.5, 0.8])
 def test_correlations(rho, rng):
     for n in (10, 50):
         r = coverage.spearman(rng, np.full(SIMS, rho), n)
@@ -199,7 +200,7 @@ def test_the_ends_of_best_reply_gaps(rng):
 # -- alarms ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [3, 5, 10])
+@each_row("n", [3, 5, 10])
 def test_one_game(n, rng):
     null = alarms.normal_pairs(rng, n, SIMS, 0, 0.5)
     assert (alarms.t_test([null]) <= 0.05).mean() <= 0.065

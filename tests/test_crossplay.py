@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from playing import each_row
 from typer.testing import CliRunner
 
 import llm_games as lg
@@ -187,7 +188,7 @@ def test_a_player_of_ones_own(tmp_path):
     assert cross_from(tmp_path / "own.db").meta().matrix()[1, 1] == 40
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         ({"players": ["rational"]}, "at least 2 items"),
@@ -248,7 +249,7 @@ def test_standings_know_who_is_better(sealed):
     assert all(cell.interval.low <= cell.mean <= cell.interval.high for cell in crossed.alpha_rank)
 
 
-@pytest.mark.parametrize("shared", [0.0, 0.8])
+@each_row("shared", [0.0, 0.8])
 def test_ratings_and_their_intervals_hold_the_truth(shared):
     """Of seats drawn from Plackett and Luce's model, with chance that line-ups may share."""
     truth, counts, episodes = np.array([0, 0.5, 1, 1.5]), lineups(4, 3), 20

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, welfare
@@ -58,7 +59,7 @@ def test_the_hall():
     assert (HALL.steps[:, HALL.free] == far[:, HALL.free]).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("drawing", "said"),
     [
         ("###\n#.0\n###\n", None),
@@ -114,7 +115,7 @@ def test_lines():
         assert expected[-1] == tuple(way)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at", "exit_", "seats", "size"),
     [
         ((16, 16), 2, False, 89),
@@ -200,7 +201,7 @@ def test_times_in_a_queue():
             assert found[me] == out[[j for _, j in queue].index(me)]
 
 
-@pytest.mark.parametrize("by", ["side", "cell"])
+@each_row("by", ["side", "cell"])
 def test_nobody_gains_by_another_exit(by):
     """`queues.fifo` is an equilibrium, also where most may not change, and in batches."""
     rng = np.random.default_rng(2)
@@ -285,8 +286,8 @@ KINDS = ["rational", "cooperative", "nearest", "random_side", "keep", "distance_
          "wang", "wang:calm", "fixed:left", "random"]  # fmt: skip
 
 
-@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("moves", ["sequential", "simultaneous"])
+@each_row("kind", KINDS)
 def test_players_play_by_the_rules(kind, moves):
     about = {"players": 8, "layout": SMALL, "max_rounds": 12, "moves": moves, "injury": "off"}
     played = play_rules(rulebook(GAME, **about), [kind] * 8, range(4))
@@ -343,9 +344,9 @@ TRAP = """
 INSIDE = [(3, 3), (3, 5), (4, 3), (4, 5)]
 
 
-@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
-@pytest.mark.parametrize("walker", ["player", "path", "greedy", "wang"])
-@pytest.mark.parametrize("kind", ["rational", "nearest", "wang"])
+@each_row("moves", ["sequential", "simultaneous"])
+@each_row("walker", ["player", "path", "greedy", "wang"])
+@each_row("kind", ["rational", "nearest", "wang"])
 def test_people_walk_around_a_wall(kind, walker, moves):
     about = {"layout": TRAP, "players": 4, "start": INSIDE, "walker": walker, "moves": moves}
     assert (out_in(kind, 0, **about) > 0).all()
@@ -513,7 +514,7 @@ def test_pixels():
     assert (env.render() != first).any()
 
 
-@pytest.mark.parametrize("name", [GAME, "public_goods"])
+@each_row("name", [GAME, "public_goods"])
 def test_who_is_silent_is_not_in_a_picture(name):
     pytest.importorskip("PIL")
     rules = rulebook(name, players=4, talk={"turns": 1})

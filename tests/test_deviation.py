@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player
@@ -33,7 +34,7 @@ def one_step(game, batch=(), seed=0):
     return state, actions, game.step(state, actions)[1]
 
 
-@pytest.mark.parametrize(("name", "parameters"), SIMULTANEOUS)
+@each_row(("name", "parameters"), SIMULTANEOUS)
 def test_regret_is_what_the_rules_pay_for_the_best_other_action(name, parameters):
     game = rulebook(name, **parameters)
     for seed in range(12):
@@ -59,7 +60,7 @@ def test_regret_is_what_the_rules_pay_for_the_best_other_action(name, parameters
         assert 0 <= found.distance <= 1
 
 
-@pytest.mark.parametrize("name", GAMES)
+@each_row("name", GAMES)
 def test_batch_equals_loop(name):
     small = {"battle_royale": {"players": 4}, "pirate_game": {"players": 4, "gold": 6}}
     game = rulebook(name, **small.get(name, {}))
@@ -146,7 +147,7 @@ def test_every_game_has_one_and_others_are_refused():
         deviation(Other(), {})
 
 
-@pytest.mark.parametrize("rule_breaker", ["exclude", "include", "void_round"])
+@each_row("rule_breaker", ["exclude", "include", "void_round"])
 def test_regret_where_rules_were_broken_is_what_the_rules_pay(rule_breaker):
     params = {"players": 3, "max": 9, "prize_rule": "split", "foul_fee": 1}
     game = rulebook("beauty_contest", rule_breaker=rule_breaker, **params)

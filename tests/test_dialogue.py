@@ -17,7 +17,7 @@ from fault_server import FaultServer, error, http
 from fault_server import completion as answered
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import NAMES, SMALL
+from playing import NAMES, SMALL, each_row
 
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tools import tool_named
@@ -173,7 +173,7 @@ def test_whole_replies_are_kept_also_those_that_could_not_be_used():
     assert all(map(well_formed, found))
 
 
-@pytest.mark.parametrize("inside", [False, True])
+@each_row("inside", [False, True])
 def test_thoughts_are_dropped_or_handed_back(inside):
     text, thought = '{"tokens_contributed": 5}', "They will give nothing."
 
@@ -248,7 +248,7 @@ def asked_by(client, planning=None, tools=True, **settings):
     return PlanningPolicy(client, Planning(planning, learning=True), mind_of, **settings)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_each_prompt_begins_with_the_whole_of_the_one_before(name):
     game = short(name)
     assert game.shown_last == LIMITED.get(name, "all")
@@ -306,7 +306,7 @@ def test_in_every_crossing_only_windows_and_rules_that_forget_break_the_chain(
     record_property("begun anew", broken)
 
 
-@pytest.mark.parametrize("moves", [1, 2, 3, 5, 8])
+@each_row("moves", [1, 2, 3, 5, 8])
 def test_of_a_window_of_k_moves_one_call_in_half_of_them_begins_anew(moves):
     decisions = table(five, memory=moves)
     prompts = [as_sent(chat) for chat in chats(decisions)]
@@ -436,7 +436,7 @@ def test_a_summary_that_does_not_fit_either_is_done_without():
     assert {a.kind for d in deaf for a in d.attempts} == {"move"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argument", "words"),
     [
         ({"memory_tokens": 0}, "memory_tokens must be an integer of at least 1"),
@@ -578,8 +578,8 @@ def test_a_run_that_stops_for_its_length_can_go_on_at_a_larger_server(tmp_path):
 # -- planning, in the order in which it happens ----------------------------------------------------
 
 
-@pytest.mark.parametrize("memory", ["full", 2, "none"])
-@pytest.mark.parametrize("strategy", ["none", "static", "adaptive"])
+@each_row("memory", ["full", 2, "none"])
+@each_row("strategy", ["none", "static", "adaptive"])
 def test_a_planning_player_hears_all_once_in_order_and_its_goal(strategy, memory):
     seen = []
 

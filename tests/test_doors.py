@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, legal_actions, sampled
+from playing import NAMES, each_row, every, legal_actions, sampled
 
 import llm_games
 from llm_games.codecs import codec
@@ -13,8 +13,6 @@ from llm_games.view import Sight, Who
 from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision, Note, Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
-
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 class Drawn(Policy):
@@ -117,7 +115,7 @@ def test_the_same_seed_is_the_same_game_through_every_door(name, more):
         assert found == played[: len(found)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_reset_without_a_seed_takes_the_next_one(name):
     game = llm_games.rules(name)
     tables = [Table(game), Table(game), Table(game)]
@@ -152,7 +150,7 @@ def test_all_chance_is_drawn_before_play_and_can_be_given(name, more):
         assert values.shape == drawn[name_of].shape
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "error", "says"),
     [
         ({"endowment": [11, 12, 13]}, UnknownName, "did you mean 'endowments'"),

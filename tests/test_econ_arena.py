@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
@@ -143,7 +144,7 @@ def test_a_contest_session_by_hand():
     assert [run[0].deviation for run in player_runs(session, "absolute")] == [33, 15, 0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "numbers", "expected"),
     [
         ({"min": 10, "max": 60}, (10, 35, 60), (0, Fraction(1, 2), 1)),
@@ -193,7 +194,7 @@ def test_convergence():
     assert econ_arena.path(sessions)[0] == pytest.approx(0.225)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("places", "run", "rate"),
     [
         ([0.5, 0.01, 0.2, 0.01], 4, pytest.approx(1 - 0.02 ** (1 / 3))),
@@ -236,7 +237,7 @@ def test_given_valuations_need_no_law():
     assert outcome.record["final"].tolist() == [10000, 10500, 10000, 10000, 10000]
 
 
-@pytest.mark.parametrize("name", ["beauty_contest", "budget_auction"])
+@each_row("name", ["beauty_contest", "budget_auction"])
 def test_the_arena_asks_nobody_again(name):
     params = {"preset": "econ_arena", "players": 3}
     for more, asked in (({}, 1), ({"reasks": True}, 3)):
@@ -371,7 +372,7 @@ def test_all_experiments_are_there():
     }
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@each_row("name", EXPERIMENTS)
 def test_experiments_are_offline_and_ask_once(name):
     for game in planned(name).games:
         for seat in game.seats:
@@ -394,7 +395,7 @@ def test_the_numbers_of_sessions_are_the_paper_s():
     assert [len(game.seeds) for game in planned("senior").games[:2]] == [100, 100]
 
 
-@pytest.mark.parametrize("name", ["rational", "history_rational", "step_by_step"])
+@each_row("name", ["rational", "history_rational", "step_by_step"])
 def test_a_rational_room_seats_one_model(name):
     changed = planned(name, seats=["openai:some-model"])
     for game in changed.games:
@@ -475,7 +476,7 @@ def test_bidders_of_equal_values_bid_them():
     assert actions_of("rational", certain, certain.reset()).tolist() == [5000] * 5
 
 
-@pytest.mark.parametrize("group", ["L", "M", "H"])
+@each_row("group", ["L", "M", "H"])
 def test_rational_guessers_name_the_minimum(group):
     game = rulebook("beauty_contest", preset=f"econ_arena_{group}", players=5)
     state = game.reset(5)
@@ -487,7 +488,7 @@ def test_rational_guessers_name_the_minimum(group):
     assert (found.nash_conv, found.distance) == (0, 0)
 
 
-@pytest.mark.parametrize(("level", "share"), [(0, "1/2"), (1, "1/3"), (2, "2/9")])
+@each_row(("level", "share"), [(0, "1/2"), (1, "1/3"), (2, "2/9")])
 def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
     game = rulebook("beauty_contest", preset="econ_arena_M")
     state = game.reset(5)
@@ -500,8 +501,8 @@ def test_levels_begin_in_the_middle_of_the_drawn_range(level, share):
     assert abs(numbers - Fraction(share) * batch.limit).max() <= 1
 
 
-@pytest.mark.parametrize("name", ["rational", "best_response", "cooperative", "random", "fixed:7"])
-@pytest.mark.parametrize("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
+@each_row("name", ["rational", "best_response", "cooperative", "random", "fixed:7"])
+@each_row("more", [{}, {"price": "first", "reveal": "bids", "rounds": 6}])
 def test_players_finish_sessions_without_breaking_a_rule(name, more):
     game = rulebook("budget_auction", preset="econ_arena_L", **more)
     episode = play(game, [make_player(name, game)] * 5, 3)
@@ -520,9 +521,9 @@ def test_the_best_response_outbids_the_bids_it_was_shown():
 SMALL = {"players": 3, "assets": (6, 9, 7), "mu": 4, "sigma": 2, "decimals": 0, "rounds": 1}
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
-@pytest.mark.parametrize("rules", ["exclude", "include"])
-@pytest.mark.parametrize("least", [1, 2])
+@each_row("price", ["first", "second"])
+@each_row("rules", ["exclude", "include"])
+@each_row("least", [1, 2])
 def test_regret_is_what_the_best_other_bid_would_have_paid(price, rules, least):
     more = {"price": price, "rule_breaker": rules, "min_valid_bids": least, "entrance_fee": 1}
     game = rulebook("budget_auction", **SMALL, **more)

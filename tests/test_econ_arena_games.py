@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -81,7 +82,7 @@ AUCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "assets", "values", "bids", "winner", "price", "final"),
     AUCTIONS.values(),
     ids=AUCTIONS,
@@ -124,7 +125,7 @@ def test_values_and_assets_stay_the_same_in_a_session():
     assert state.round == 6
 
 
-@pytest.mark.parametrize(("group", "scale"), [("L", 1), ("M", 10), ("H", 100)])
+@each_row(("group", "scale"), [("L", 1), ("M", 10), ("H", 100)])
 def test_the_law_of_the_values(group, scale):
     game = llm_games.rules("budget_auction", preset=f"econ_arena_{group}")
     values = game.reset(1, (4000,)).valuations / game.unit
@@ -183,7 +184,7 @@ def test_given_values_are_money():
         game.reset(1, given={"valuations": [50, 101, 30]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome", "bid"),
     [
         ('{"understanding": "a", "bid": 50.5, "reason": "b"}', "valid", 50.5),
@@ -214,8 +215,8 @@ def test_replies(reply, outcome, bid):
 SESSION = [(60, 50, 40), (40, 55, 40), (90, 80, 120)]
 
 
-@pytest.mark.parametrize("last", [0, 1, 2, 3, "all"])
-@pytest.mark.parametrize("reveal", ["none", "bids", "bids_and_private"])
+@each_row("last", [0, 1, 2, 3, "all"])
+@each_row("reveal", ["none", "bids", "bids_and_private"])
 def test_what_is_shown_of_the_past(reveal, last):
     game = auction((60, 50, 40), rounds=4, entrance_fee=10, reveal=reveal, reveal_last=last)
     state, _ = play(game, *SESSION)
@@ -306,7 +307,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "change"), TOLD)
+@each_row(("name", "change"), TOLD)
 def test_every_parameter_is_in_the_rules(name, change):
     for version in VERSIONS:
         prompts = Prompts(name, version)
@@ -315,7 +316,7 @@ def test_every_parameter_is_in_the_rules(name, change):
         assert prompts.rules(before, 1) != prompts.rules(after, 1)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_row("version", VERSIONS)
 def test_the_law_of_the_values_is_not_told(version):
     prompts = Prompts("budget_auction", version)
     one, two = (
@@ -325,7 +326,7 @@ def test_the_law_of_the_values_is_not_told(version):
     assert prompts.rules(one, 0) == prompts.rules(two, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "words"),
     [
         ({"assets": 0}, "assets must be an integer of at least 1"),
@@ -362,7 +363,7 @@ OLD = [
 ]
 
 
-@pytest.mark.parametrize("more", OLD)
+@each_row("more", OLD)
 def test_sessions_of_the_sealed_bid_auction_are_this_game(more):
     """So they were called before 0.2: in calls, in files of experiments, in recordings."""
     game = llm_games.rules("sealed_bid_auction", **more)
@@ -371,7 +372,7 @@ def test_sessions_of_the_sealed_bid_auction_are_this_game(more):
     assert llm_games.rules("sealed_bid_auction").name == "sealed_bid_auction"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "game"),
     [
         ({"entrance_fee": 5}, "sealed_bid_auction"),
@@ -400,9 +401,7 @@ def test_the_limit_is_drawn_for_each_table_and_kept():
     assert game.told(game.reset(given={"limit": 457}), 0)["limit"] == 457
 
 
-@pytest.mark.parametrize(
-    ("preset", "ends"), [("L", (10, 99)), ("M", (100, 999)), ("H", (1000, 9999))]
-)
+@each_row(("preset", "ends"), [("L", (10, 99)), ("M", (100, 999)), ("H", (1000, 9999))])
 def test_groups(preset, ends):
     game = llm_games.rules("beauty_contest", preset=f"econ_arena_{preset}")
     assert (game.min, game.max, game.prize_rule, game.domain) == (0, ends[1], "split", "real")
@@ -410,7 +409,7 @@ def test_groups(preset, ends):
     assert min(drawn) >= ends[0]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@each_row("version", VERSIONS)
 def test_a_number_above_the_drawn_limit_breaks_the_rules(version):
     game = llm_games.rules("beauty_contest", preset="econ_arena_L", players=3, rounds=2)
     state = game.reset(1)
@@ -439,7 +438,7 @@ def test_the_paper_s_examples():
 KEYS = {"econ_arena": "answer", "gamma_bench": "chosen_number", "shall_we_talk": "number"}
 
 
-@pytest.mark.parametrize(("preset", "key"), KEYS.items())
+@each_row(("preset", "key"), KEYS.items())
 def test_reply_keys(preset, key):
     game = llm_games.rules("beauty_contest", preset=preset).core
     question = game.question(game.reset(), 0)
@@ -448,7 +447,7 @@ def test_reply_keys(preset, key):
     assert read_reply(reply, question).action == 7 * game.unit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "words"),
     [
         ({"max_draw": 5}, "max_draw must be two integers"),

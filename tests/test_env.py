@@ -15,7 +15,7 @@ import pettingzoo.test as pt
 import pytest
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.utils import parallel_to_aec
-from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, SMALL, sampled
+from playing import CASE_IDS, CASES, NAMES, SETTINGS, SIMULTANEOUS, SMALL, each_row, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
@@ -53,6 +53,7 @@ def unlimited(more):
     return not {"unbounded", "carry", "include"}.isdisjoint(more.values())
 
 
+@pytest.mark.crossing
 @every
 def test_pettingzoo_api(name, more, mode, actions, capsys):
     settings = {"obs_mode": mode, "actions": actions, **more}
@@ -70,6 +71,7 @@ def test_pettingzoo_api(name, more, mode, actions, capsys):
     assert "Passed" in capsys.readouterr().out
 
 
+@pytest.mark.crossing
 @kinds
 def test_pettingzoo_seeds_state_and_rendering(name, more, mode, actions, capsys):
     settings = {"obs_mode": mode, "actions": actions, **more}
@@ -90,12 +92,13 @@ def test_pettingzoo_seeds_state_and_rendering(name, more, mode, actions, capsys)
         pt.state_test(aec(), parallel())
 
 
-@pytest.mark.parametrize("name", SIMULTANEOUS)
+@each_row("name", SIMULTANEOUS)
 def test_pettingzoo_max_cycles(name):
     module = getattr(llm_games.envs, f"{name}_v0")
     pt.max_cycles_test(module)
 
 
+@pytest.mark.crossing
 @every
 def test_gymnasium_and_sb3(name, more, mode, actions, capsys):
     from stable_baselines3.common.env_checker import check_env as sb3_check_env
@@ -112,6 +115,7 @@ def test_gymnasium_and_sb3(name, more, mode, actions, capsys):
             sb3_check_env(env)
 
 
+@pytest.mark.crossing
 @kinds
 def test_a_whole_episode(name, more, mode, actions):
     """Observations lie in their spaces, are new objects, and depend on the seed alone."""
@@ -157,6 +161,7 @@ def to_space(env, agent, action):
     return action / env.game.unit if env.game.unit > 1 else action
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 @pytest.mark.parametrize("name", NAMES)
 def test_pickled_in_the_middle_it_goes_on_alike(name, form):
@@ -205,7 +210,7 @@ def test_both_registries_know_it(name):
     assert env.observation_space.contains(observation)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_native_form_and_modes_of_each_seat(name):
     env = llm_games.make(name, obs_mode={"player_1": "text"})
     turns = env.game.turns
@@ -245,7 +250,7 @@ def step_parallel(action):
     return env
 
 
-@pytest.mark.parametrize("action", [21, -1, 3.5, "3", [3, 4], np.array([1, 2]), True, float("nan")])
+@each_row("action", [21, -1, 3.5, "3", [3, 4], np.array([1, 2]), True, float("nan")])
 def test_an_action_outside_its_space_is_refused(action):
     with pytest.raises(IllegalAction, match=r"player_1: .* is not an integer from 0 to 20"):
         step_parallel(action)
@@ -273,7 +278,7 @@ def test_an_illegal_action_in_the_space():
         env.step({"player_0": 200, "player_1": 0, "player_2": 0})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "error", "message"),
     [
         ({"name": "public_good"}, UnknownName, "did you mean 'public_goods'"),
@@ -422,7 +427,7 @@ def test_an_installed_package_with_a_name_of_ours_is_left_out(monkeypatch):
     assert ours | {"new": rooms.Room("their", "their")} == rooms.ROOMS
 
 
-@pytest.mark.parametrize("form", ["parallel", "aec"])
+@each_row("form", ["parallel", "aec"])
 def test_a_refused_action_can_be_given_again(form):
     settings = {"players": 2, "form": form, "actions": "rules", "on_illegal": "raise"}
     env = llm_games.make("sealed_bid_auction", **settings)
@@ -449,7 +454,7 @@ def test_what_a_reply_came_to_is_of_this_step_and_episode():
     assert env.reset(seed=2)[1]["player_0"] == {"asked": True, "broke": False}
 
 
-@pytest.mark.parametrize("actions", ["index", "text"])
+@each_row("actions", ["index", "text"])
 def test_a_learner_that_was_shot_before_its_first_turn_is_done(actions):
     env = SingleAgentEnv(
         "battle_royale",
@@ -463,7 +468,7 @@ def test_a_learner_that_was_shot_before_its_first_turn_is_done(actions):
     assert env.step(0 if actions == "index" else "shoot")[2]
 
 
-@pytest.mark.parametrize("fails_at", range(1, 5))
+@each_row("fails_at", range(1, 5))
 def test_a_call_that_fails_can_be_asked_again_by_the_next_step(fails_at):
     """A learner's game with a model, in which one call brings no completion, and without it."""
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from playing import batch_actions, equal, legal_actions
+from playing import batch_actions, each_row, equal, legal_actions
 
 import llm_games
 from llm_games.baselines.players import make_player
@@ -70,8 +70,8 @@ def lattice(people):
 
 
 # -- A and B: steps --------------------------------------------------------------------------------
-@pytest.mark.parametrize("walker", ["greedy", "player"])
-@pytest.mark.parametrize(
+@each_row("walker", ["greedy", "player"])
+@each_row(
     ("moves", "ends"),
     [("sequential", [(31, 16), (31, 17)]), ("simultaneous", [(31, 16), (30, 17)])],
 )
@@ -103,7 +103,7 @@ QUEUE = [(17, 31), (17, 30), (17, 29), (17, 28)]
 CORNER = [(16, 31), (17, 31), (18, 31), (17, 30)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "moves", "leave", "after"),
     [
         (QUEUE, "sequential", [0, 1, 2, 3], {1: (17, 31), 2: (17, 30), 3: (17, 29)}),
@@ -131,7 +131,7 @@ def test_one_exit_passes_one_a_round(start, moves, leave, after):
 BLOCK = [(10, 10), *((row, c) for row in (9, 10, 11) for c in (9, 10, 11) if (row, c) != (10, 10))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("group", "own", "others", "pressure", "status"),
     [
         (4, 1, [3] * 8, 16, OVERTAKEN),
@@ -173,7 +173,7 @@ def test_crushed_too_often():
 
 
 # -- D: what can be done ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     ("start", "ways"),
     [
         ((29, 13), NAMES),
@@ -196,7 +196,7 @@ def test_options(start, ways):
                          (28, 12), (28, 14)]  # fmt: skip
 
 
-@pytest.mark.parametrize("moves", ["sequential", "simultaneous"])
+@each_row("moves", ["sequential", "simultaneous"])
 def test_the_cell_before_the_last_real_step(moves):
     """Who stays, or finds the cell taken, came from where it came from before."""
     game = rules([(5, 5), (7, 5)], p_deliberate=0, moves=moves)
@@ -234,7 +234,7 @@ MEANS = [
 AUTHORS = [[3, 2, 1], [2, 2, 1], [1, 2, 1], [2, 1, 3]]
 
 
-@pytest.mark.parametrize("count", ["people", "authors"])
+@each_row("count", ["people", "authors"])
 def test_what_is_seen(count):
     game = rules(SEEN, view_count=count)
     state = game.reset(1)
@@ -256,7 +256,7 @@ COST = {
 }
 
 
-@pytest.mark.parametrize("panic", [False, True])
+@each_row("panic", [False, True])
 def test_costs_of_the_rule_model(panic):
     game = rules(SEEN)
     state, group = game.reset(1), np.array([1, 2, 3, 4])
@@ -466,7 +466,7 @@ def test_talk_changes_nothing_else():
 
 
 # -- batches ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     "more",
     [
         {"players": 5, "layout": "small", "max_rounds": 4},
@@ -508,7 +508,7 @@ def test_a_round_in_which_nobody_is_asked_is_played():
 
 
 # -- replies ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome", "action"),
     [
         ('{"exit": "left"}', "valid", 1),
@@ -530,7 +530,7 @@ def test_replies_that_name_an_exit(reply, outcome, action):
     assert action is None or read.action == action
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome", "way"),
     [
         ('{"move": "a"}', "valid", "right"),
@@ -606,7 +606,7 @@ def test_what_one_reply_says_beside_its_exit_is_noted_down():
     }
 
 
-@pytest.mark.parametrize(("feeling", "talk"), [("before_talk", ["feeling"]), ("after_talk", [])])
+@each_row(("feeling", "talk"), [("before_talk", ["feeling"]), ("after_talk", [])])
 def test_what_is_asked_beside(feeling, talk):
     game = rules([(10, 10)], feeling=feeling)
     state = game.reset(1)
@@ -627,7 +627,7 @@ def test_random_players_play_in_all_ways():
         assert not any(step.outcome.broke.any() for step in episode.steps)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "why"),
     [
         ({"players": 65, "layout": "small"}, "at most 64"),

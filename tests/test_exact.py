@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.baselines.players import make_player
@@ -249,7 +250,7 @@ def test_at_its_limits_a_game_pays_what_fractions_pay(pays_, data):
     assert found.tolist() == [float(F(x)) for x in expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "params", "says"),
     [
         ("public_goods", {"ratio": F(0.1)}, "ratio must be a ratio of integers of at most"),
@@ -280,7 +281,7 @@ def test_every_game_says_how_large_its_integers_are():
 # -- players by rule -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "more"),
     [
         ("sealed_bid_auction", {"valuation_max": 10**9, "interval": 1, "valuation_draw": "random"}),
@@ -289,7 +290,7 @@ def test_every_game_says_how_large_its_integers_are():
         ("budget_auction", {"valuations": [(10**9, 10**8 + 1, 10**8 - 1)], "assets": 10**9}),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("batch", [(), (3,)])
+@each_row("batch", [(), (3,)])
 def test_truthful_bids_are_the_valuations(name, more, batch):
     """In float32, valuations from 16,777,217 on would be others."""
     game = rulebook(name, players=3, rounds=1, price="second", **more)
@@ -301,9 +302,7 @@ def test_truthful_bids_are_the_valuations(name, more, batch):
             assert np.array_equal(decision.action, values[seat])
 
 
-@pytest.mark.parametrize(
-    "player", ["naive", "debiased", "knap", "rational", "rule:9", "cooperative"]
-)
+@each_row("player", ["naive", "debiased", "knap", "rational", "rule:9", "cooperative"])
 def test_bids_out_of_much_money_are_legal(player):
     items = (("Lamp", 40_000_001, 80_000_003), ("Piano", 99_999_999, 200_000_001))
     budgets = (900_000_001, 899_999_999, 40_000_001)
@@ -316,6 +315,7 @@ def test_bids_out_of_much_money_are_legal(player):
 # -- numbers of all kinds --------------------------------------------------------------------------
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", sorted(ROOMS))
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_move_too_large_for_arrays_is_like_the_largest(name, sign):

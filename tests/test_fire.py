@@ -20,6 +20,7 @@ from fault_server import (
     http,
     played,
 )
+from playing import each_row
 from test_kill import Stem
 from test_run import content
 
@@ -130,7 +131,7 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+@each_row("outcome", OUTCOMES)
 def test_a_reply_that_is_no_answer_is_counted_as_what_it_is(outcome):
     assert {name for names in OUTCOMES.values() for name in names} == {*REPLIES}
     with FaultServer(lambda body, number: body["model"]) as server:

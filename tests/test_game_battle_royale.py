@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter
@@ -42,7 +43,7 @@ def shoot(rules, *shots, state=None):
 R3 = [(0, 9, MISS), (1, 9, HIT), (2, 8, HIT), (3, 7, MISS), (4, 0, HIT)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "shots", "living", "winner", "next_shooter"),
     [
         pytest.param((50, 70, 90), [(0, 2, HIT), (1, 0, MISS), (0, 1, HIT)], [0], 0, None, id="R1"),
@@ -99,7 +100,7 @@ def test_the_circle_skips_the_dead_and_never_restarts():  # R3, when the turn co
     assert state.shooter == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "rewards"),
     [({}, [0, 0, 0]), ({"cap_outcome": "share"}, [1 / 3] * 3)],
     ids=["nobody", "share"],
@@ -117,8 +118,8 @@ def test_a_winner_at_the_cap_wins_alone():
     assert outcomes[-1].rewards.tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("target", [9, 0, 5, 12, -2, MISSING], ids=str)
-@pytest.mark.parametrize("bad_target", ["rule_break", "wasted_shot"])
+@each_row("target", [9, 0, 5, 12, -2, MISSING], ids=str)
+@each_row("bad_target", ["rule_break", "wasted_shot"])
 def test_bad_targets(target, bad_target):  # R8
     rules = battle(bad_target=bad_target)
     state, _ = shoot(rules, *R3)
@@ -152,9 +153,10 @@ def test_a_broken_rule_can_void_the_run():
     assert not outcomes[0].rewards.any()
 
 
-@pytest.mark.parametrize(
-    ("rate", "roll", "hit"), [(0, 0, False), (100, 99, True), (50, 49, True), (50, 50, False)]
-)
+HITS = [(0, 0, False), (100, 99, True), (50, 49, True), (50, 50, False)]
+
+
+@each_row(("rate", "roll", "hit"), HITS)
 def test_a_roll_below_the_rate_hits(rate, roll, hit):
     _, outcomes = shoot(battle(rate, 50), (0, 1, roll))
     assert outcomes[0].record["hit"] == hit
@@ -246,7 +248,7 @@ def question(**more):
     return rules.question(state, 5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "value", "expected"),
     [
         *(({}, v, 7) for v in ("player_7", "7", 7, " player_7 ")),
@@ -283,7 +285,7 @@ def test_a_substring_can_mean_a_longer_name():
     assert rules.question(state, 2).read("1") == 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply_keys", "text", "outcome"),
     [
         ("target", '{"target": "player_7"}', "valid"),
@@ -311,12 +313,12 @@ def test_asking_for_both_keys():
     assert all(both.allows(both.reply(7)[:n]) for n in range(len(both.reply(7)) + 1))
 
 
-@pytest.mark.parametrize(("action", "name"), [(9, "player_9"), (10, "player_10"), (5, "player_5")])
+@each_row(("action", "name"), [(9, "player_9"), (10, "player_10"), (5, "player_5")])
 def test_wasted_shots_can_be_written_down(action, name):
     assert json.loads(question(bad_target="wasted_shot").reply(action)) == {"target": name}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "message"),
     [
         ({"max_shots": 0}, "max_shots must be an integer of at least 1 and at most"),
@@ -338,13 +340,13 @@ def test_bad_parameters(more, message):
         battle(**more)
 
 
-@pytest.mark.parametrize("rolls", [[100], [-1], [[0, 1]]])
+@each_row("rolls", [[100], [-1], [[0, 1]]])
 def test_bad_rolls(rolls):
     with pytest.raises(BadParameter, match="chance 'rolls' must be numbers from 0 to 99"):
         battle().reset(0, given={"rolls": rolls})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "interval", "rates"),
     [(51, 1, range(51, 61)), (35, 5, range(35, 81, 5)), (10, 10, range(10, 101, 10))],
 )
@@ -385,7 +387,7 @@ def test_a_deliberate_miss_differs_from_a_failed_shot():
     assert (rules.observe(one) != rules.observe(two)).any(axis=1).all()
 
 
-@pytest.mark.parametrize("version", versions("battle_royale"))
+@each_row("version", versions("battle_royale"))
 def test_wordings(version):
     prompts = Prompts("battle_royale", version)
     changes = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.beauty_contest.rules import BeautyContest
@@ -151,9 +152,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("options", "numbers", "mean", "target", "winners", "paid"), CASES.values(), ids=CASES
-)
+@each_row(("options", "numbers", "mean", "target", "winners", "paid"), CASES.values(), ids=CASES)
 def test_worked_cases(options, numbers, mean, target, winners, paid):
     paid = (paid[0], *paid)
     for rule, prize in zip(RULES, paid, strict=True):
@@ -174,7 +173,7 @@ def test_worked_cases(options, numbers, mean, target, winners, paid):
                 assert float(value) == float(Fraction(truth))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "distances"),
     [
         ("on target", [900, 600, 300, 0, 300, 600, 900, 1200, 1500, 1800]),
@@ -246,7 +245,7 @@ def test_void_run():
     assert not outcome.rewards.any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "value", "action"),
     [
         ({}, 33, 33),
@@ -266,7 +265,7 @@ def test_reading_numbers(options, value, action):
     assert question.read(value) == action
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "value", "kind", "action"),
     [
         ({}, "33.5", "format", MISSING),
@@ -284,7 +283,7 @@ def test_replies_that_break_a_rule(options, value, kind, action):
     assert (error.value.kind, error.value.action) == (kind, action)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"min": 5, "max": 5}, "min must be less than max"),
@@ -391,7 +390,7 @@ def test_all_choices_come_with_names():
     )
 
 
-@pytest.mark.parametrize("hidden", [{"reveal": ()}, {"reveal_last": 0}])
+@each_row("hidden", [{"reveal": ()}, {"reveal_last": 0}])
 def test_nothing_is_shown(hidden):
     game = BeautyContest(players=3, **hidden)
     assert reports(game, [1, 2, 3]) == [""] * 3

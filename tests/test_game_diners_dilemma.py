@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.diners_dilemma.rules import DinersDilemma
@@ -49,7 +50,7 @@ def play(game, costly):
     return game.step(game.reset(0), (np.arange(game.players) < costly).astype(np.int64))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "costly", "bill", "share", "dear", "cheap", "total"), CASES.values(), ids=CASES
 )
 def test_worked_cases(parameters, costly, bill, share, dear, cheap, total):
@@ -69,9 +70,7 @@ def test_at_the_boundary_the_dish_makes_no_difference():
     assert [play(game, h)[1].rewards.tolist() for h in (0, 1, 2)] == [[5, 5], [5, 0], [0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("values", "gain", "all_cheap", "all_costly"), VARIANTS.values(), ids=VARIANTS
-)
+@each_row(("values", "gain", "all_cheap", "all_costly"), VARIANTS.values(), ids=VARIANTS)
 def test_variants_are_dilemmas(values, gain, all_cheap, all_costly):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -82,9 +81,7 @@ def test_variants_are_dilemmas(values, gain, all_cheap, all_costly):
     assert play(game, 10)[1].rewards.tolist() == [all_costly] * 10
 
 
-@pytest.mark.parametrize(
-    ("parameters", "alone"), [({"costly_utility": 40}, False), ({"players": 2}, True)]
-)
+@each_row(("parameters", "alone"), [({"costly_utility": 40}, False), ({"players": 2}, True)])
 def test_what_is_no_dilemma_warns_and_is_told_truly(parameters, alone):
     with pytest.warns(UserWarning, match="no dilemma"):
         game = DinersDilemma(**parameters)
@@ -112,7 +109,7 @@ def test_missing_and_illegal_orders_are_cheap():
     assert void.step(void.reset(0), np.array([1, 2, 1]))[0].void
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "word", "dish"),
     [
         ("rule_break", " Cheap ", 0),
@@ -140,7 +137,7 @@ def test_unknown_dishes(option, word, dish):
         assert question.read(word) == dish
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"costly_price": 10}, "costly_price must be more than cheap_price"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.divide_dollar.rules import DivideDollar
@@ -24,7 +25,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("options", "bids", "total", "receipts"), CASES.values(), ids=CASES)
+@each_row(("options", "bids", "total", "receipts"), CASES.values(), ids=CASES)
 def test_worked_cases(options, bids, total, receipts):
     game = DivideDollar(players=len(bids), **options)
     state, outcome = game.step(game.reset(0), np.array(bids))
@@ -42,7 +43,7 @@ def test_all_or_nothing(bids, golds):
     assert outcome.rewards.tolist() == (bids if sum(bids) <= golds else [0] * len(bids))
 
 
-@pytest.mark.parametrize("bid", [187, -5, MISSING])
+@each_row("bid", [187, -5, MISSING])
 def test_illegal_bids_count_as_0(bid):
     game = DivideDollar(players=2)
     _, outcome = game.step(game.reset(0), np.array([bid, 60]))
@@ -55,7 +56,7 @@ def test_illegal_bids_count_as_0(bid):
     assert not outcome.rewards.any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "value", "bid"),
     [
         ({}, 33, 33),
@@ -71,7 +72,7 @@ def test_reading_bids(options, value, bid):
     assert question.read(value) == bid
 
 
-@pytest.mark.parametrize(("value", "kind"), [("33.5", "format"), (187, "range"), (-5, "range")])
+@each_row(("value", "kind"), [("33.5", "format"), (187, "range"), (-5, "range")])
 def test_replies_that_break_a_rule(value, kind):
     game = DivideDollar()
     with pytest.raises(BadReply) as error:
@@ -79,7 +80,7 @@ def test_replies_that_break_a_rule(value, kind):
     assert error.value.kind == kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"golds": 0}, "golds"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.el_farol_bar.rules import ElFarolBar
@@ -49,9 +50,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("parameters", "goers", "good", "going", "staying", "total"), CASES.values(), ids=CASES
-)
+@each_row(("parameters", "goers", "good", "going", "staying", "total"), CASES.values(), ids=CASES)
 def test_worked_cases(parameters, goers, good, going, staying, total):
     game = ElFarolBar(**parameters)
     _, outcome = play(game, goers)
@@ -91,7 +90,7 @@ def test_replies():
             question.read(word)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"ratio": 1 - 0.8}, "must be exact"),
@@ -154,7 +153,7 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize(("parameters", "texts"), REPORTS.values(), ids=REPORTS)
+@each_row(("parameters", "texts"), REPORTS.values(), ids=REPORTS)
 def test_who_learns_what(parameters, texts):
     game, said = ElFarolBar(**parameters), []
     prompts = Prompts(game.name)
@@ -177,7 +176,7 @@ def test_implicit_stayers_learn_nothing_from_numbers_either():
     assert views[0].number("fun") == -1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "goers", "fun"),
     [({"home": 10}, 6, 0), ({"home": 0}, 7, 0), ({"home": 10}, 7, -1), ({"home": 0}, 6, 1)],
 )
@@ -225,8 +224,8 @@ def test_golden_playthrough():
     }
 
 
-@pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
-@pytest.mark.parametrize(
+@each_row("version", ["v1", "v2", "v3", "v4", "v5"])
+@each_row(
     ("parameters", "advised"),
     [
         ({}, True),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import sampled
+from playing import each_row, sampled
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -79,7 +79,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_one_item(case):
     more, start, budgets, rounds, leaders, winner, price, profit = CASES[case]
     game = auction(budgets, start, 2 * start, **more)
@@ -225,7 +225,7 @@ def sales(text):
     return sold
 
 
-@pytest.mark.parametrize(("bidders", "items", "more", "sold", "profit", "left"), AUCTIONS)
+@each_row(("bidders", "items", "more", "sold", "profit", "left"), AUCTIONS)
 def test_whole_auctions(bidders, items, more, sold, profit, left):
     game = auction([10000] * len(bidders), items=items, **LOWEST, **more)
     state, log = scripted(game, bidders)
@@ -254,7 +254,7 @@ def test_engagement_of_a_whole_auction():
     assert len(log) == 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("budget", "bids", "price"),
     [(7000, [5000, 5500, 6500], 7000), (20000, [5000, 5500, 6500, 7500], 8000)],
 )
@@ -285,7 +285,7 @@ def private(values, step, start=0, **more):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("values", "step", "winner", "price", "replies", "last"), TURNS)
+@each_row(("values", "step", "winner", "price", "replies", "last"), TURNS)
 def test_truthful_bidders_in_turns(values, step, winner, price, replies, last):
     state, log = scripted(private(values, step), [naive] * len(values))
     said = [f"{seat}:{'W' if bid == W else bid}" for ((seat, bid),) in log]
@@ -312,7 +312,7 @@ def test_turns_begin_where_they_shall():
     assert np.allclose(np.bincount(first) / 4000, 0.25, atol=0.03)
 
 
-@pytest.mark.parametrize("group", ["L", "M", "H"])
+@each_row("group", ["L", "M", "H"])
 def test_private_values_are_drawn_within_the_budget(group):
     game = llm_games.rules("english_auction", preset=f"econ_arena_english_{group}")
     unit = int(game.purses[0]) // 100
@@ -352,7 +352,7 @@ AUTHORS = [
 ]
 
 
-@pytest.mark.parametrize(("tied", "asked", "chances"), AUTHORS)
+@each_row(("tied", "asked", "chances"), AUTHORS)
 def test_chances_by_the_authors_code(tied, asked, chances):
     found = authors_chances(np.array(tied, bool), np.array(asked, bool))
     assert found.tolist() == chances
@@ -364,7 +364,7 @@ def test_chances_of_seven_by_the_authors_code():
     assert np.allclose(found, np.array(expected)[:, None], atol=5e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule_", "replies", "chances"),
     [
         ("uniform", [1000] * 4, [1 / 4] * 4),
@@ -395,7 +395,7 @@ def test_ties_of_one_table_are_drawn_afresh_each_round():
     assert 240 < others.count(1) < 360
 
 
-@pytest.mark.parametrize(("k", "seat"), [(0, 0), (1, 2), (2, 3)])
+@each_row(("k", "seat"), [(0, 0), (1, 2), (2, 3)])
 def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
     game = auction([10000] * 4)
     state = game.reset(given={"lots": [(k + 0.5) / 3]})
@@ -406,7 +406,7 @@ def test_a_given_lot_says_which_of_those_tied_leads(k, seat):
         game.reset(given={"lots": np.ones(2, np.uint64)})
 
 
-@pytest.mark.parametrize("tie_rule", ["uniform", "authors"])
+@each_row("tie_rule", ["uniform", "authors"])
 def test_a_table_taken_out_of_a_batch_draws_the_same_lots(tie_rule):
     game = auction([10**6] * 4, tie_rule=tie_rule)
     many, singles = game.reset(5, (3,)), [game.reset(5 + i) for i in range(3)]
@@ -431,7 +431,7 @@ def test_the_items():
     assert "".join(item.name[-1] for item in ITEMS) == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "letters"),
     [
         ("listed", "ABCDEFGHIJ"),
@@ -464,7 +464,7 @@ def test_shuffled_orders_are_uniform():
     assert np.allclose(counts, 1000, atol=120)
 
 
-@pytest.mark.parametrize(("pct", "estimate"), [(10, 2200), (-80, 400), (0, 2000), (-100, 0)])
+@each_row(("pct", "estimate"), [(10, 2200), (-80, 400), (0, 2000), (-100, 0)])
 def test_estimates_are_exact(pct, estimate):
     state = llm_games.rules("english_auction", overestimate_pct=pct).reset()
     assert state.estimates[0, 0] == estimate
@@ -508,7 +508,7 @@ def test_skip_broke_asks_only_who_can_pay():
     assert (int(discounted.start), int(discounted.discounts)) == (250, 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "message"),
     [
         ({"players": 0}, "players must be an integer of at least 1"),
@@ -590,12 +590,12 @@ BREAK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "action"), READ)
+@each_row(("value", "action"), READ)
 def test_legal_replies(value, action):
     assert Bid("bid", 1000, 9000, True).read(value) == action
 
 
-@pytest.mark.parametrize(("value", "detail"), BREAK)
+@each_row(("value", "detail"), BREAK)
 def test_illegal_replies(value, detail):
     with pytest.raises(BadReply) as caught:
         Bid("bid", 1000, 9000, True).read(value)
@@ -617,7 +617,7 @@ def test_numbers_of_a_reply():
     assert caught.value.detail == "below_increment"
 
 
-@pytest.mark.parametrize("budget", [1200, 1000, 900])
+@each_row("budget", [1200, 1000, 900])
 def test_the_question_knows_its_legal_replies(budget):
     question, rng = Bid("bid", 1000, budget), np.random.default_rng(0)
     drawn = {sampled(question, rng) for _ in range(3000)}
@@ -741,7 +741,7 @@ def test_a_model_is_asked_again_and_then_withdraws():
 # -- presets and environments --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("preset", "players", "count", "budget", "step"),
     [
         ("auc_arena", 4, 10, 10000, 100),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter, IllegalAction
@@ -48,7 +49,7 @@ def play(rules, rounds, state=None):
     return state, outcomes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "gold", "rounds"),
     [
         pytest.param(10, 100, W1, id="W1"),
@@ -101,7 +102,7 @@ def test_a_majority_is_more_than_half():  # W11
     assert outcomes[0].rewards.tolist() == [99, 0, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "rounds", "more", "rewards"),
     [
         (3, [("99 0 1", "ARA")], {}, [200, 101, 102]),
@@ -116,7 +117,7 @@ def test_lexicographic_payoffs(players, rounds, more, rewards):
     assert not any(outcome.rewards.any() for outcome in outcomes[:-1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "check", "broken"),
     [
         ([60, 50, -10], "strict", True),  # W12
@@ -145,7 +146,7 @@ def test_a_plan_gives_nothing_to_those_who_are_out():
     assert after.plan.tolist() == [0, 50, 50]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "gold", "plan"),
     [(10, 100, [10] * 10), (10, 105, [15] + [10] * 9), (7, 4, [4, 0, 0, 0, 0, 0, 0])],
 )
@@ -154,7 +155,7 @@ def test_the_declared_plan(players, gold, plan):
     assert rules.fallback(rules.reset(0)).tolist() == plan
 
 
-@pytest.mark.parametrize("vote", [2, -1, MISSING])
+@each_row("vote", [2, -1, MISSING])
 def test_a_broken_vote_rejects(vote):
     rules = pirates(players=4)
     state, _ = rules.step(rules.reset(0), np.array([97, 1, 1, 1]))
@@ -164,7 +165,7 @@ def test_a_broken_vote_rejects(vote):
     assert after.proposer == 1
 
 
-@pytest.mark.parametrize("step", ["plan", "vote"])
+@each_row("step", ["plan", "vote"])
 def test_a_broken_rule_can_void_the_run(step):
     rules = pirates(players=2, quota="majority", failed_reply="void_run")
     state, broken = rules.reset(0), np.array([MISSING, MISSING])
@@ -227,7 +228,7 @@ def test_the_space_holds_a_plan_and_a_vote():
     assert rules.decode(state, 2, [4, 3, 2, 1]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "message"),
     [
         ([1, 2, 2], "is not 4 integers"),
@@ -246,7 +247,7 @@ def test_actions_outside_the_space(action, message):
 # -- replies --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "value", "expected"),
     [
         ("strict", {"2": 99, "3": 1}, (0, 99, 1)),
@@ -277,7 +278,7 @@ def test_plans_in_replies(check, value, expected):
     assert caught.value.kind == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parse", "value", "expected"),
     [
         ("strict", " Accept ", 1),
@@ -302,7 +303,7 @@ def test_votes_in_replies(parse, value, expected):
     assert caught.value.kind == "format"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "message"),
     [
         ({"gold": 0}, "gold must be an integer of at least 1 .*got 0"),
@@ -373,7 +374,7 @@ def test_columns():
     }
 
 
-@pytest.mark.parametrize("version", versions("pirate_game"))
+@each_row("version", versions("pirate_game"))
 def test_wordings(version):
     prompts = Prompts("pirate_game", version)
     changes = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
@@ -28,9 +29,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("ratio", "given_", "pot", "gains", "tokens", "welfare"), CASES.values(), ids=CASES
-)
+@each_row(("ratio", "given_", "pot", "gains", "tokens", "welfare"), CASES.values(), ids=CASES)
 def test_worked_cases(ratio, given_, pot, gains, tokens, welfare):
     game = PublicGoods(players=len(given_), ratio=ratio)
     state, outcome = game.step(game.reset(0), np.array(given_))
@@ -51,7 +50,7 @@ def test_carry():
     assert after.endowment.tolist() == [25, 35, 45]
 
 
-@pytest.mark.parametrize("ratio", ["1/2", 2])
+@each_row("ratio", ["1/2", 2])
 def test_carried_tokens_are_paid_once(ratio):
     """What is paid in all is what one holds in the end."""
     game = PublicGoods(players=4, rounds=5, tokens=7, endowment="carry", ratio=ratio)
@@ -74,7 +73,7 @@ def test_random_endowments_are_distinct_and_kept(players, rand_min, seed):
     assert after.endowment.tolist() == drawn
 
 
-@pytest.mark.parametrize("contribution", [21, -1, MISSING])
+@each_row("contribution", [21, -1, MISSING])
 def test_illegal_contributions_count_as_0(contribution):
     game = PublicGoods(players=2)
     _, outcome = game.step(game.reset(0), np.array([contribution, 20]))
@@ -84,7 +83,7 @@ def test_illegal_contributions_count_as_0(contribution):
     assert void.step(void.reset(0), np.array([contribution, 20]))[0].void
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "value", "contribution"),
     [
         ({}, "20", 20),
@@ -106,7 +105,7 @@ def test_reading_contributions(options, value, contribution):
         assert error.value.kind == contribution
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"tokens": 0}, "tokens"),
@@ -161,7 +160,7 @@ def test_carry_is_legal_up_to_what_one_holds():  # P10
     assert game.legal(uneven)[1].tolist() == [19, 23, 26]  # of 59/3, 71/3 and 80/3 tokens
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "gains", "tokens"),
     [
         ("P5", ["-0.33", "3.67", "6.67"], ["19.67", "23.67", "26.67"]),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter
@@ -61,7 +62,7 @@ def test_default_valuations():
     assert state.valuations.tolist() == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("largest", "first", "last"),
     [
         (100, "100,10,0,40,90,60,50,80,20,30", "70,20,80,30,60,90,50,40,100,0"),
@@ -75,7 +76,7 @@ def test_valuations_of_the_variants(largest, first, last):
         assert ",".join(map(str, state.valuations[t])) == row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("price", "valuations", "bids", "candidates", "paid", "utility"),
     [
         pytest.param("first", ROUND_1, SHADED, [0], 180, [20], id="A1"),
@@ -105,7 +106,7 @@ def test_worked_examples(price, valuations, bids, candidates, paid, utility):
         assert outcome.record["utility"][:, table].tolist() == expected
 
 
-@pytest.mark.parametrize("bids", [[60, 55, 5], [60, 90, 5]], ids=["A9", "A10"])
+@each_row("bids", [[60, 55, 5], [60, 90, 5]], ids=["A9", "A10"])
 def test_overbids_break_the_rules(bids):
     rules = given_valuations([50, 100, 0])
     _, outcome = bid_once(rules, bids)
@@ -122,7 +123,7 @@ def test_ties_are_fair():
     assert abs(wins[:3] - 3000).max() < 5 * np.sqrt(9000 * 2 / 9)
 
 
-@pytest.mark.parametrize(("count", "index"), [(1, 0), (2, 0), (3, 2), (10, 8)])
+@each_row(("count", "index"), [(1, 0), (2, 0), (3, 2), (10, 8)])
 def test_shared_lots_of_round_1(count, index):
     seats = [0, 5, 7] if count == 3 else [0, 7] if count == 2 else [*range(count)]
     bids = [10 if seat in seats else 0 for seat in range(10)]
@@ -132,7 +133,7 @@ def test_shared_lots_of_round_1(count, index):
     assert outcome.record["winner"] == seats[index]
 
 
-@pytest.mark.parametrize("more", [{}, {"valuation_min": 5, "valuation_max": 14, "interval": 1}])
+@each_row("more", [{}, {"valuation_min": 5, "valuation_max": 14, "interval": 1}])
 def test_random_valuations_follow_the_law(more):
     """Distinct, on the grid, every value equally likely at every seat, new at every table."""
     rules = auction(valuation_draw="random", rounds=3, **more)
@@ -171,7 +172,7 @@ def test_a_table_cut_out_of_a_batch_goes_on_alike(draw, seed):
                 assert np.array_equal(value, batch.arrays()[name][..., b]), name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bid", "bid_range", "broken"),
     [
         (200, "own_value", False),
@@ -205,7 +206,7 @@ def test_the_mask_shows_each_seat_its_own_bids():
     assert not auction(bid_range="unbounded").masked
 
 
-@pytest.mark.parametrize(("parse", "value"), [("strict", None), ("truncate", 19)])
+@each_row(("parse", "value"), [("strict", None), ("truncate", 19)])
 def test_questions(parse, value):
     rules = auction(number_parse=parse)
     question = rules.question(rules.reset(), 1)
@@ -213,7 +214,7 @@ def test_questions(parse, value):
     assert (question.truncate, question.key) == (value is not None, "bid")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "message"),
     [
         ({"price": "third"}, "price must be one of 'first', 'second', got 'third'"),
@@ -239,7 +240,7 @@ def test_bad_parameters(more, message):
         auction(**more)
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
+@each_row("price", ["first", "second"])
 def test_a_loser_learns_nothing_else(price):
     """What stays hidden may change: losing bids, other valuations, who won, the own seat."""
     one = auction(price=price, players=4, rounds=2, valuations=[[9, 9, 9, 9], [7, 1, 1, 1]])
@@ -261,14 +262,14 @@ def test_a_loser_learns_nothing_else(price):
         assert np.array_equal(one.observe(before)[order[seat]], one.observe(seated)[seat])
 
 
-@pytest.mark.parametrize("version", versions("sealed_bid_auction"))
+@each_row("version", versions("sealed_bid_auction"))
 def test_no_wording_tells_the_law_of_the_valuations(version):
     prompts = Prompts("sealed_bid_auction", version)
     one, two = auction(), auction(valuation_min=3, valuation_max=453, interval=5, seed=9)
     assert prompts.rules(one, 0) == prompts.rules(two, 7)
 
 
-@pytest.mark.parametrize("version", versions("sealed_bid_auction"))
+@each_row("version", versions("sealed_bid_auction"))
 def test_every_wording_tells_the_options_apart(version):
     prompts = Prompts("sealed_bid_auction", version)
     settings = [{}, {"price": "second"}, {"bid_range": "unbounded"}, {"rounds": 7}, {"players": 6}]

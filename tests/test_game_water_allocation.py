@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter
@@ -231,7 +232,7 @@ def test_everybody_dies_on_day_4():
     assert outcome.finished.all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "supplies", "mean"),
     [("setting_1", (10, 20), 15), ("setting_2", (15, 25), 20), ("setting_3", (20, 30), 25),
      ("setting_4", (10, 20), 15), ("setting_5", (15, 25), 20), ("setting_6", (20, 30), 25)],
@@ -266,7 +267,7 @@ def test_supplies_are_independent_of_play():
 # -- answers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("decimals", "value", "action"),
     [(0, 120, 120), (0, "120", 120), (0, None, N), (0, 119.99, 119), (2, 119.999, 11999),
      (2, "0.05", 5), (4, 1.00009, 10000), (0, 0, 0)],
@@ -278,7 +279,7 @@ def test_replies(decimals, value, action):
     assert (reply.outcome, reply.action) == ("valid", action)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "kind", "action"),
     [("null", "format", MISSING), (True, "format", MISSING), ("12 or 13", "format", MISSING),
      ([3], "format", MISSING), (-1, "range", MISSING), (-0.5, "range", MISSING),
@@ -292,7 +293,7 @@ def test_bad_replies(value, kind, action):
     assert "a whole number from 0 to 70, or null for no bid" in str(bad.value)
 
 
-@pytest.mark.parametrize("action", [MISSING, -2, -70])
+@each_row("action", [MISSING, -2, -70])
 def test_unusable_bids_count_as_none_and_are_told(action):
     game = WaterAllocation(supplies=[8] * 20)
     after, outcome = game.step(game.reset(), np.array([action, N, N, N, N]))
@@ -383,7 +384,7 @@ def test_the_shown_counter():
         assert said in Prompts("water_allocation").request(View.of(game, game.reset(), 0))
 
 
-@pytest.mark.parametrize("version", ["v1", "v2", "v3", "v4", "v5"])
+@each_row("version", ["v1", "v2", "v3", "v4", "v5"])
 def test_personas_reach_their_own_player_alone(version):
     game, prompts = WaterAllocation(persona="default"), Prompts("water_allocation", version)
     for seat in range(5):
@@ -395,7 +396,7 @@ def test_personas_reach_their_own_player_alone(version):
     assert "cook" not in prompts.rules(WaterAllocation(), 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "words"),
     [
         ({"players": 6}, "players must be an integer from 1 to 5 unless residents"),
@@ -531,7 +532,7 @@ def test_personas_may_be_named_and_must_be_text():
         WaterAllocation(players=2, persona=[row | {"personality": 3}] * 2)
 
 
-@pytest.mark.parametrize(("decimals", "action"), [(0, -7), (2, -1.0), (2, -0.001)])
+@each_row(("decimals", "action"), [(0, -7), (2, -1.0), (2, -0.001)])
 def test_any_negative_number_is_no_bid(decimals, action):
     game = WaterAllocation(players=2, money_decimals=decimals)
     state = game.reset()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.best_response import best_response
@@ -221,7 +222,7 @@ def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
     assert lg.play(game, mixed, seed=1).length == 5
 
 
-@pytest.mark.parametrize("name", ["public_goods", "english_auction"])
+@each_row("name", ["public_goods", "english_auction"])
 def test_copies_with_ghosts_are_single_environments(record, name):
     opponents = [f"ghost:{record}#{seat}" for seat in range(1, rules(name).players)]
     many = learners(name, 3, opponents=opponents, **SMALL[name])
@@ -403,7 +404,7 @@ def test_trees_without_scikit_learn_say_what_they_said_with_it(monkeypatch):
     assert (again.chances(rows.seen, None) == forest.chances(rows.seen, None)).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "more", "limits", "actions", "classes"),
     [
         ("beauty_contest", {}, (0, 100), [0, 37, 100], [0, 37, 100]),
@@ -466,7 +467,7 @@ def test_a_file_of_other_rules_or_columns_is_refused(record, tmp_path, monkeypat
 # -- what cannot be --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "game", "error", "said"),
     [
         ("none.db#0", rules("public_goods"), NotAGhost, "there is no file none.db"),

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from playing import each_row
 
 from llm_games import rooms
 from llm_games.errors import BadParameter
@@ -194,7 +195,7 @@ def test_a_room_is_complete(game):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what is no dilemma
-@pytest.mark.parametrize("game", sorted(ROOMS))
+@each_row("game", sorted(ROOMS))
 def test_no_size_is_beyond_what_can_be_played(game):
     """A number that decides how long a game is, is refused, or warned of, before time is spent."""
     for parameter in dataclasses.fields(game_class(game)):
@@ -206,7 +207,7 @@ def test_no_size_is_beyond_what_can_be_played(game):
             assert huge.length() == rulebook(game).length(), f"{game}: {parameter.name}"
 
 
-@pytest.mark.parametrize("game", sorted(ROOMS))
+@each_row("game", sorted(ROOMS))
 def test_the_authors_options_are_a_word(game):
     found = game_class(game)
     if not found.__module__.startswith("llm_games."):

@@ -6,7 +6,7 @@ import pettingzoo
 import pytest
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
-from playing import NAMES, SMALL
+from playing import NAMES, SMALL, each_row
 
 import llm_games as lg
 from llm_games.errors import UnknownKeyword, UnknownName
@@ -25,6 +25,7 @@ MASKED = [
 ]
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", ["", "Discrete", "Continuous"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_id_passes_gymnasiums_check_and_plain_ones_see_a_box(name, kind):
@@ -39,7 +40,7 @@ def test_every_id_passes_gymnasiums_check_and_plain_ones_see_a_box(name, kind):
     assert copies.single_action_space == env.action_space
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_keyword_that_is_none_is_refused_as_python_does(name):
     """Programs pass what they know, TorchRL its `frameskip`, and look for Python's words."""
     for door in (gymnasium.make, gymnasium.make_vec):
@@ -51,7 +52,7 @@ def test_a_keyword_that_is_none_is_refused_as_python_does(name):
         lg.make(f"{name}-v0", player=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         lambda: lg.rules("public_goods", talk={"turn": 2}),
@@ -112,7 +113,7 @@ def legal(mask, rng):
     return (rng.random(mask.shape) * mask).argmax(axis=-1)
 
 
-@pytest.mark.parametrize(("name", "more"), MASKED)
+@each_row(("name", "more"), MASKED)
 def test_masks_in_infos_are_those_beside_observations(name, more):
     usual, apart = (lg.learner(name, masks=m, **more) for m in ("observation", "info"))
     assert "action_mask" in usual.observation_space.spaces
@@ -152,7 +153,7 @@ def test_so_they_are_in_copies(name, more, mode):
             same(a, b)
 
 
-@pytest.mark.parametrize(("name", "more"), MASKED)
+@each_row(("name", "more"), MASKED)
 def test_so_they_are_where_all_seats_learn(name, more):
     settings = {"obs_mode": "numeric", **more}
     both = [lg.make(name, form="parallel", masks=m, **settings) for m in ("observation", "info")]
@@ -178,7 +179,7 @@ def test_so_they_are_where_all_seats_learn(name, more):
             break
 
 
-@pytest.mark.parametrize(("name", "more"), [case for case in MASKED if "actions" not in case[1]])
+@each_row(("name", "more"), [case for case in MASKED if "actions" not in case[1]])
 def test_so_they_are_in_teams(name, more):
     teams = [TeamVectorEnv(name, 2, masks=m, **more) for m in ("observation", "info")]
     rng, (first, second) = np.random.default_rng(1), (team.reset(seed=3) for team in teams)

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from deviating import TooLarge, tried
-from playing import NAMES
+from playing import NAMES, each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, has, rational, replies, stacked, welfare
@@ -359,7 +359,7 @@ LAMP |= {"value_mean": 4}
 SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "params", "seat", "gain"),
     [  # a silent cap makes the first shots worth more
         ("battle_royale", SILENT, 0, 0.0080),

@@ -3,15 +3,15 @@
 import json
 import re
 
-import pytest
 from libraries import run
+from playing import each_row
 
 from llm_games.rooms import ROOMS
 
 RESULTS = json.loads(run.RESULTS.read_text())
 
 
-@pytest.mark.parametrize("library", run.LIBRARIES)
+@each_row("library", run.LIBRARIES)
 def test_a_library_was_tried_on_every_game_with_the_versions_it_pins(library):
     lines = (run.HERE / f"{library}.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.benchmarks.runs.config import PlayerSettings
 from llm_games.errors import BadParameter, NotReady, UnknownName
@@ -86,9 +87,7 @@ def test_without_notices_a_dialogue_has_reports_and_own_answers_but_no_old_reque
     assert "Round 3 of 5" in chat[5]["content"]
 
 
-@pytest.mark.parametrize(
-    ("memory", "turns"), [("full", 4), (9, 4), (2, 2), (1, 1), (0, 0), ("none", 0)]
-)
+@each_row(("memory", "turns"), [("full", 4), (9, 4), (2, 2), (1, 1), (0, 0), ("none", 0)])
 def test_memory_is_the_number_of_past_decisions_in_the_dialogue(memory, turns):
     decisions, kept = play(LLMPolicy(ScriptedClient(five), memory=memory))
     chat = chats(decisions)[-1]
@@ -98,7 +97,7 @@ def test_memory_is_the_number_of_past_decisions_in_the_dialogue(memory, turns):
     assert kept.decisions == 5
 
 
-@pytest.mark.parametrize(("shown", "turns"), [("all", 4), (3, 2), (1, 0), (0, 0)])
+@each_row(("shown", "turns"), [("all", 4), (3, 2), (1, 0), (0, 0)])
 def test_a_game_may_cap_how_many_past_rounds_are_shown(shown, turns):
     @dataclasses.dataclass(frozen=True)
     class Forgetful(PublicGoods):
@@ -162,7 +161,7 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
     assert memory.exchanges[0].answer == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "calls"),
     [
         ({"max_reasks": 0}, 1),
@@ -213,7 +212,7 @@ def test_other_questions_are_asked_in_the_same_way():
     assert second.startswith(f"{first}\n\nYour previous reply could not be used: 10 is not")
 
 
-@pytest.mark.parametrize("transient", [True, False])
+@each_row("transient", [True, False])
 def test_a_call_without_a_completion_is_no_attempt(transient):
     """It takes no seed either: the same decision asked again asks the same."""
     seen = []
@@ -235,7 +234,7 @@ def test_a_call_without_a_completion_is_no_attempt(transient):
     assert seen[0] == seen[1] == seen[3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("script", "error", "says"),
     [
         (lambda request: 1 / 0, ZeroDivisionError, "division by zero"),
@@ -248,7 +247,7 @@ def test_an_error_in_the_script_comes_out_as_itself(script, error, says):
         play(LLMPolicy(ScriptedClient(script)), rounds=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("completion", "outcome"),
     [
         (Completion("", "refusal"), "refused"),
@@ -438,7 +437,7 @@ def test_a_prompt_never_recorded_is_a_clear_error():
         play(LLMPolicy(RecordedClient([])), rounds=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argument", "error", "words"),
     [
         ({"memory": "some"}, BadParameter, '"full", "none" or a number'),

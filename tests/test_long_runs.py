@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind, llm_player, make_player
@@ -62,7 +63,7 @@ def work_of_sqlite(path, read):
     return count, done
 
 
-@pytest.mark.parametrize(("what", "few"), [("episodes", 5), ("rounds", 25)])
+@each_row(("what", "few"), [("episodes", 5), ("rounds", 25)])
 def test_replay_is_linear(played, what, few):
     work = []
     for size in (few, 2 * few):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.benchmarks.runs.config import PAPERS, experiments
 from llm_games.benchmarks.studies import costs
@@ -30,7 +31,7 @@ def made():
     sys.path.remove(str(ROOT / "docs" / "_ext"))
 
 
-@pytest.mark.parametrize("name", GAMES)
+@each_row("name", GAMES)
 def test_a_page_says_all_that_is_declared(made, name):
     rooms, _ = made
     page, rules = rooms.game_page(name, "what the figure shows"), rulebook(name)
@@ -80,7 +81,7 @@ def test_a_paying_deviation_is_named(made):
     assert "None of the 1 replies" in text
 
 
-@pytest.mark.parametrize("name", sorted({point.game for point in points()}))
+@each_row("name", sorted({point.game for point in points()}))
 def test_what_a_learner_came_to_is_of_the_rules_of_today(made, name):
     """If not, train it again: ``benchmarks.studies.gains_by_game --games NAME``."""
     _, deviations = made
@@ -112,7 +113,7 @@ def test_what_python_says_of_fields_is_left_out(made):
     assert text == []
 
 
-@pytest.mark.parametrize("said", ["what it was asked for: a move", "a move", "`a`: b\n\nMore: c."])
+@each_row("said", ["what it was asked for: a move", "a move", "`a`: b\n\nMore: c."])
 def test_no_docstring_of_an_attribute_tells_a_type(made, said):
     napoleon = pytest.importorskip("sphinx.ext.napoleon", reason="the extra docs is not installed")
     rooms, _ = made
@@ -121,7 +122,7 @@ def test_no_docstring_of_an_attribute_tells_a_type(made, said):
     assert "\n".join(text).strip() == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("page", "link", "leads"),
     [
         ("start", "../tests/a.py", "https://github.com/llm-games/llm-games/blob/main/tests/a.py"),

@@ -5,6 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.deviation import (
     Welfare,
@@ -62,7 +63,7 @@ ONE_ROUND = [
 
 
 @pytest.mark.filterwarnings("ignore:no dilemma")
-@pytest.mark.parametrize(("name", "parameters"), ONE_ROUND)
+@each_row(("name", "parameters"), ONE_ROUND)
 def test_welfare_is_between_the_ends_of_all_profiles_and_of_all_pure_equilibria(name, parameters):
     game = rulebook(name, rounds=1, **parameters)
     low, high = game.bounds()
@@ -119,7 +120,7 @@ def test_welfare_of_auctions_counts_the_seller():
     assert welfare(game, steps).lowest == steps["valuations"].min() / game.unit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "money", "values"),
     [
         ("sealed_bid_auction", {"bid_range": "own_value"}, (3, 0, 4)),
@@ -160,7 +161,7 @@ def test_survivors_are_a_share_of_the_planners():
     assert welfare(game, steps_of(game, ["even", "even"])[0]).efficiency == 1
 
 
-@pytest.mark.parametrize("measure", ["welfare", "interim", "exploitability", "response_gap"])
+@each_row("measure", ["welfare", "interim", "exploitability", "response_gap"])
 def test_a_measure_that_a_game_does_not_have_is_refused(measure):
     call = {"welfare": welfare, "interim": interim, "exploitability": exploitability,
             "response_gap": response_gap}[measure]  # fmt: skip
@@ -170,7 +171,7 @@ def test_a_measure_that_a_game_does_not_have_is_refused(measure):
         call(rulebook(without[0]), {})
 
 
-@pytest.mark.parametrize("name", [name for name in ROOMS if has(name, "welfare")])
+@each_row("name", [name for name in ROOMS if has(name, "welfare")])
 def test_measures_of_a_batch_equal_a_loop(name):
     game = rulebook(name, **({"days": 3} if name == "water_allocation" else {"players": 4}))
     rng, state, records = np.random.default_rng(4), game.reset(4, (5,)), []
@@ -304,7 +305,7 @@ def gain_by_brute_force(game, moves):
     return max(values.values()) - np.mean([values[move] for move in moves])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parameters", "moves"),
     [
         ("el_farol_bar", {"players": 4, "ratio": "1/2"}, [1, 1, 0]),
@@ -382,7 +383,7 @@ def test_shading_by_nine_tenths_costs_eight_in_all():
 # -- interim regret --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
+@each_row("price", ["first", "second"])
 def test_interim_payoffs_by_all_orders_of_values(price):
     rows = np.array([[0, 0], [0, 1], [1, 1], [1, 3], [2, 3]])
     found = SymmetricBids(3, np.arange(0, 5), rows, price)
@@ -399,7 +400,7 @@ def test_interim_payoffs_by_all_orders_of_values(price):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
+@each_row("price", ["first", "second"])
 def test_interim_regret_of_sealed_bids(price):
     game = rulebook("sealed_bid_auction", price=price, bid_range="unbounded")
     steps, _ = steps_of(game, ["truthful", "rational", "shade:0.5", "zero", *["random"] * 6])
@@ -422,7 +423,7 @@ def paying(price, value, rivals):
     return lambda bid: np.mean((value - (bid if price == "first" else rivals)) * (bid > rivals))
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
+@each_row("price", ["first", "second"])
 def test_interim_regret_where_values_are_taken_for_independent(price):
     game = rulebook("sealed_bid_auction", players=3, price=price, valuation_max=10**6, interval=1)
     value, rng = 700_000, np.random.default_rng(5)
@@ -437,7 +438,7 @@ def test_interim_regret_where_values_are_taken_for_independent(price):
         assert (lost[0] < 1e-6) == (bid == best)
 
 
-@pytest.mark.parametrize("price", ["first", "second"])
+@each_row("price", ["first", "second"])
 def test_interim_regret_with_budgets(price):
     game = rulebook("budget_auction", preset="econ_arena_L", price=price, value_rounding="none")
     drawn = game.chance(Noise.copies(3, (100_000,)))["valuations"][1:]
@@ -510,7 +511,7 @@ def test_a_shot_is_judged_by_its_chance_not_by_its_hit():
     assert interim(game, missed).tolist() == [pytest.approx(lost), 0, 0, 0]
 
 
-@pytest.mark.parametrize("name", [name for name in ROOMS if has(name, "interim")])
+@each_row("name", [name for name in ROOMS if has(name, "interim")])
 def test_interim_regret_of_a_batch_equals_a_loop(name):
     preset = "econ_arena_english_L" if name == "english_auction" else None
     game = rulebook(name, preset=preset, players=4)

@@ -4,6 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from playing import each_row
 from scipy.optimize import linprog, nnls
 
 from llm_games.baselines.equilibria import correlated, equilibria, gambit, searched, undominated
@@ -51,7 +52,7 @@ def of_two(name):
 # -- the game --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("strategies", "players"), [(1, 4), (3, 2), (4, 3)])
+@each_row(("strategies", "players"), [(1, 4), (3, 2), (4, 3)])
 def test_lineups_are_all_ways_to_seat_players(strategies, players):
     cells = product(range(strategies), repeat=players)
     counted = {tuple(cell.count(s) for s in range(strategies)) for cell in cells}
@@ -133,7 +134,7 @@ def test_an_equilibrium_of_more_than_two():
     assert found.payoff == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_row("seed", range(4))
 def test_all_equilibria_of_two_are_those_of_nashpy(seed):
     nashpy = pytest.importorskip("nashpy")
     game = drawn(4, 2, seed)
@@ -165,7 +166,7 @@ def test_the_logit_equilibrium_is_among_those_found(seed):
     assert near < 1e-4  # theirs stops where regret is small
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
+@each_row("players", [2, 3, 4])
 def test_of_those_that_do_alike_the_most_even_mixture_and_the_corners_are_named(players):
     counts = lineups(4, players)
     game = MetaGame(tuple("abcd"), players, np.where(counts, 1.0, np.nan))
@@ -181,7 +182,7 @@ def test_of_those_that_do_alike_the_most_even_mixture_and_the_corners_are_named(
     assert {one.mixture.argmax() for one in corners} == {0, 1}
 
 
-@pytest.mark.parametrize("players", [2, 3, 5])
+@each_row("players", [2, 3, 5])
 def test_no_equilibrium_is_lost_between_two_others(players):
     """They agree or get nothing: both pure ones are there, though half way is one as well."""
     counts = lineups(2, players)
@@ -191,7 +192,7 @@ def test_no_equilibrium_is_lost_between_two_others(players):
     assert [one.set for one in found] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_all_faces_of_equilibria_of_degenerate_games(seed):
     """Each point of each face, by a linear programme, is a mean of found ones joined with it."""
     rng = np.random.default_rng(seed)
@@ -288,7 +289,7 @@ def test_correlated_equilibria_are_those_of_the_whole_table():
 # -- what evolves ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "alpha"), OPEN_SPIEL)
+@each_row(("name", "alpha"), OPEN_SPIEL)
 def test_alpha_rank_is_that_of_open_spiel(name, alpha):
     game = of_two(name)
     assert alpha_rank(game, alpha * game.scale, 20) == pytest.approx(
@@ -296,7 +297,7 @@ def test_alpha_rank_is_that_of_open_spiel(name, alpha):
     )
 
 
-@pytest.mark.parametrize(("name", "alpha"), OPEN_SPIEL)
+@each_row(("name", "alpha"), OPEN_SPIEL)
 def test_local_selection_counts_the_two_who_differ(name, alpha):
     """By the closed form of who takes over, as OpenSpiel has it by default."""
     paid, size = np.array(GAMES[name], float), 20
@@ -332,7 +333,7 @@ SEATS = {
 }
 
 
-@pytest.mark.parametrize(("name", "alpha"), SEATS)
+@each_row(("name", "alpha"), SEATS)
 def test_alpha_rank_of_seats_is_that_of_open_spiel(name, alpha):
     game = of_two(name)
     found = alpha_rank_lineups(game, alpha * game.scale, 20)
@@ -398,7 +399,7 @@ def test_a_stationary_distribution():
     assert stationary(np.array([[0, -600], [-200, 0]])) == pytest.approx([1, 0])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("paid", "shares"),
     [
         ([[0, -0.5, 1], [0.5, 0, -0.1], [-1, 0.1, 0]], [1 / 3, 1 / 3, 1 / 3]),  # as in the paper

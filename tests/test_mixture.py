@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games
 from llm_games.baselines.players import make_player
@@ -100,7 +101,7 @@ def test_those_who_wait_hear_and_look_back_do():
         env.step(env.action_space.sample())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "error", "said"),
     [
         ("mix", BadParameter, "needs a value"),

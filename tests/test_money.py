@@ -14,6 +14,7 @@ from decimal import Decimal
 
 import pytest
 from fault_server import FATAL, FAULTS, FaultServer, completion, error, http, key, played
+from playing import each_row
 from test_fire import QUICK
 from test_kill import Stem
 from test_run import content
@@ -175,7 +176,7 @@ def test_no_server_passes_a_limit_by_more_than_a_reply(kind, night, record_prope
     record_property("passed by replies", round(worst, 2))
 
 
-@pytest.mark.parametrize("kind", ["ignores limits", "no usage"])
+@each_row("kind", ["ignores limits", "no usage"])
 def test_a_server_that_cannot_be_trusted_passes_a_budget_by_one_reply(kind):
     server, got = spend(kind, "tokens", 120, 1)
     passed, most = excess(server, "tokens", 120)

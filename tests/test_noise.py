@@ -8,6 +8,7 @@ from math import erf, exp, log, pi, sin, sqrt
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.errors import BadParameter
 from llm_games.noise import FULL, GOLD, Noise, mix, number
@@ -50,7 +51,7 @@ def same(one, two):
 
 
 @every
-@pytest.mark.parametrize("batch", [(1,), (5,), (2, 3), (2, 1, 2)])
+@each_row("batch", [(1,), (5,), (2, 3), (2, 1, 2)])
 def test_a_batch_draws_what_its_copies_draw_alone(draw, batch):
     seeds = 1000 + np.arange(np.prod(batch)).reshape(batch)
     for shape in SHAPES:
@@ -87,7 +88,7 @@ def test_limits_and_weights_of_each_table():
     assert same(noise.normal(0, LIMITS[:1], 2), noise.normal(0, np.repeat(LIMITS[:1], 2, axis=0)))
 
 
-@pytest.mark.parametrize("name", sorted(set(DRAWS) - {"repeated", "seed"}))
+@each_row("name", sorted(set(DRAWS) - {"repeated", "seed"}))
 def test_more_players_change_nothing_for_the_others(name):
     noise, draw = Noise(np.arange(4), "players"), DRAWS[name]
     of_each = 1 if name in ("order", "sample", "sample of many") else 0
@@ -229,7 +230,7 @@ def test_limits():
     assert (each.min(), each.max()) == (2, 7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("low", "high"), [(-(2**63), -1), (0, 2**63 - 1), (2**62, 2**63), (0, 3 * 2**40), (0, 2**32)]
 )
 def test_wide_ranges(low, high):
@@ -240,7 +241,7 @@ def test_wide_ranges(low, high):
         assert Noise(4).integers(np.full(1000, low), np.full(1000, high)).tolist() == exact
 
 
-@pytest.mark.parametrize("noise", [Noise(7), Noise(np.arange(3))])
+@each_row("noise", [Noise(7), Noise(np.arange(3))])
 def test_one_number_of_many(noise):
     drawn = noise.random(5)
     assert all((number(noise.key, place) == drawn[place]).all() for place in range(5))
@@ -301,7 +302,7 @@ def test_seeds_fit():
 # -- nonsense --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         lambda: Noise(-1),

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games import named, rooms, words
@@ -254,7 +255,7 @@ def test_names_are_read_in_order(folder, monkeypatch):
         make_player("vllm/a.py:go")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         ("nowhere:agent", "no module nowhere, neither in .*no player 'nowhere:agent'"),
@@ -277,7 +278,7 @@ def test_names_that_mean_nothing(folder, name, says):
     assert not (folder / "a.db").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         ("mygames:Deul", "no game in mygames 'Deul'; did you mean 'Duel'.*known: Duel, Half, noth"),
@@ -399,7 +400,7 @@ def test_a_run_of_objects_is_resumed_with_them(folder):
     assert replayed("a.db").differences == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seats", "says"),
     [
         ([lambda observation: 3], 'give it a name, as in {"player": ..., "name": "mine"}'),
@@ -435,7 +436,7 @@ def test_a_game_in_a_function_cannot_be_written_down():
 # -- what a function gets and gives ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "outcomes", "action"),
     [
         (3, ["valid"], 3),
@@ -461,7 +462,7 @@ def test_answers(said, outcomes, action):
     assert action is None or made.action == action
 
 
-@pytest.mark.parametrize("said", [None, 3.5, True, object(), (1, 2.5), [None], {"x": nan}, {1}])
+@each_row("said", [None, 3.5, True, object(), (1, 2.5), [None], {"x": nan}, {1}])
 def test_answers_of_no_kind(said):
     def agent(observation):
         return said
@@ -471,9 +472,7 @@ def test_answers_of_no_kind(said):
     assert "on seat 0 of public_goods" in error.value.__notes__[0]
 
 
-@pytest.mark.parametrize(
-    "function", [lambda: 3, lambda a, b: 3, lambda *, view: 3, "rational", None, 3, int]
-)
+@each_row("function", [lambda: 3, lambda a, b: 3, lambda *, view: 3, "rational", None, 3, int])
 def test_signatures(function):
     with pytest.raises(BadParameter, match=r"such as|takes no seat|cannot be called so"):
         lg.play("public_goods", [function] * 2, players=2, rounds=1)
@@ -564,7 +563,7 @@ def test_a_run_with_a_tool_that_has_no_name_is_replayed_with_it(folder):
         assert replay(records, {"mine": tool}).differences == ()
 
 
-@pytest.mark.parametrize("given", [(Decision(5.5), 0), (Decision("5"), 0), (Decision(None), 0), 5])
+@each_row("given", [(Decision(5.5), 0), (Decision("5"), 0), (Decision(None), 0), 5])
 def test_what_is_no_decision_is_no_move(given):
     class Odd(Policy):
         name = "odd"

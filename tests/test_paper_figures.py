@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from playing import each_row
 
 from llm_games.benchmarks.papers.econ_arena import page as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
@@ -78,9 +79,7 @@ def test_what_keeps_a_benchmark_from_its_overall_is_said():
     assert lacking(scores[:5]) == []  # no whole benchmark
 
 
-@pytest.mark.parametrize(
-    ("edition", "version", "models"), [("v4", "v4", 12), ("corrected", "v7", 13)]
-)
+@each_row(("edition", "version", "models"), [("v4", "v4", 12), ("corrected", "v7", 13)])
 def test_an_edition_stands_beside_its_own_version(whole, edition, version, models):
     [(title, grid)] = boards(whole["vanilla"], edition).items()
     rows = [*grid.dicts()]

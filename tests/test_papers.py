@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.players import asks_model
 from llm_games.benchmarks.papers.gamma_bench.page import settings
@@ -34,7 +35,7 @@ def played(name, path, **overrides) -> RunPlan:
     return plan
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_row("name", FILES)
 def test_every_file_is_a_plan_for_any_player(name):
     assert planned(name).games
     changed = planned(name, seats=["openai:some-model"], settings={"base_url": "http://host/v1"})
@@ -47,9 +48,7 @@ def test_what_there_is():
         assert f"gamma-bench/{name}" in GAMMA
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"), [("variants", 46), ("robustness", 88), ("reasoning", 40)]
-)
+@each_row(("name", "settings"), [("variants", 46), ("robustness", 88), ("reasoning", 40)])
 def test_every_setting_of_the_paper_has_its_published_score(name, settings):
     games = planned(f"gamma-bench/{name}").games
     assert len(games) == settings

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import sampled
+from playing import each_row, sampled
 
 from llm_games.asides import Lessons, Text
 from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
@@ -130,7 +130,7 @@ def test_worked_example_of_a_belief_update():
     assert read_reply(json.dumps(FIRST), beliefs(correct=False)).outcome == "valid"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome", "why"),
     [
         ("", "unparsable", "empty"),
@@ -177,7 +177,7 @@ def test_names_as_the_authors_match_them():
 ITEMS = Priorities("priorities", ("Widget A", "Gadget B"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome", "kept"),
     [
         ('{"priorities": {"Widget A": 2, "Gadget B": 3}}', "valid", {"Widget A": 2, "Gadget B": 3}),
@@ -203,7 +203,7 @@ def test_priorities_are_read(text, outcome, kept):
     assert reply.action == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ('{"lessons": ["a", "b"]}', "valid"),
@@ -218,8 +218,8 @@ def test_lessons_are_read(text, outcome):
     assert read_reply(text, Lessons("lessons")).outcome == outcome
 
 
-@pytest.mark.parametrize("question", [ITEMS, beliefs(), Lessons("lessons"), Text("plan", "a plan")])
-@pytest.mark.parametrize("reasoning", [False, True])
+@each_row("question", [ITEMS, beliefs(), Lessons("lessons"), Text("plan", "a plan")])
+@each_row("reasoning", [False, True])
 def test_forms_allow_what_their_schema_does(question, reasoning):
     schema = question.schema(reasoning)
     assert set(schema["required"]) == set(schema["properties"])
@@ -253,7 +253,7 @@ def test_order_of_the_questions():
     assert notes(episode, "lessons") == [{"lessons": ["Bid less.", "Wait."]}]
 
 
-@pytest.mark.parametrize(("strategy", "plans"), [("none", 0), ("static", 1), ("adaptive", 3)])
+@each_row(("strategy", "plans"), [("none", 0), ("static", 1), ("adaptive", 3)])
 def test_strategies(strategy, plans):
     client = Spy()
     episode = auction(client, seats=1, strategy=strategy)
@@ -414,7 +414,7 @@ def test_without_correction_a_wrong_belief_stays():
     assert "By your own count you have 777." in client.said("move")[-1]
 
 
-@pytest.mark.parametrize("text", ["", "nothing", '{"priorities": {"Yacht": 3}}'])
+@each_row("text", ["", "nothing", '{"priorities": {"Yacht": 3}}'])
 def test_an_unusable_plan(text):
     """Asked again twice; then missing items keep their value, 2 at first."""
     client = Spy(lambda r: text if r.kind in ("plan", "replan") else None)
@@ -429,7 +429,7 @@ def test_an_unusable_plan(text):
     assert [set(note["priorities"].values()) for note in plan] == [{3}, {3}, {3}]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome", "detail"),
     [
         ('{"bid": 99999}', "out_of_range", "over_budget"),
@@ -453,7 +453,7 @@ def test_bad_bids_end_in_withdrawal(text, outcome, detail):
     assert episode.over
 
 
-@pytest.mark.parametrize("transient", [False, True])
+@each_row("transient", [False, True])
 def test_a_dead_server_ends_the_auction(transient):
     def dead(request):
         if len(client.seen) > 6:
@@ -467,7 +467,7 @@ def test_a_dead_server_ends_the_auction(transient):
 # -- settings, other games, series -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "error"),
     [
         ({"strategy": "adaptiv"}, UnknownName),
@@ -489,7 +489,7 @@ def test_a_setting_of_planning_makes_a_planner():
     assert (planner.planning.strategy, planner.sampling.temperature) == ("static", 0.5)
 
 
-@pytest.mark.parametrize("game", ["public_goods", "battle_royale", "water_allocation"])
+@each_row("game", ["public_goods", "battle_royale", "water_allocation"])
 def test_any_game_can_be_planned(game):
     client = Spy()
     policy = PlanningPolicy(client, Planning(learning=True))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import SMALL
+from playing import SMALL, each_row
 
 import llm_games
 from llm_games.benchmarks.cli.human_play import entries, parameters, planned, played, record
@@ -156,7 +156,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("game", "line", "value"), ANSWERS)
+@each_row(("game", "line", "value"), ANSWERS)
 def test_answers(game, line, value):
     rules = llm_games.rules(game, **({"players": 3} if game == "pirate_game" else {}))
     state = rules.reset(0)
@@ -182,7 +182,7 @@ BARE = [
 ]
 
 
-@pytest.mark.parametrize(("question", "line", "action"), BARE)
+@each_row(("question", "line", "action"), BARE)
 def test_words_that_a_person_would_use(question, line, action):
     assert read_answer(line, question) == Reply("valid", action)
 

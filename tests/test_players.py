@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games import rooms
 from llm_games.baselines.deviation import deviation
@@ -102,6 +103,7 @@ def everybody(name, game):
     return [make_player(name, game)] * game.players
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", [*KINDS, "fixed"])
 @pytest.mark.parametrize("name", GAMES)
 def test_everybody_plays_a_whole_episode_legally(name, kind):
@@ -113,6 +115,7 @@ def test_everybody_plays_a_whole_episode_legally(name, kind):
     assert kind in players_for(name) or "fixed:<action>" in players_for(name)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", [*KINDS, "fixed"])
 @pytest.mark.parametrize("name", GAMES)
 def test_batches_are_legal(name, kind):
@@ -122,7 +125,7 @@ def test_batches_are_legal(name, kind):
         assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parameters"),
     [
         ("beauty_contest", {"preset": "econ_arena_H"}),  # limits on both sides of 2**32
@@ -143,6 +146,7 @@ def test_random_moves_of_a_batch_are_those_of_its_tables(name, parameters):
 DRAWN = {"budget_auction", "el_farol_bar", "sealed_bid_auction"}
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(
     ("name", "kind"),
     [(name, kind) for name in GAMES for kind in ("best_response", "cooperative", "rational")
@@ -161,7 +165,7 @@ def test_batch_equals_loop_where_nothing_is_drawn(name, kind):
                 assert np.array_equal(action, expected)
 
 
-@pytest.mark.parametrize("name", GAMES)
+@each_row("name", GAMES)
 def test_play_repeats_from_a_seed(name):
     game = small(name)
     for kind in ("rational", "random"):
@@ -169,7 +173,7 @@ def test_play_repeats_from_a_seed(name):
         assert [moves for moves, _, _ in one] == [moves for moves, _, _ in two]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parameters"),
     [
         ("beauty_contest", {}),
@@ -289,7 +293,7 @@ def test_fixed_moves():
         assert play(royale, everybody(f"fixed:{value}", royale))[0][0] == {0: target}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("player", "game", "words"),
     [
         ("fixed:101", "beauty_contest", "from 0 to 100"),
@@ -316,7 +320,7 @@ def test_what_cannot_be_played_is_refused_before_the_run(player, game, words):
         make_player(player, game and small(game))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "bids"),
     [
         ("truthful", [48, 60, 55, 41, 52]),
@@ -338,9 +342,7 @@ def test_bidders_of_thumb(kind, bids):
     assert moves == {0: int(10 * part), 1: int(20 * part), 2: int(30 * part)}
 
 
-@pytest.mark.parametrize(
-    ("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")]
-)
+@each_row(("player", "near"), [("ratoinal", "rational"), ("tiny:constrain", "tiny:constrained")])
 def test_unknown_players_name_the_nearest(player, near):
     with pytest.raises(UnknownName, match=f"did you mean '{near}'"):
         make_player(player)
@@ -397,7 +399,7 @@ def rules_of(kind, rule):
     yield kind, rule
 
 
-@pytest.mark.parametrize("name", GAMES)
+@each_row("name", GAMES)
 def test_each_game_says_what_its_best_response_is(name):
     room, listed = handed(name), players_for(name)["best_response"]
     assert room.assumed

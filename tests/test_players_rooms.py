@@ -7,6 +7,7 @@ from pkgutil import iter_modules
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games import register, rooms
 from llm_games.baselines.deviation import (
@@ -57,7 +58,7 @@ def check_room(game):
         make_player(name, game)
 
 
-@pytest.mark.parametrize("game", rooms.ROOMS)
+@each_row("game", rooms.ROOMS)
 def test_every_room_hands_over_what_the_floor_looks_for(game):
     check_room(game)
     assert all(has(game, measure) for measure in REQUIRED)
@@ -146,7 +147,7 @@ def test_a_package_brings_a_whole_room(package):
         make_player("crumb:1", "public_goods")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "text", "says"),
     [
         ("players", PLAYERS.replace("PLAYERS =", "PLAYER ="), "must have PLAYERS = Players"),

@@ -1,6 +1,7 @@
 """Bidders may be told how private valuations are drawn, if they are drawn."""
 
 import pytest
+from playing import each_row
 
 import llm_games
 from llm_games.errors import BadParameter
@@ -8,7 +9,7 @@ from llm_games.errors import BadParameter
 ROW = (1, 2, 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "given"),
     [
         ("sealed_bid_auction", {"valuations": [ROW], "rounds": 1}),

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from playing import IDS, NAMES, SETTINGS, SMALL, legal_actions
+from playing import NAMES, SMALL, each_row, every, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -17,7 +17,6 @@ from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
-every_setting = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 # A change of each of these must change the rules as told. The first entry is the setting in
 # which the change is made.
@@ -147,15 +146,14 @@ TOLD: dict[str, list[tuple[dict, dict]]] = {
     ],
 }
 CHANGES = [(name, *pair) for name in TOLD for pair in TOLD[name]]
-CHANGE_IDS = [f"{name} {base or ''} {change}" for name, base, change in CHANGES]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_there_are_five_wordings(name):
     assert versions(name) == list(VERSIONS)
 
 
-@pytest.mark.parametrize(("name", "base", "change"), CHANGES, ids=CHANGE_IDS)
+@each_row(("name", "base", "change"), CHANGES, by=lambda row: row[0])
 def test_every_parameter_is_in_the_rules(name, base, change):
     for version in VERSIONS:
         before, after = llm_games.rules(name, **base), llm_games.rules(name, **(base | change))
@@ -178,7 +176,7 @@ def moments(name, more):
         state, _ = game.step(state, legal_actions(game, state, rng))
 
 
-@every_setting
+@every
 def test_every_block_renders_at_every_moment(name, more):
     for version in VERSIONS:
         prompts, asked = Prompts(name, version), 0
@@ -196,7 +194,7 @@ def test_every_block_renders_at_every_moment(name, more):
         assert asked
 
 
-@every_setting
+@every
 def test_cue_and_persona_reach_the_player(name, more):
     for version in VERSIONS:
         prompts = Prompts(name, version)
@@ -239,7 +237,7 @@ def implied(told, path):
     return path in (("phase",), *mine)
 
 
-@every_setting
+@every
 def test_everything_a_player_knows_is_said(name, more):
     """Changing any single value that a player is told changes its report or its request."""
     for version in VERSIONS:
@@ -260,7 +258,7 @@ def test_everything_a_player_knows_is_said(name, more):
                 pytest.fail(f"{path} is not said in {text}")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_wordings_differ(name):
     view = next(view for view in moments(name, SMALL.get(name, {})) if view.question is not None)
     for block in ("rules", "request"):
@@ -271,7 +269,7 @@ def test_the_wordings_differ(name):
         assert len(texts) == len(VERSIONS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_texts_are_short(name):
     """A tiny model must be able to read them."""
     for version in VERSIONS:
@@ -283,9 +281,10 @@ def test_texts_are_short(name):
         assert len(prompts.request(view).split()) <= 100
 
 
-@pytest.mark.parametrize(
-    "name", ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"]
-)
+SYMMETRIC = ["beauty_contest", "el_farol_bar", "divide_dollar", "public_goods", "diners_dilemma"]
+
+
+@each_row("name", SYMMETRIC)
 def test_symmetric_games_tell_no_seat(name):
     for version in VERSIONS:
         game = llm_games.rules(name)
@@ -296,7 +295,7 @@ def test_symmetric_games_tell_no_seat(name):
         assert "player_" not in texts.pop()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [(3, "3"), (2.5, "2.50"), (0.125, "0.12"), (-0.875, "-0.88"), (60 / 7, "8.57"), (7.0, "7")],
 )

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from playing import each_row
 from test_clients_openai import ALL, KEY, Server, completion
 from test_clients_providers import CHAT, CONVERSED, SERVED, TOOL
 
@@ -111,7 +112,7 @@ def kind_of(got):
 
 @pytest.mark.filterwarnings("ignore:The model .* is deprecated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.* not supported (by|when):UserWarning")
-@pytest.mark.parametrize("shape", SHAPES, ids=[f"{i} {s['of']}" for i, s in enumerate(SHAPES)])
+@each_row("shape", SHAPES, by=lambda shape: shape["of"].partition("/")[0])
 def test_what_servers_send_is_typed(play, shape):
     got, calls = play(shape)
     what, _, option = shape["is"].partition(" ")

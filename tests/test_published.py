@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
@@ -30,7 +31,7 @@ def test_the_leaderboard_of_v4_has_twelve_models():
     assert published.rank_of(68.0, "v4") == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     [*published.leaderboard(), *published.leaderboard("v4")],
     ids=lambda entry: f"{entry.model} {entry.overall.mean}",
@@ -54,6 +55,6 @@ def test_single_runs():
     assert runs[0] == published.Single("runs", "T1", "beauty_contest", 65.4)
 
 
-@pytest.mark.parametrize(("overall", "rank"), [(70, 1), (69.8, 1), (69.7, 2), (62.4, 4), (0, 14)])
+@each_row(("overall", "rank"), [(70, 1), (69.8, 1), (69.7, 2), (62.4, 4), (0, 14)])
 def test_rank_of(overall, rank):
     assert published.rank_of(overall) == rank

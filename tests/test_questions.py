@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playing import sampled
+from playing import each_row, sampled
 
 from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
@@ -35,7 +35,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "value", "action"),
     [
         (BID, 7, 7),
@@ -72,7 +72,7 @@ def test_legal_values(question, value, action):
     assert question.read(value) == action
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "value", "kind"),
     [
         *(
@@ -113,7 +113,7 @@ def test_bad_values_say_what_is_wrong(question, value, kind):
     assert str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "value", "meant"),
     [
         ("public_goods", "7 tokens", 7),
@@ -169,7 +169,7 @@ def test_growing_letter_by_letter_never_ends_in_an_illegal_reply(question, seed)
     question.read(json.loads(text, parse_float=Decimal)[question.key])
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=repr)
+@each_row("question", QUESTIONS, ids=repr)
 def test_schemas(question):
     schema = question.schema(reasoning=True)
     assert list(schema["properties"]) == ["explanation", question.key]
@@ -200,7 +200,7 @@ FINE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in ROOMS), *FINE])
+@each_row(("name", "parameters"), [*((name, {}) for name in ROOMS), *FINE])
 def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, parameters):
     rng = np.random.default_rng(2)
     for question in _asked(name, parameters):
@@ -218,7 +218,7 @@ def test_every_beginning_of_a_legal_reply_of_every_game_is_allowed(name, paramet
                 assert (read.outcome, read.action, read.leniencies) == ("valid", action, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "text"),
     [
         (Real("x", 0, 10**7, 6), '{"x": 10.000001'),

@@ -3,9 +3,9 @@
 import json
 
 import jinja2
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.words import _template, quoted
 
@@ -18,7 +18,7 @@ def test_a_quotation_is_one_line_of_printable_text_and_reads_back(text):
     assert '"' not in written[1:-1].replace("\\\\", "").replace('\\"', "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "written"),
     [
         ("hello", '"hello"'),

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from playing import each_row
 from test_report import Text
 from typer.testing import CliRunner
 
@@ -36,7 +37,7 @@ def run(tmp_path_factory):
     return play(tmp_path_factory.mktemp("run") / "run.db", success="score >= 50")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "what", "holds", "fails"),
     [
         ("score >= 80", "score", (80, 80 - 1e-12, 93), (79.9,)),
@@ -53,7 +54,7 @@ def test_what_success_is(text, what, holds, fails):
     assert not any(map(success._holds, fails))
 
 
-@pytest.mark.parametrize("text", ["", "score", "score 80", "score >= high", ">= 80", "score = 80"])
+@each_row("text", ["", "score", "score 80", "score >= high", ">= 80", "score = 80"])
 def test_success_that_cannot_be_read(text):
     with pytest.raises(BadParameter, match="such as 'score >= 80'"):
         Success.of(text)
@@ -160,7 +161,7 @@ def test_the_command_and_the_page(run, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "why"),
     [
         (["--success", "survivors > 2"], "public_goods has no survivors in every episode"),

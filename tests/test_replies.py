@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.errors import UnknownName
 from llm_games.questions import (
@@ -80,7 +81,7 @@ VALID = [
 ]
 
 
-@pytest.mark.parametrize("text", VALID)
+@each_row("text", VALID)
 def test_an_answer_is_found_in_messy_text(text):
     assert read(text) == Reply("valid", 5)
 
@@ -107,7 +108,7 @@ ENCLOSED = [
 ]
 
 
-@pytest.mark.parametrize("text", ENCLOSED)
+@each_row("text", ENCLOSED)
 def test_an_answer_is_read_from_tags_boxes_and_other_languages(text):
     assert read(text) == Reply("valid", 5)
 
@@ -157,7 +158,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "why"), BAD)
+@each_row(("text", "why"), BAD)
 def test_what_is_no_answer_is_unparsable(text, why):
     reply = read(text)
     assert (reply.outcome, reply.action) == ("unparsable", MISSING)
@@ -214,7 +215,7 @@ PUBLISHED = [
 ]
 
 
-@pytest.mark.parametrize(("question", "text", "action"), PUBLISHED)
+@each_row(("question", "text", "action"), PUBLISHED)
 def test_each_game_is_read_as_its_authors_did(question, text, action):
     reply = read(text, question, "published")
     assert reply.action == (MISSING if action is None else action)
@@ -260,7 +261,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize(("reading", "text", "outcome", "said"), WHOLE)
+@each_row(("reading", "text", "outcome", "said"), WHOLE)
 def test_a_question_may_read_a_whole_object(reading, text, outcome, said):
     reply = read(text, Pair("", 0, 9), reading)
     assert reply.outcome == outcome
@@ -300,7 +301,7 @@ LOST = {
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("corpus", ["replies", "replies_later"])
+@each_row("corpus", ["replies", "replies_later"])
 def test_replies_are_read_as_a_person_would(corpus):
     """Nothing is guessed, and what is lost is known; the documents have the count."""
     rows = tomllib.loads((ROOT / f"tests/data/{corpus}.toml").read_text("utf-8"))["reply"]
@@ -334,7 +335,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "names"), NAMED)
+@each_row(("text", "names"), NAMED)
 def test_each_leniency_is_named(text, names):
     reply = read(text)
     assert (reply.outcome, reply.action, reply.leniencies) == ("valid", 5, names)
@@ -365,7 +366,7 @@ THOUGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "thoughts", "rest"), THOUGHTS)
+@each_row(("text", "thoughts", "rest"), THOUGHTS)
 def test_thoughts_are_told_from_the_rest(text, thoughts, rest):
     assert split_thoughts(text) == (thoughts, text if rest is None else rest)
 

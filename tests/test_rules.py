@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import IDS, SETTINGS, batch_actions, equal, legal_actions
+from playing import batch_actions, equal, every, legal_actions
 
 import llm_games
 from llm_games.errors import IllegalAction
@@ -14,7 +14,6 @@ from llm_games.questions import MISSING
 from llm_games.view import Sight
 from llm_games.words import Prompts
 
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from playing import each_row
 from sb3_contrib import MaskablePPO, RecurrentPPO
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -56,8 +57,8 @@ LEARNERS = {
 }
 
 
-@pytest.mark.parametrize("alphabet", [None, 2])
-@pytest.mark.parametrize("actions", ["index", "unit"])
+@each_row("alphabet", [None, 2])
+@each_row("actions", ["index", "unit"])
 def test_learners_train_where_players_talk(actions, alphabet):
     """At one table and at many, with symbols to say or without words."""
     game = lg.rules("beauty_contest", players=3, rounds=2, talk={"turns": 1, "alphabet": alphabet})
@@ -69,9 +70,7 @@ def test_learners_train_where_players_talk(actions, alphabet):
         assert masked == hasattr(env.observation_space, "spaces")
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
-)
+@each_row(("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS)
 def test_a_saved_player_plays_as_its_model_did(algorithm, policy, game, actions, tmp_path):
     """Through the file, the name and a game of its own it does step by step what the model does."""
     env = single(game, actions=actions, opponents=lg.player("rational"))
@@ -112,7 +111,7 @@ async def in_a_batch(policy, game, seeds, steps):
 DRAWING = [name for name in LEARNERS if name not in ("dqn", "sac")]  # by a distribution
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "deterministic"),
     [*((name, True) for name in LEARNERS), *((name, False) for name in DRAWING)],
 )
@@ -186,7 +185,7 @@ def test_a_policy_in_mid_episode_goes_through_pickle(saved):
         assert ours[1:] == theirs[1:]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "parameters", "fault"),
     [
         (
@@ -268,8 +267,8 @@ def test_a_model_that_answers_nan_is_named_with_its_seat():
         lg.play("public_goods", [lg.player("random"), player, player], players=3)
 
 
-@pytest.mark.parametrize("said", [3, [], None])
-@pytest.mark.parametrize("copies", [None, 2])
+@each_row("said", [3, [], None])
+@each_row("copies", [None, 2])
 def test_a_model_that_does_not_answer_each_observation_is_named(said, copies):
     class Mute:
         def predict(self, observation, deterministic):
@@ -330,7 +329,7 @@ def alike(ours, loop, steps):
     return ended
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "settings"),
     [
         ("public_goods", {"rounds": 3}),
@@ -348,7 +347,7 @@ def test_copies_are_what_dummy_vec_env_makes_of_single_ones(game, settings):
     assert alike(copies(game, 3, **settings), loop, 24) >= 3
 
 
-@pytest.mark.parametrize("name", ["masked", "plans", "recurrent"])
+@each_row("name", ["masked", "plans", "recurrent"])
 def test_learned_opponents_of_copies_are_those_of_single_ones(name):
     """Where some tables wait, end and start again, each seat keeps its own chance and state."""
     algorithm, policy, game, actions = LEARNERS[name]
@@ -365,9 +364,7 @@ def same(one, other):
     return np.array_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS
-)
+@each_row(("algorithm", "policy", "game", "actions"), LEARNERS.values(), ids=LEARNERS)
 def test_learners_learn_in_copies(algorithm, policy, game, actions):
     """Every kind of algorithm trains, monitored and scaled; equal seeds give equal weights."""
     weights = []

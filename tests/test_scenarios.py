@@ -7,6 +7,7 @@ from itertools import combinations
 import gymnasium
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.learner import learner, learners
@@ -59,7 +60,7 @@ def test_every_game_has_some():
     assert set(games()) == set(ROOMS) >= {"public_goods"}
 
 
-@pytest.mark.parametrize("game", ROOMS)
+@each_row("game", ROOMS)
 def test_files_hold_what_scenarios_need(game):
     """Backgrounds for training and others, all sizes of the focal group, and no table twice."""
     found = scenarios(game)
@@ -166,7 +167,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "said"), BAD)
+@each_row(("old", "new", "said"), BAD)
 def test_what_a_file_cannot_say(old, new, said):
     assert old in TWO
     with pytest.raises((BadParameter, UnknownName), match=said):
@@ -318,7 +319,7 @@ def test_ghosts_in_the_background(tmp_path, monkeypatch):
 # -- learners --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("game", ROOMS)
+@each_row("game", ROOMS)
 def test_a_scenario_as_opponents(game):
     """Its players sit in all other seats, in one copy and in many."""
     one = next(found for found in scenarios(game).values() if found.train and found.focal == 1)

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.schemas import LARGEST, LONGEST, MOST, beginnings
 
@@ -98,7 +99,7 @@ OBJECT = {"type": "object", "properties": {"a": INTEGER, "b": SHORT}, "required"
 OR_NULL = {"type": ["integer", "null"], "minimum": 5, "maximum": 9}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "text"),
     [
         *(
@@ -128,7 +129,7 @@ def test_what_cannot_become_right_is_refused(schema, text):
     assert not begins(schema, text)
 
 
-@pytest.mark.parametrize("whole", ["1", "-3", "120", "0", "12"])
+@each_row("whole", ["1", "-3", "120", "0", "12"])
 def test_numbers_may_end_or_grow(whole):
     assert begins(INTEGER, whole)
     assert begins({"type": "object", "properties": {"a": INTEGER}}, f'{{"a": {whole}}}')
@@ -158,7 +159,7 @@ def test_text_that_grows_letter_by_letter_is_a_value_in_the_end(data):
     assert all(-3 <= n <= 120 for n in value.get("d", []))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {},

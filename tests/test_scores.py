@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.benchmarks.papers.gamma_bench import published, scores
 from llm_games.benchmarks.papers.gamma_bench.scores import Shot
@@ -29,7 +30,7 @@ CASE_2 = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]
 CASE_3 = [8, 10, 12, 12, 12, 15, 15, 15, 18, 18]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rounds", "low", "high", "ratio", "corrected", "published_double"),
     [
         (ten(50, 30, 10), 0, 100, F(2, 3), 70.0, 70.0),
@@ -45,12 +46,12 @@ def test_beauty_contest(rounds, low, high, ratio, corrected, published_double):
     assert scores.beauty_contest(rounds, low, high, ratio, "published") == published_double
 
 
-@pytest.mark.parametrize("edition", ["v4", "v2"])
+@each_row("edition", ["v4", "v2"])
 def test_beauty_contest_ratio_one_rewards_extremes_before_the_published_edition(edition):
     assert scores.beauty_contest(ten(50, 30, 10), 0, 100, F(1), edition) == 40.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("goers", "ratio", "corrected", "published_double"),
     [
         ([10, 6, 4], F(3, 5), 200 / 3, 66.66666666666667),
@@ -67,7 +68,7 @@ def test_el_farol_bar(goers, ratio, corrected, published_double):
     assert scores.el_farol_bar(goers, 10, ratio, "published") == published_double
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("golds", "sums", "corrected", "published_double"),
     [
         (100, [100, 101, 80], 93.0, 93.0),
@@ -82,7 +83,7 @@ def test_divide_dollar(golds, sums, corrected, published_double):
     assert scores.divide_dollar(sums, 10, golds, "published") == published_double
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pots", "corrected", "published_double", "v2"),
     [
         ([200, 180, 0], 110 / 3, 36.66666666666667, 190 / 3),
@@ -103,7 +104,7 @@ def test_public_goods_with_unequal_endowments_leaves_out_who_has_nothing():
     assert scores.public_goods_shares([[0, 0]], [[0, 0]]) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cheap", "corrected", "published_double"),
     [
         ([10, 9, 0], 110 / 3, 36.66666666666667),
@@ -124,7 +125,7 @@ SIX = [50, 120, 120, 0]
 THREE = [50, 100, 0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("valuations", "bids", "corrected", "v4"),
     [
         ([ROUND_1], [SHADED], 9.0, 3.9),
@@ -144,7 +145,7 @@ def test_sealed_bid_auction(valuations, bids, corrected, v4):
         assert got == pytest.approx(v4, abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("valuations", "bids", "double"),
     [
         ([ROUND_1], [SHADED], 9.0),
@@ -185,7 +186,7 @@ def shots(alive, *turns):
 DEFAULT_RATES = list(range(35, 85, 5))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "turns", "corrected", "published_double"),
     [
         ([50, 70, 90], [(0, 2, 1), (1, 0, 0), (0, 1, 1)], 100.0, 100.0),
@@ -204,7 +205,7 @@ def test_battle_royale(rates, turns, corrected, published_double):
     assert scores.battle_royale(played, rates, "published") == published_double
 
 
-@pytest.mark.parametrize("target", [3, 0, 1, -1])
+@each_row("target", [3, 0, 1, -1])
 def test_battle_royale_gives_nothing_for_the_dead_oneself_or_a_miss(target):
     assert scores.battle_royale([Shot(0, target, (0, 1, 2))], [10, 20, 30, 40]) == 0
 
@@ -235,7 +236,7 @@ PIRATES = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "paper", "published_double", "equilibrium"),
     [
         ("W1", F(967, 12), 80.58333333333333, None),
@@ -261,7 +262,7 @@ def test_pirate_game(name, paper, published_double, equilibrium):
         assert got == float(equilibrium)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "paper", "published_votes", "equilibrium"),
     [
         ("W1", (19, 24), (19, 24), None),
@@ -285,7 +286,7 @@ def test_pirates_who_keep_and_reject_everything_score_high():
     assert scores.pirate_game(plans, votes, 100) == 98.88888888888889
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pirates", "best"),
     [
         (2, [100, 0]),
@@ -323,7 +324,7 @@ T1_TO_T5 = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "mean", "std", "wrong"),
     [
         ("beauty_contest", 63.44, 3.42, 3.06),
@@ -437,16 +438,14 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("game", "moves", "corrected", "double"), RUNS, ids=lambda x: getattr(x, "name", None)
-)
+@each_row(("game", "moves", "corrected", "double"), RUNS, ids=lambda x: getattr(x, "name", None))
 def test_score_episode(game, moves, corrected, double):
     records = played(game, *moves)
     assert scores.score_episode(game, records) == corrected
     assert scores.score_episode(game, records, "published") == double
 
 
-@pytest.mark.parametrize("name", sorted(PIRATES))
+@each_row("name", sorted(PIRATES))
 def test_score_episode_of_pirates(name):
     gold, plans, votes = PIRATES[name]
     plans, votes = list(map(plan, plans)), list(map(vote, votes))

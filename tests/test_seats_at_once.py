@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from playing import IDS, SETTINGS, batch_actions
+from playing import SETTINGS, batch_actions, every
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, _own, make_player, rule_of
@@ -32,7 +32,7 @@ def rules_of(game):
     return found
 
 
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@every
 def test_seats_at_once_are_seats_one_by_one(name, more):
     game = llm_games.rules(name, **more)
     rng, noise = np.random.default_rng(1), Noise(np.arange(TABLES, dtype=np.uint64))
@@ -63,6 +63,7 @@ def test_seats_at_once_are_seats_one_by_one(name, more):
             assert np.array_equal(np.broadcast_to(found, expected.shape), expected), (player, step)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("kind", ["best_response", "random"])
 @pytest.mark.parametrize("name", sorted({name for name, _ in SETTINGS} - {"water_allocation"}))
 def test_a_batch_of_cells_is_what_its_seats_do_alone(name, kind):

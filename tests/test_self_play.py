@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from playing import each_row
 from stable_baselines3 import PPO
 
 import llm_games as lg
@@ -53,7 +54,7 @@ def settings(folder, **given):
     return self_play.Settings(**{**usual, "folder": folder, **given})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("draw", "beaten", "expected"),
     [
         ("pfsp", [0.9, 0.5, 0.0], [0.5 * 0.02 / 0.28, 0.5 * 0.26 / 0.28, 0.5]),

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.games.bertrand_competition import metrics as pricing
@@ -49,7 +50,7 @@ EXAMPLES = [  # numbers, their sum, winners, what each gets under the three rule
 ]
 
 
-@pytest.mark.parametrize(("numbers", "total", "winners", "prizes", "rsd"), EXAMPLES)
+@each_row(("numbers", "total", "winners", "prizes", "rsd"), EXAMPLES)
 def test_contests_of_24(numbers, total, winners, prizes, rsd):
     assert sum(numbers) == total
     for rule, prize in zip(("exclusive", "independent", "amplified"), prizes, strict=True):
@@ -143,7 +144,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "label"), PLANS)
+@each_row(("messages", "label"), PLANS)
 def test_joint_plans(messages, label):
     assert joint_plan(messages) == label
 
@@ -159,7 +160,7 @@ AGREEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "price"), AGREEMENTS)
+@each_row(("messages", "price"), AGREEMENTS)
 def test_agreed_prices(messages, price):
     assert agreed_price(messages, 2) == price
 
@@ -167,7 +168,7 @@ def test_agreed_prices(messages, price):
 # -- statements ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "verdict", "region"),
     [
         (Part("", "", None, 0), "", "above 0"),
@@ -268,7 +269,7 @@ def test_statements_leave_out_runs_without_a_number_or_of_few_rounds():
 # -- personas --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "third"), [(24, 8), (10, 3), (2, 0), (30, 10)]
 )  # the text of the paper has thirty
 def test_mixed_personas(players, third):
@@ -305,7 +306,7 @@ def test_a_persona_is_told_before_the_talk_too():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("personas", "words"),
     [
         ("kind", "personas must be one of 'none', 'agreeable', 'disagreeable', 'mixed'"),
@@ -340,7 +341,7 @@ def spoken(episode):
     return [(seat, text) for step in steps for seat, text in enumerate(step["actions"]) if text]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("player", "label", "numbers"),
     [("agreeable", "win_seeking", {50}), ("disagreeable", "none", {33})],
 )
@@ -376,7 +377,7 @@ def test_they_play_in_silence_and_by_symbols():
 # -- the files -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "labels"),
     [
         ("beauty_contest", ["silent", "talk", "independent", "exclusive", "agreeable",

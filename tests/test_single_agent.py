@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from fault_server import FaultServer
-from playing import IDS, NAMES, SETTINGS, SMALL
+from playing import NAMES, SMALL, each_row, every
 
 import llm_games as lg
 from llm_games.baselines.learner import learner
@@ -19,8 +19,6 @@ from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv
-
-every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
 
 
 def masks_of(env):
@@ -90,7 +88,7 @@ def test_a_game_cut_before_the_first_turn_is_said_by_the_first_step():
     assert (terminated, truncated, info["asked"]) == (False, True, False)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_seat_that_rotates_takes_each_in_turn_and_sees_what_that_seat_sees(name):
     game = lg.rules(name, **SMALL.get(name, {}))
     env = SingleAgentEnv(game, seat="rotate", obs_mode="both")
@@ -212,7 +210,7 @@ class Says(Policy):
         return Decision(self.said), memory + 1
 
 
-@pytest.mark.parametrize("said", [3.7, "forty", None, [3], (1, 2), float("nan")])
+@each_row("said", [3.7, "forty", None, [3], (1, 2), float("nan")])
 def test_an_opponent_that_answers_what_is_no_move_is_named_with_its_seat(said):
     opponents = [RandomPolicy(), Says(said)]
     env = SingleAgentEnv("public_goods", players=3, opponents=opponents)
@@ -224,8 +222,8 @@ def test_an_opponent_that_answers_what_is_no_move_is_named_with_its_seat(said):
     assert int(env.table.state.round) == 0
 
 
-@pytest.mark.parametrize("said", [3, (1, 2), (50, 50, 0.5), (25, 25, 25, 25)])
-@pytest.mark.parametrize("copies", [None, 2])
+@each_row("said", [3, (1, 2), (50, 50, 0.5), (25, 25, 25, 25)])
+@each_row("copies", [None, 2])
 def test_an_opponent_whose_plan_is_none_is_named_with_its_seat(said, copies):
     game = lg.rules("pirate_game", players=3)
     settings = {"seat": 2, "opponents": Says(said)}
@@ -234,8 +232,8 @@ def test_an_opponent_whose_plan_is_none_is_named_with_its_seat(said, copies):
         env.reset(seed=1)
 
 
-@pytest.mark.parametrize("actions", ["index", "unit", "rules"])
-@pytest.mark.parametrize("name", ["public_goods", "pirate_game", "water_allocation"])
+@each_row("actions", ["index", "unit", "rules"])
+@each_row("name", ["public_goods", "pirate_game", "water_allocation"])
 def test_rows_of_different_lengths_are_no_action(name, actions):
     ragged = [[1], [1, 2]]
     for env, own in (
@@ -308,7 +306,7 @@ def test_an_opponent_that_raises_leaves_nothing_half_done():
     assert played[0] == played[1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "error", "says"),
     [
         ({"seat": "third"}, BadParameter, '"rotate" or "random", got \'third\''),
@@ -335,7 +333,7 @@ def test_seats_and_opponents_that_do_not_fit_are_refused(settings, error, says):
         SingleAgentEnv("public_goods", players=3, **settings)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_gymnasiums_registry_takes_all_settings(name):
     title = "".join(word.capitalize() for word in name.split("_"))
     settings = {"opponents": "rational", "seat": "random", "normalize": True, "regret": True}
@@ -355,7 +353,7 @@ def test_opponents_by_seat_or_agent():
     assert env.table.state.contributions.tolist() == [9, 4, 2]
 
 
-@pytest.mark.parametrize("action", [21, -1, np.nan, 3.5, "3", None])
+@each_row("action", [21, -1, np.nan, 3.5, "3", None])
 def test_an_action_that_is_refused_can_be_given_again(action):
     env = learner("public_goods", players=3, rounds=2, opponents="fixed:3")
     env.reset(seed=1)
@@ -413,7 +411,7 @@ def settled(name):
     return env
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_copied_or_pickled_in_the_middle_it_goes_on_alike(name):
     env = settled(name)
     copies = [pickle.loads(pickle.dumps(env)), copy.deepcopy(env)]
@@ -424,7 +422,7 @@ def send(env, pipe):
     pipe.send(go_on(env))
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn"])
+@each_row("how", ["fork", "spawn"])
 def test_another_process_goes_on_alike(how):
     env = settled("public_goods")  # whose threads and event loop have worked already
     context = multiprocessing.get_context(how)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from playing import SMALL
+from playing import SMALL, each_row
 
 import llm_games as lg
 from llm_games.baselines import skill
@@ -52,14 +52,14 @@ def test_gap_without_spread_says_so():
     assert skill.best_reply_gap(np.arange(4.0)[:, None]).note == ""
 
 
-@pytest.mark.parametrize("gains", [[], [[]], [1.0, 2.0], [[float("nan")]]])
+@each_row("gains", [[], [[]], [1.0, 2.0], [[float("nan")]]])
 def test_gap_refuses(gains):
     with pytest.raises(BadParameter, match=r"\(episodes, replies\)"):
         skill.best_reply_gap(gains)
 
 
-@pytest.mark.parametrize("n", [3, 5, 10])
-@pytest.mark.parametrize("means", [np.zeros(21), np.linspace(-2, 1, 21)], ids=["equal", "one best"])
+@each_row("n", [3, 5, 10])
+@each_row("means", [np.zeros(21), np.linspace(-2, 1, 21)], ids=["equal", "one best"])
 def test_interval_covers(means, n):
     """95 % is said; 400 samples leave 2 points of error."""
     rng = np.random.default_rng(n)
@@ -74,7 +74,7 @@ def test_interval_covers(means, n):
 # -- episodes played again -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", REPLAYED)
+@each_row("name", REPLAYED)
 def test_the_recorded_payoff_comes_back(name):
     game = rulebook(name, **SMALL.get(name, {}))
     seeds, moves, payoffs = recorded(game, ["random", "rational", "cooperative"], range(3))
@@ -84,6 +84,7 @@ def test_the_recorded_payoff_comes_back(name):
     assert paid.shape == (0, 3)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", REPLAYED)
 @pytest.mark.parametrize("player", ["rational", "best_response", "cooperative"])
 def test_a_rule_player_replays_itself(name, player):
@@ -165,7 +166,7 @@ def test_bidders_go_as_far_as_they_were_seen_to_go():
     assert paid[0, 0] in (90.0 + 100.0, 100.0 + 100.0)
 
 
-@pytest.mark.parametrize("name", ROOMS)
+@each_row("name", ROOMS)
 def test_many_tables_are_played_as_one_is(name):
     game = rulebook(name, **SMALL.get(name, {}))
     names = [["random", "rational", "cooperative"][seat % 3] for seat in range(game.players)]
@@ -176,7 +177,7 @@ def test_many_tables_are_played_as_one_is(name):
         assert played.payoffs[:, table].tolist() == alone.payoffs.tolist()
 
 
-@pytest.mark.parametrize("name", sorted(set(ROOMS) - set(REPLAYED)))
+@each_row("name", sorted(set(ROOMS) - set(REPLAYED)))
 def test_games_whose_others_would_react_are_refused(name):
     game = rulebook(name, **SMALL.get(name, {}))
     with pytest.raises(skill.NoReplay, match="by decision"):

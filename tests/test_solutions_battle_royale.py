@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines import cache
 from llm_games.baselines.games.battle_royale import theory as battle
@@ -144,7 +145,7 @@ def bellman_error(rates, solution):
 # --- the equilibrium ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "wins"),
     [
         ((40, 60), [10 / 19, 9 / 19]),
@@ -185,7 +186,7 @@ def test_truel_with_thirds_is_exact():
     assert everybody[0] == pytest.approx(59 / 189, abs=1e-15)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "wins"),
     [
         (DEFAULT, [0.153, 0.129, 0.201, 0.117, 0.129, 0.080, 0.081, 0.065, 0.032, 0.012]),
@@ -254,7 +255,7 @@ def test_equilibrium_of_any_rates(rates):
     check_equilibrium(rates)
 
 
-@pytest.mark.parametrize("rates", [(62, 65, 68, 76, 92), (62, 62, 62, 62, 71)])
+@each_row("rates", [(62, 65, 68, 76, 92), (62, 62, 62, 62, 71)])
 def test_rates_without_an_equilibrium(rates):
     """No stationary equilibrium of all five; the smallest gap found stands in."""
     solution = check_equilibrium(rates)
@@ -354,9 +355,9 @@ def exact_capped(rates, max_shots, share):
     return value((1 << players) - 1, 0, max_shots)
 
 
-@pytest.mark.parametrize("share", [False, True])
-@pytest.mark.parametrize("rates", [(50, 70, 90), (0, 100, 30), (20, 20, 20, 20), (80, 10, 60, 35)])
-@pytest.mark.parametrize("max_shots", [1, 2, 5, 11])
+@each_row("share", [False, True])
+@each_row("rates", [(50, 70, 90), (0, 100, 30), (20, 20, 20, 20), (80, 10, 60, 35)])
+@each_row("max_shots", [1, 2, 5, 11])
 def test_capped_against_fractions(rates, max_shots, share):
     solution = battle.solve_capped(rates, max_shots, share)
     expected = [float(x) for x in exact_capped(rates, max_shots, share)]
@@ -400,7 +401,7 @@ STRONGEST_DEFAULT = [0.488166, 0.353715, 0.126958, 0.027531, 0.003416, 0.000202,
 STRONGEST_CAPPED = [0.285562, 0.204194, 0.067478, 0.011720, 0.000350, 0.000050, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rates", "max_shots", "wins"),
     [
         ((50, 70, 90), None, [23590 / 63631, 1890 / 3349, 243 / 3743]),
@@ -437,7 +438,7 @@ def random_policy(rng, players):
     return policy / policy.sum(-1, keepdims=True)
 
 
-@pytest.mark.parametrize("rates", [(50, 70, 90), (30, 100, 0, 60)])
+@each_row("rates", [(50, 70, 90), (30, 100, 0, 60)])
 def test_evaluation_and_reply_against_value_iteration(rates):
     policy = random_policy(np.random.default_rng(3), len(rates))
     start = ((1 << len(rates)) - 1, 0)
@@ -476,7 +477,7 @@ def test_everybody_misses_for_ever():
 # --- limits ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "message"),
     [
         (lambda: battle.solve([50] * 13), r"13 players: .* 2\.\.12"),

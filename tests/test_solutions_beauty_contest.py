@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.games.beauty_contest.theory import (
     PRIZES,
@@ -38,7 +39,7 @@ def flat(contest):
     return [k for part in equal_equilibria(contest) for k in part]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("players", "ratio", "rule", "known"),
     [
         (10, "1/2", "split", [0]),
@@ -101,9 +102,9 @@ def test_best_response_is_the_best_of_all_numbers(data):
         assert values[seat] == paid.max() == paid[replies[seat]]
 
 
-@pytest.mark.parametrize("rule", ["split", *SHARED])
-@pytest.mark.parametrize("ratio", ["1/2", "2/3", "5/6", "1", "4/3"])
-@pytest.mark.parametrize(("players", "low", "high"), [(3, 0, 8), (4, 0, 5), (4, -2, 3)])
+@each_row("rule", ["split", *SHARED])
+@each_row("ratio", ["1/2", "2/3", "5/6", "1", "4/3"])
+@each_row(("players", "low", "high"), [(3, 0, 8), (4, 0, 5), (4, -2, 3)])
 def test_distance_is_to_the_nearest_of_all_equilibria(rule, ratio, players, low, high):
     contest = Contest(players, Fraction(ratio), low, high, rule)
     profiles = np.array(list(product(range(low, high + 1), repeat=players))).T
@@ -157,9 +158,7 @@ def test_decimals_are_the_same_game_in_small_units():
     assert contest.pay(winners(numbers, contest))[2] == 1
 
 
-@pytest.mark.parametrize(
-    ("rule", "share"), [("split", 1), ("each_winner", 0.1), ("amplified", 0.01)]
-)
+@each_row(("rule", "share"), [("split", 1), ("each_winner", 0.1), ("amplified", 0.01)])
 def test_efficiency_of_one_winner(rule, share):
     contest = Contest(10, Fraction(2, 3), prize_rule=rule)
     assert efficiency(np.arange(0, 100, 10), contest) == pytest.approx(share)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.games.diners_dilemma import theory as diners_dilemma
 from llm_games.baselines.games.diners_dilemma.theory import Menu
@@ -106,8 +107,8 @@ def attendance_law(others):
 HALF = ((0, 5, 10), (0, 2, 10), (0, 8, 10), (0, 0, 10), (0, 10, 10), (3, 3, 3))
 
 
-@pytest.mark.parametrize("prices", HALF)
-@pytest.mark.parametrize("capacity", [0, 1, 3, 5])
+@each_row("prices", HALF)
+@each_row("capacity", [0, 1, 3, 5])
 def test_bar(prices, capacity):
     bar = Bar(5, capacity, *prices)
     profiles = every((0, 1), 5)
@@ -136,7 +137,7 @@ def test_bar_equilibria_of_the_default_game():
     assert el_farol_bar.regret(np.ones(10, int), Bar()).sum(axis=0) == 50
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("capacity", "home", "q"),
     [
         (0, 5, 0), (2, 5, 0.179620), (4, 5, 0.393085), (5, 5, 0.5), (6, 5, 0.606915),
@@ -174,7 +175,7 @@ def test_an_independent_solver_finds_the_same_bar_equilibria():
 # -- divide the dollar ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("players", "golds"), [(2, 7), (3, 7), (4, 5), (5, 3), (3, 1)])
+@each_row(("players", "golds"), [(2, 7), (3, 7), (4, 5), (5, 3), (3, 1)])
 def test_dollar(players, golds):
     profiles = every(range(golds + 1), players)
     utility = lambda x: divide_dollar.receipts(x, golds)  # noqa: E731
@@ -207,7 +208,7 @@ def test_dollar_best_bid_against_a_sample(others):
 # -- public goods --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ratio", [0, Fraction(1, 2), 1, 2, 3, 4])
+@each_row("ratio", [0, Fraction(1, 2), 1, 2, 3, 4])
 def test_public_goods(ratio):
     ratio, tokens = Fraction(ratio), 3
     profiles = every(range(tokens + 1), 3)
@@ -233,7 +234,7 @@ MENUS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("dishes", "gain"), MENUS.items())
+@each_row(("dishes", "gain"), MENUS.items())
 def test_diners_gain(dishes, gain):
     menu = Menu(10, *dishes)
     assert menu.scaled_gain() / 10 == pytest.approx(gain)
@@ -241,7 +242,7 @@ def test_diners_gain(dishes, gain):
     assert diners_dilemma.optimum(menu) == 0
 
 
-@pytest.mark.parametrize("menu", [Menu(2), Menu(3), Menu(4, 4, 19, 9, 20), Menu(4, 5, 5, 6, 6)])
+@each_row("menu", [Menu(2), Menu(3), Menu(4, 4, 19, 9, 20), Menu(4, 5, 5, 6, 6)])
 def test_diners(menu):
     profiles = every((0, 1), menu.players)
 

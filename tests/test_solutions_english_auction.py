@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.english_auction import theory as solution
@@ -40,7 +41,7 @@ def test_knapsack_against_all_subsets(items, most):
         assert found[0, money] == best
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("amounts", "most", "step"),
     [([1000, 5000, 100, 500], 20000, 100), ([1, 7], 10000, 25), ([0, 0], 0, 1), ([0, 3], 100, 3)],
 )
@@ -77,7 +78,7 @@ def clock(limits, start, step):
     return np.where(sold, limits.argmax(axis=0), -1), np.where(sold, price, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "start", "step", "result"),
     [
         ([47, 61, 52], 0, 1, (1, 52)),
@@ -171,7 +172,7 @@ AUCTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("names", "items", "more", "profit", "left"), AUCTIONS)
+@each_row(("names", "items", "more", "profit", "left"), AUCTIONS)
 def test_whole_auctions(names, items, more, profit, left):
     settings = {"players": len(names), "items": items, "tie_rule": "lowest_index", **more}
     state = play(rulebook("english_auction", **settings), names)
@@ -202,7 +203,7 @@ def test_a_batch_of_tables_equals_single_ones(name, terse):
         assert not outcome.broke.any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "start", "price"),
     [("naive", 1000, 2300), ("debiased", 1000, 1900), ("knap", 1000, 1900), ("mc", 5000, 9500)],
 )
@@ -235,7 +236,7 @@ def test_markups_are_taken_out():
     assert int(state.price[0]) <= 2000
 
 
-@pytest.mark.parametrize("name", ["rational", "best_response", "cooperative"])
+@each_row("name", ["rational", "best_response", "cooperative"])
 def test_a_hidden_markup_is_learned_from_the_first_hammer(name):
     """Before it, what a bidder does is the same for all markups that show it the same estimate."""
     settings = {"players": 3, "item_order": "listed", "budgets": 50000}
@@ -289,7 +290,7 @@ def test_naive_bidders_lose_when_there_is_money():
     assert profit == pytest.approx(-1210, abs=150)
 
 
-@pytest.mark.parametrize("name", ["rule:0", "rule:", "rule", "rule:four", "rule:1000"])
+@each_row("name", ["rule:0", "rule:", "rule", "rule:four", "rule:1000"])
 def test_a_rule_bidder_needs_a_number(name):
     with pytest.raises(BadParameter, match="rule"):
         make_player(name)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.games.pirate_game import theory as pirates
 from llm_games.errors import BadParameter, UnknownName
@@ -63,8 +64,8 @@ def brute_force(number, gold, quota, below):
     return best_plans
 
 
-@pytest.mark.parametrize("quota", ["half", "majority"])
-@pytest.mark.parametrize(("most", "gold"), [(9, 0), (9, 1), (8, 2), (8, 3), (7, 4), (6, 7)])
+@each_row("quota", ["half", "majority"])
+@each_row(("most", "gold"), [(9, 0), (9, 1), (8, 2), (8, 3), (7, 4), (6, 7)])
 def test_against_all_proposals(most, gold, quota):
     for number in range(2, most + 1):
         below = pirates.stage(number - 1, gold, quota)
@@ -83,7 +84,7 @@ def test_against_all_proposals(most, gold, quota):
 # --- reference points ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "gold", "plan"),
     [
         (1, 100, [100]),
@@ -114,7 +115,7 @@ def test_four_coins_for_ten_have_five_plans():
     assert closed_form_plan(10, 4).tolist() in plans.tolist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "plans"),
     [
         (1, [[100]]),
@@ -137,7 +138,7 @@ def test_who_survives_with_too_little_gold():
     assert alive == [201, 202, 204, 208, 216, 232, 264, 328, 456]
 
 
-@pytest.mark.parametrize("gold", [0, 1, 2, 5, 30])
+@each_row("gold", [0, 1, 2, 5, 30])
 def test_closed_form_agrees_with_the_recursion(gold):
     for number in range(1, 2 * gold + 70):
         now = pirates.stage(number, gold)
@@ -163,7 +164,7 @@ def test_stage_is_consistent(number, gold, quota):
 # --- votes and regret ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "quota", "accepts"),
     [
         ([96, *SHARES_10], "half", "ARARARARAR"),
@@ -196,7 +197,7 @@ def test_the_doomed_accept_nothing_at_all():
     assert pirates.votes(now.coins)[:5].tolist() == [True, True, True, True, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "quota", "death", "regret"),
     [
         ([96, *SHARES_10], "half", -1, 0),
@@ -257,7 +258,7 @@ def test_nearest_plan_is_the_nearest(data):
     assert pirates.nearest_plan(batch, quota).T.tolist() == [nearest.tolist(), plans[0].tolist()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "quota", "distance"),
     [
         ([96, *SHARES_10], "half", 0),
@@ -274,7 +275,7 @@ def test_distance(plan, quota, distance):
 # --- limits ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "error", "message"),
     [
         (lambda: pirates.stage(0, 5), BadParameter, "pirates=0"),

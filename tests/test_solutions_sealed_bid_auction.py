@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.baselines.deviation import rational
 from llm_games.baselines.games.budget_auction.first_price import equilibrium
@@ -87,7 +88,7 @@ def test_worked_rounds():
     assert distance(np.array([1, 5]), np.array([3, 4])) == 3
 
 
-@pytest.mark.parametrize(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
+@each_row(("value", "bid"), [(40, 38.48), (50, 47.38), (60, 54.74)])
 def test_independent_values(value, bid):
     """Bids of a smooth law as an independent integral gives them."""
     game = rulebook(
@@ -154,9 +155,7 @@ def test_win_probability_by_listing_all_rivals():
         assert chance[own, bid] == pytest.approx(total / comb(types - 1, players - 1))
 
 
-@pytest.mark.parametrize(
-    ("high", "most", "profit"), [(100, 0.06, 1.09), (200, 0.2, 2.6), (400, 0.3, 5.2)]
-)
+@each_row(("high", "most", "profit"), [(100, 0.06, 1.09), (200, 0.2, 2.6), (400, 0.3, 5.2)])
 def test_shipped_bids_are_nearly_an_equilibrium(high, most, profit):
     bids = symmetric_bids(10, 0, high, 10)
     assert bids.nash_conv() < most

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import efficiency, price_ratio
+from playing import each_row, efficiency, price_ratio
 
 import llm_games
 from llm_games.baselines.deviation import deviation
@@ -51,7 +51,7 @@ def _own_cache(tmp_path_factory, monkeypatch):
 # -- D(h, k) ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dry", "days"),
     [
         (0, [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]),
@@ -91,7 +91,7 @@ def test_a_player_needs_water_on_seven_days():
 # -- rules of thumb --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "hp", "dry", "days_left", "bid"),
     [
         ("even", 8, 0, 20, 25), ("even", 1, 0, 20, 100), ("even", 8, 0, 3, 0),
@@ -118,13 +118,13 @@ SURVIVORS = {
 }
 
 
-@pytest.mark.parametrize("name", SURVIVORS)
+@each_row("name", SURVIVORS)
 def test_survivors_by_rule(name):
     for game, expected in zip((LOW, MEDIUM, HIGH), SURVIVORS[name], strict=True):
         assert survival(game, [RULES[name]] * 5, 6000, 1).sum() == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("supply", "expected"),
     [("low", [0.17, 0.15, 0.54, 0.74, 0.37]), ("medium", [0.34, 0.45, 0.69, 0.95, 0.87]),
      ("high", [0.64, 0.93, 1, 1, 1])],
@@ -276,9 +276,7 @@ def test_responses_are_kept_on_disk(tmp_path, monkeypatch):
 # -- the planner -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("supply", "keep", "survivors"), [("low", 3, 3.0), ("medium", 4, 3.98), ("high", 5, 5.0)]
-)
+@each_row(("supply", "keep", "survivors"), [("low", 3, 3.0), ("medium", 4, 3.98), ("high", 5, 5.0)])
 def test_the_planner(supply, keep, survivors):
     game = SUPPLIES[supply]
     assert best_plan(game)[0] == keep
@@ -367,13 +365,13 @@ def test_even_players_survive_as_often_as_the_rule():
     assert players_survive(LOW, "even", 3000).sum() == pytest.approx(1.96, abs=0.07)
 
 
-@pytest.mark.parametrize(("supply", "survivors"), [("low", 3), ("medium", 3.97), ("high", 5)])
+@each_row(("supply", "survivors"), [("low", 3), ("medium", 3.97), ("high", 5)])
 def test_cooperative_players_do_as_well_as_the_planner(supply, survivors):
     found = players_survive(SUPPLIES[supply], "cooperative", 1000)
     assert found.sum() == pytest.approx(survivors, abs=0.05)
 
 
-@pytest.mark.parametrize("name", ["dp", "dp:0", "dp:10", "dp:x"])
+@each_row("name", ["dp", "dp:0", "dp:10", "dp:x"])
 def test_levels_that_there_are(name):
     with pytest.raises(BadParameter, match=r"needs a (level|value)"):
         make_player(name)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from playing import NAMES
+from playing import NAMES, each_row
 from test_play import person as person_of
 
 from llm_games.baselines.games.english_auction.mind import AuctionMind
@@ -56,7 +56,7 @@ def said(text, words=None, **more):
 
 
 # -- reading ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "text", "remark"),
     [
         ('{"speech": "Let us all give 20."}', "Let us all give 20.", ""),
@@ -74,7 +74,7 @@ def test_speeches(reply, text, remark):
     assert (found.outcome, found.action, found.detail) == ("valid", text, remark)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "finish", "outcome"),
     [
         ("", "stop", "unparsable"),
@@ -137,7 +137,7 @@ def shown(game, state, version="v1"):
 TALKERS = [name for name in NAMES if versions(name) and not rulebook(name).wordless]
 
 
-@pytest.mark.parametrize("name", TALKERS)
+@each_row("name", TALKERS)
 def test_no_wording_of_any_game_shows_a_speech_but_as_a_quotation(name):
     """All that changes with what was said is one line, between quotation marks."""
     game = rulebook(name, talk={"turns": 2, "order": "fixed"})
@@ -178,7 +178,7 @@ def test_nobody_can_flood_what_others_read():
     assert Prompts("public_goods").request(view).count("x" * 4000) == 3
 
 
-@pytest.mark.parametrize("text", [*HOSTILE.values(), "\U000e0041" * 4000, "全" * 4000])
+@each_row("text", [*HOSTILE.values(), "\U000e0041" * 4000, "全" * 4000])
 def test_observations_stay_in_their_space(text):
     env = make("public_goods", **SMALL, talk={"turns": 2}, actions="text", form="aec")
     env.reset(seed=1)
@@ -225,7 +225,7 @@ def test_silence_is_not_listed_and_own_words_may_be_hidden():
     assert [line for line in request.splitlines() if line[:2] == "- "] == ['- player_2: "c"']
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "told"),
     [
         ({}, ["in 2 turns", "every player can say", "one after another", "Everybody hears it."]),
@@ -255,7 +255,7 @@ def test_the_rules_tell_how_players_talk(talk, told):
     assert Prompts("public_goods").rules(hidden, 0) == silent
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "asked"),
     [
         ({}, "Say something short to the others, or nothing.\n"),
@@ -313,7 +313,7 @@ def test_speeches_are_no_answers_that_a_dialogue_remembers():
     assert last[-1]["content"].count('"I am') == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "outcome"),
     [
         ("I say it in prose.", "unparsable"),
@@ -416,7 +416,7 @@ def test_players_without_words_are_handed_the_game_inside():
     assert all(one is game.core for one in games)
 
 
-@pytest.mark.parametrize("speaks", [False, True])
+@each_row("speaks", [False, True])
 def test_players_hear_every_step_of_the_game_once(speaks):
     rounds = []
 
@@ -587,7 +587,7 @@ def test_a_game_with_talk_is_played_and_compared(tmp_path):
 
 
 # -- every game ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", TALKERS)
+@each_row("name", TALKERS)
 def test_every_game_is_played_with_speakers(name):
     """Models that talk pay each other what they do without."""
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from playing import each_row
 from scipy import optimize, stats
 
 from llm_games.benchmarks.stats import comparing, intervals, ratings, reliability
@@ -35,7 +36,7 @@ def test_one_episode_has_no_interval():
     assert intervals.seats([0.2, 0.4, 0.6, 0.8]) is None
 
 
-@pytest.mark.parametrize(("n", "low"), [(2, 15.8), (3, 29.24), (5, 47.8), (10, 69.2), (50, 92.9)])
+@each_row(("n", "low"), [(2, 15.8), (3, 29.24), (5, 47.8), (10, 69.2), (50, 92.9)])
 def test_equal_values_reach_as_far_down_as_they_must(n, low):
     found = intervals.score([100] * n)
     assert found.low == pytest.approx(low, abs=0.05)
@@ -45,7 +46,7 @@ def test_equal_values_reach_as_far_down_as_they_must(n, low):
     assert (mirrored.low, mirrored.high) == pytest.approx((0, 100 - found.low))
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50])
+@each_row("n", [2, 3, 5, 10, 20, 50])
 def test_gaffke_of_wins_is_clopper_pearson(n):
     for wins in range(n + 1):
         found = intervals.gaffke([100] * wins + [0] * (n - wins))
@@ -62,7 +63,7 @@ def test_more_than_half_equal_is_gaffke_s():
     assert intervals.score([1, 2, 2 + 1e-12, 2 - 1e-12, 3]).method == "Gaffke"
 
 
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+@each_row("level", [0.5, 0.95, 0.99])
 def test_money_is_students(level):
     values = [3.0, -1.5, 12.25, 7.0]
     found = intervals.money(values, level=level)
@@ -115,7 +116,7 @@ def test_money_of_one_large_value_is_not_told_by_samples_without_it():
     assert found.low < np.mean(values) < found.high < 20
 
 
-@pytest.mark.parametrize(("wins", "n"), [(0, 5), (2, 5), (5, 5), (13, 20)])
+@each_row(("wins", "n"), [(0, 5), (2, 5), (5, 5), (13, 20)])
 def test_a_share_is_jeffreys(wins, n):
     law = stats.beta(wins + 0.5, n - wins + 0.5)
     low, high = law.ppf(0.025) if wins else 0, law.ppf(0.975) if wins < n else 1
@@ -164,7 +165,7 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
     assert intervals.score(again)[:2] == pytest.approx(found[:2], abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "words"),
     [
         (lambda: intervals.score([]), "one value or more"),
@@ -285,7 +286,7 @@ def test_effect_sizes_from_five_pairs_on():
     assert comparing.effect_size(change) == pytest.approx(3 / math.sqrt(2.5))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("effect", "pairs", "strict"),
     [(0.25, 128, 209), (0.5, 34, 55), (1, 10, 17), (2, 5, 7), (3, 4, 5)],
 )
@@ -294,7 +295,7 @@ def test_needed_episodes(effect, pairs, strict):
     assert comparing.needed_episodes(effect, 1, rho=0.5, level=0.05 / 8) == strict
 
 
-@pytest.mark.parametrize(("n", "effect"), [(2, 1.0), (5, 1.0), (20, 0.5), (3, 40.0)])
+@each_row(("n", "effect"), [(2, 1.0), (5, 1.0), (20, 0.5), (3, 40.0)])
 def test_power_is_that_of_the_noncentral_t(n, effect):
     away, least = effect * math.sqrt(n), stats.t.ppf(0.975, n - 1)
     expected = stats.nct.sf(least, n - 1, away) + stats.nct.cdf(-least, n - 1, away)
@@ -437,8 +438,8 @@ def test_a_seat_that_pays_is_told_from_its_players():
 # -- reliability -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "k"), [(5, 2), (6, 3), (10, 5)])
-@pytest.mark.parametrize("p", [0.2, 0.5, 0.9])
+@each_row(("n", "k"), [(5, 2), (6, 3), (10, 5)])
+@each_row("p", [0.2, 0.5, 0.9])
 def test_pass_k_is_unbiased(n, k, p):
     counts = range(n + 1)
     values = [reliability.pass_k([c, c], [n, n], k).value for c in counts]

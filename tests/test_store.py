@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from playing import each_row
 
 from llm_games.benchmarks.runs import database, lock, rows, store
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
@@ -96,9 +97,7 @@ def test_messages_are_pooled_and_come_back(tmp_path_factory, prompts):
         assert run._rows("SELECT count(*) FROM prompts") == [(len(starts),)]
 
 
-@pytest.mark.parametrize(
-    ("action", "plain"), [(3, 3), (MISSING, None), ((2, 0, 98), [2, 0, 98]), (-1, -1)]
-)
+@each_row(("action", "plain"), [(3, 3), (MISSING, None), ((2, 0, 98), [2, 0, 98]), (-1, -1)])
 def test_actions_as_json(action, plain):
     assert store.plain_action(action) == plain
 

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from playing import IDS, SETTINGS
+from playing import IDS, SETTINGS, each_row
 
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
@@ -53,6 +53,7 @@ def test_a_game_step_by_step():
     assert (episode.over, episode.void) == (True, False)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=IDS)
 def test_the_seed_is_all_the_randomness_there_is(name, parameters):
     game = rulebook(name, **parameters)
@@ -92,8 +93,8 @@ def test_a_seat_that_gets_no_completion_plays_nothing():
         play(game, [LLMPolicy(ScriptedClient([])), make_player("fixed:4")])
 
 
-@pytest.mark.parametrize("error", [ClientError("gone"), ZeroDivisionError("mine")])
-@pytest.mark.parametrize("looking_back", [False, True])
+@each_row("error", [ClientError("gone"), ZeroDivisionError("mine")])
+@each_row("looking_back", [False, True])
 def test_the_first_error_stops_all_seats_and_comes_out_as_itself(error, looking_back):
     """Nobody asks for anything afterwards: not the seats that wait, nor those that go on."""
     game, calls = rulebook("public_goods", players=4, rounds=1), []
@@ -188,7 +189,7 @@ def test_a_void_run_ends():
     assert (len(episode.steps), episode.over, episode.void) == (2, True, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "says"),
     [
         ({"policies": [Plays(1)] * 3}, "needs 10 policies, got 3"),

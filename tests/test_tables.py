@@ -26,6 +26,7 @@ def same(tables, alone):
             assert int(tables.seats[seat, place]) == own
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(("name", "parameters"), SETTINGS, ids=IDS)
 def test_an_episode_that_follows_is_that_of_a_table_alone(name, parameters):
     game, rng = rulebook(name, **parameters), np.random.default_rng(4)

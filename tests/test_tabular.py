@@ -13,6 +13,7 @@ from pathlib import Path
 import nashpy
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games import rooms
@@ -70,7 +71,7 @@ def run(solver, steps):
 # -- trees -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("bar", "bids")])
+@each_row("name", [name for name in SMALL if name not in ("bar", "bids")])
 def test_nobody_gains_by_leaving_the_houses_equilibrium(name):
     tree = Tree(game_of(name))
     assert tree.nash_conv(tree.strategy_of(make_player("rational", tree.game))) < 1e-12
@@ -84,7 +85,7 @@ def test_the_houses_mixed_bids_are_an_equilibrium_but_for_what_is_drawn():
     assert tree.nash_conv(found) < 0.02
 
 
-@pytest.mark.parametrize("name", ["bids", "vickrey", "pirates", "truel", "gifts"])
+@each_row("name", ["bids", "vickrey", "pirates", "truel", "gifts"])
 def test_a_strategy_is_worth_what_its_player_gets(name):
     """At tables of the rules themselves, with chance as these draw it."""
     tree = Tree(game_of(name))
@@ -95,7 +96,7 @@ def test_a_strategy_is_worth_what_its_player_gets(name):
     assert (far <= 4.5 * paid.std(axis=1) / np.sqrt(4000) + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", ["bids", "pirates", "truel", "gifts"])
+@each_row("name", ["bids", "pirates", "truel", "gifts"])
 def test_a_strategy_is_worth_what_a_walk_through_the_rules_finds(name):
     """Node by node, with nothing of the tree but the names of its rows."""
     game, tree = game_of(name), Tree(game_of(name))
@@ -145,7 +146,7 @@ def test_a_strategy_is_worth_what_a_walk_through_the_rules_finds(name):
     assert tree.worth(strategy)[0] == pytest.approx(found, abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "seat"), [("gifts", 1), ("duel", 1), ("duel", 0)])
+@each_row(("name", "seat"), [("gifts", 1), ("duel", 1), ("duel", 0)])
 def test_a_best_response_is_the_best_of_all_pure_strategies(name, seat):
     game, parameters = SMALL[name]
     smaller = {"tokens": 1} if name == "gifts" else {}
@@ -164,7 +165,7 @@ def test_a_best_response_is_the_best_of_all_pure_strategies(name, seat):
     assert tree.worth(mixed)[0][seat] == pytest.approx(worth[seat], abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "parameters", "player"),
     [
         ("sealed_bid_auction", BIDS, "shade:0.5"),
@@ -215,7 +216,7 @@ def test_a_player_whose_moves_are_none_of_the_trees_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore:\\s*An even number")
-@pytest.mark.parametrize("name", ["bar", "dollar"])
+@each_row("name", ["bar", "dollar"])
 def test_nashpys_equilibria_are_those_of_the_tree(name):
     parameters = {"players": 2, "rounds": 1} | ({"golds": 4} if name == "dollar" else {})
     tree = Tree(rulebook(SMALL[name][0], **parameters))
@@ -262,7 +263,7 @@ def test_with_private_information_nashpys_equilibria_are_those_of_the_tree():
     assert tree.nash_conv(mixed) == pytest.approx(sum(gains) - mean.sum())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "iterations", "gap"),
     [("bids", 150, 1e-3), ("vickrey", 100, 5e-3), ("pirates", 100, 5e-3), ("truel", 60, 1e-3)],
 )
@@ -295,9 +296,7 @@ def test_fictitious_play_has_the_averages_of_a_loop_over_a_matrix():
     assert run(FictitiousPlay(tree, 1), 50) == pytest.approx(counts.reshape(-1) / 51)
 
 
-@pytest.mark.parametrize(
-    ("kind", "measure"), [(RegretMatching, "coarse"), (SwapRegretMatching, "correlated")]
-)
+@each_row(("kind", "measure"), [(RegretMatching, "coarse"), (SwapRegretMatching, "correlated")])
 def test_plays_by_regret_come_to_correlated_equilibrium(kind, measure):
     tree = Tree(rulebook("el_farol_bar", players=3, rounds=1))
     payoffs, solver = normal_form(tree), kind(tree, 1)
@@ -407,7 +406,7 @@ def truel(tmp_path_factory):
     return tree, player, save_table(player, tmp_path_factory.mktemp("tables") / "truel")
 
 
-@pytest.mark.parametrize("name", ["truel", "pirates", "bids"])
+@each_row("name", ["truel", "pirates", "bids"])
 def test_alone_and_in_a_batch_a_table_plays_the_same(name):
     tree = Tree(game_of(name))
     player = table_of(tree.game, tree.rows, drawn(tree))
@@ -425,7 +424,7 @@ def test_a_table_that_was_saved_plays_as_before(truel):
     assert set(sure.chances.tolist()) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "parameters", "said"),
     [
         ("public_goods", {}, "trained for battle_royale with 3 players, not for public_goods"),
@@ -488,8 +487,8 @@ def damaged(array, how):
     return cut.get(how, array)
 
 
-@pytest.mark.parametrize("how", ["short", "none", "wide", "words", "much", "negative"])
-@pytest.mark.parametrize("name", ["seat", "before", "first", "moves", "seen", "chances"])
+@each_row("how", ["short", "none", "wide", "words", "much", "negative"])
+@each_row("name", ["seat", "before", "first", "moves", "seen", "chances"])
 def test_arrays_that_are_none_are_refused(truel, name, how):
     """Or the table still plays, as where a number that is seen is another."""
     tree, player, path = truel

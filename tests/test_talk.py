@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, parallel_api_test
-from playing import NAMES, equal, legal_actions
+from playing import NAMES, each_row, equal, legal_actions
 from test_vector_env import alike, pair, play_both
 
 import llm_games as lg
@@ -102,7 +102,7 @@ def round_of(table, text="I name 5."):
 
 
 # -- the specification's worked examples --------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "seen", "at_the_move"),
     [
         ({}, [0, 1, 2, 3, 4, 5], 6),
@@ -158,14 +158,14 @@ def test_c_radius_and_nearest():
     assert then == [[3, 1, 2], [2, 0, 3], [1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize(("radius", "hear"), [(5, True), ("4.9", False), (0, False)])
+@each_row(("radius", "hear"), [(5, True), ("4.9", False), (0, False)])
 def test_c_the_boundary_hears(radius, hear):
     talk = {"turns": 1, "audience": "radius", "radius": radius, "order": "fixed"}
     then = round_of(seated(talk=talk, players=2, spots=(((0, 0), (3, 4)),)))[2]
     assert then[0] == ([0, 1] if hear else [0])
 
 
-@pytest.mark.parametrize(("memory", "count"), [(0, 1), (2, 5), ("all", 7)])
+@each_row(("memory", "count"), [(0, 1), (2, 5), ("all", 7)])
 def test_d_memory(memory, count):
     table = seated(players=2, talk={"turns": 1, "order": "fixed", "memory": memory})
     for _ in range(3):
@@ -191,7 +191,7 @@ def test_e_length():
     assert shown(table, 0) == shown(table, 1) == [0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_f_the_same_game_with_and_without_talk(name):
     """All states, chance and payoffs of a game whose players ignore what they say."""
     few = {"players": 3} if name != "emergency_evacuation" else {"players": 12}
@@ -217,7 +217,7 @@ def test_f_the_same_game_with_and_without_talk(name):
 
 
 # -- other settings -----------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "heard"),
     [
         ({"audience": "groups", "groups": ["a", "b", "a", "b"]}, [[2], [3], [0], [1]]),
@@ -229,8 +229,8 @@ def test_f_the_same_game_with_and_without_talk(name):
         ({"speakers": [1, 2], "silent": [1]}, [[2], [2], [], [2]]),
     ],
 )
-@pytest.mark.parametrize("mode", ["one_by_one", "together"])
-@pytest.mark.parametrize("alphabet", [None, 3])
+@each_row("mode", ["one_by_one", "together"])
+@each_row("alphabet", [None, 3])
 def test_who_hears_whom(talk, heard, mode, alphabet):
     more = {"turns": 1, "own": "hidden", "order": "fixed", "mode": mode, "alphabet": alphabet}
     assert round_of(seated(talk=talk | more), "words" if alphabet is None else 2)[2] == heard
@@ -277,7 +277,7 @@ def test_where_nobody_may_speak_a_round_has_no_talk():
     assert table.sight.talking
 
 
-@pytest.mark.parametrize(("mode", "steps"), [("one_by_one", 2 * 3), ("together", 2)])
+@each_row(("mode", "steps"), [("one_by_one", 2 * 3), ("together", 2)])
 def test_steps_of_a_talk(mode, steps):
     """Exactly one speaker a step at each table, or all of a turn."""
     game = lg.rules(Spots, players=4, talk={"turns": 2, "mode": mode, "silent": [2]})
@@ -307,7 +307,7 @@ def test_what_is_recorded_of_a_speech():
     assert plain == {"phase": "talk", "turn": 1, "actions": actions, "hearers": [[1, 2], [], []]}
 
 
-@pytest.mark.parametrize("said", [MISSING, None, 7, ("a",), "   "])
+@each_row("said", [MISSING, None, 7, ("a",), "   "])
 def test_what_is_no_text_is_silence_and_breaks_no_rule(said):
     table = seated(talk={"turns": 1, "order": "fixed"}, failed_reply="void_run")
     outcome = table.step({0: said})
@@ -317,7 +317,7 @@ def test_what_is_no_text_is_silence_and_breaks_no_rule(said):
     assert table.asked == [1]
 
 
-@pytest.mark.parametrize("said", [MISSING, -1, 4, "3", None])
+@each_row("said", [MISSING, -1, 4, "3", None])
 def test_what_is_no_symbol_is_silence(said):
     table = seated(talk={"turns": 1, "order": "fixed", "alphabet": 3})
     outcome = table.step({0: said})
@@ -341,14 +341,14 @@ def test_ways_to_say_it():
     assert preset.talk.turns == 2
 
 
-@pytest.mark.parametrize("talk", [{}, {"turns": 0}, {"turns": [0] * 20, "words": 3}])
+@each_row("talk", [{}, {"turns": 0}, {"turns": [0] * 20, "words": 3}])
 def test_a_silent_game_is_the_game_itself(talk):
     assert lg.rules("public_goods", talk=talk) == lg.rules("public_goods")
     preset = lg.rules("beauty_contest", preset="shall_we_talk", talk={"turns": 0})
     assert not isinstance(preset, Talking)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "why"),
     [
         ({"turns": -1}, "turns, or each of them, must be an integer of at least 0"),
@@ -390,7 +390,7 @@ def test_bad_parameters_are_refused_by_name(talk, why):
         lg.rules(Spots, players=4, talk={"turns": 1} | talk)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "parameters", "why"),
     [
         ("public_goods", {"audience": "radius"}, '"radius" needs positions, which public_goods'),
@@ -429,9 +429,9 @@ def speeches(game, sight, rng):
     return rng.choice(np.array(["go", "", "player_1 is out", "1 2 3"], object), sight.turn.shape)
 
 
-@pytest.mark.parametrize("alphabet", [None, 2])
-@pytest.mark.parametrize("talk", TALKS)
-@pytest.mark.parametrize("name", ["battle_royale", "pirate_game", "beauty_contest"])
+@each_row("alphabet", [None, 2])
+@each_row("talk", TALKS)
+@each_row("name", ["battle_royale", "pirate_game", "beauty_contest"])
 def test_a_batch_is_a_loop(name, talk, alphabet):
     """Of tables that soon are out of step: some talk, some move, some are over."""
     game, rng = (
@@ -519,8 +519,8 @@ def test_seats_without_words_are_not_waited_for():
     assert round_of(other)[0] == []
 
 
-@pytest.mark.parametrize("form", ["aec", "parallel"])
-@pytest.mark.parametrize("name", ["public_goods", "pirate_game", "english_auction"])
+@each_row("form", ["aec", "parallel"])
+@each_row("name", ["public_goods", "pirate_game", "english_auction"])
 def test_where_nobody_has_words_an_environment_is_that_of_the_silent_game(name, form):
     envs = [lg.make(name, players=3, form=form, obs_mode="numeric", **talk)
             for talk in ({"talk": {"turns": 2}}, {})]  # fmt: skip
@@ -577,7 +577,7 @@ def test_all_games_conform_with_talk(name, capsys):
     conform(name, {"turns": 1, "alphabet": 2}, "index", 6)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind", "space"),
     [
         ("public_goods", "index", spaces.Discrete(21 + 3)),
@@ -630,8 +630,8 @@ def test_a_seat_with_texts_speaks_among_seats_without_words():
     assert env.table.asked == [1]
 
 
-@pytest.mark.parametrize(("alphabet", "silence"), [(None, ""), (3, 0)])
-@pytest.mark.parametrize("reply", ["no JSON", '{"speech": 99}'])
+@each_row(("alphabet", "silence"), [(None, ""), (3, 0)])
+@each_row("reply", ["no JSON", '{"speech": 99}'])
 def test_what_is_told_of_a_bad_speech_is_the_silence_it_was(alphabet, silence, reply):
     talk = {"turns": 1, "order": "fixed", "alphabet": alphabet}
     env = lg.make("public_goods", players=2, talk=talk, actions="text")
@@ -651,7 +651,7 @@ def test_where_nobody_has_words_nothing_tells_of_talk():
         assert (one.reset(seed=1)[0] == other.reset(seed=1)[0]) is silent
 
 
-@pytest.mark.parametrize(("reasks", "asked"), [(0, 1), (2, 3)])
+@each_row(("reasks", "asked"), [(0, 1), (2, 3)])
 def test_a_speech_is_asked_for_again_as_the_talk_says(reasks, asked):
     talk = {"turns": 1, "order": "fixed", "reasks": reasks}
     env = lg.make("public_goods", players=2, talk=talk, actions="text", reask=7, form="aec")
@@ -663,9 +663,9 @@ def test_a_speech_is_asked_for_again_as_the_talk_says(reasks, asked):
     assert count == asked
 
 
-@pytest.mark.parametrize(("actions", "seat"), [("index", "rotate"), ("unit", 1)])
-@pytest.mark.parametrize("name", ["battle_royale", "pirate_game"])
-@pytest.mark.parametrize("alphabet", [None, 2])
+@each_row(("actions", "seat"), [("index", "rotate"), ("unit", 1)])
+@each_row("name", ["battle_royale", "pirate_game"])
+@each_row("alphabet", [None, 2])
 def test_learners_at_many_tables_are_a_loop(name, seat, actions, alphabet):
     game = lg.rules(name, players=3, talk={"turns": 2, "alphabet": alphabet})
     vector, loop = pair(game, seat=seat, actions=actions, max_cycles=3, regret=regret)
@@ -701,8 +701,8 @@ class Chatty(RandomPolicy):
     start_batch, decide_batch = Policy.start_batch, Policy.decide_batch
 
 
-@pytest.mark.parametrize("mode", ["numeric", "text"])
-@pytest.mark.parametrize("seat", [1, "random"])
+@each_row("mode", ["numeric", "text"])
+@each_row("seat", [1, "random"])
 def test_opponents_speak_in_words_at_many_tables_as_in_a_loop(seat, mode):
     game = lg.rules("battle_royale", players=3, talk={"turns": 1, "speakers": "deciders"})
     settings = {"seat": seat, "max_cycles": 4, "obs_mode": mode, "opponents": Chatty()}
@@ -715,7 +715,7 @@ def test_learners_at_many_tables_say_nothing_in_words():
         lg.learners("public_goods", 2, talk={"turns": 1}, actions="text")
 
 
-@pytest.mark.parametrize("alphabet", [None, 2])
+@each_row("alphabet", [None, 2])
 def test_all_seats_learn_with_talk(alphabet):
     """Whoever has no words plays on as in the silent game."""
     talk = {"turns": 1, "alphabet": alphabet}

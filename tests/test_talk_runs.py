@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fault_server import FaultServer
+from playing import each_row
 
 import llm_games as lg
 from llm_games.benchmarks.ghosts.record import find, played
@@ -30,7 +31,7 @@ from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow
 
 
-@pytest.mark.parametrize("game", sorted(ROOMS))
+@each_row("game", sorted(ROOMS))
 def test_every_move_can_be_announced(game: str) -> None:
     rules = rulebook(game)
     state = rules.reset(0)

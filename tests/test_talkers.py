@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.players import llm_player, make_player, players_for
 from llm_games.baselines.skill import play_rules
@@ -47,7 +48,7 @@ def table(game):
     return [*names, *["random"] * (game.players - len(names))]
 
 
-@pytest.mark.parametrize("name", sorted(ROOMS))
+@each_row("name", sorted(ROOMS))
 def test_talkers_play_as_they_would_without_talk(name):
     game = small(name, talk={"turns": 2})
     quiet = ["random", "random", "cooperative"][: game.players]
@@ -60,7 +61,7 @@ def test_talkers_play_as_they_would_without_talk(name):
     assert len(spoken.steps) > len(moves)
 
 
-@pytest.mark.parametrize("name", ["public_goods", "el_farol_bar", "battle_royale"])
+@each_row("name", ["public_goods", "el_farol_bar", "battle_royale"])
 def test_announced_moves_are_named_and_kept(name):
     game = small(name, talk={"turns": 1})
     names = ["announcer:random", "liar:rational"]
@@ -97,8 +98,8 @@ def test_a_proposer_proposes_and_a_liar_promises_what_is_best_for_all():
     assert episode.records[0]["actions"] == [20, 0, 0]
 
 
-@pytest.mark.parametrize("talk", [{"turns": 2}, {"turns": 2, "alphabet": 3}])
-@pytest.mark.parametrize("name", ["public_goods", "el_farol_bar", "pirate_game"])
+@each_row("talk", [{"turns": 2}, {"turns": 2, "alphabet": 3}])
+@each_row("name", ["public_goods", "el_farol_bar", "pirate_game"])
 def test_a_batch_says_and_plays_what_single_tables_do(name, talk):
     game = small(name, talk=talk)
     names = table(game)
@@ -148,7 +149,7 @@ def test_tools_know_the_game_inside_a_talk():
 # -- the embedded model ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(data.VARIANTS))
+@each_row("name", sorted(data.VARIANTS))
 def test_scripts_talk_and_move_legally(name):
     rng = np.random.default_rng(1)
     game = small(name, talk={"turns": 1})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
-from playing import CASE_IDS, SETTINGS
+from playing import CASE_IDS, SETTINGS, each_row
 
 import llm_games as lg
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
@@ -41,6 +41,7 @@ SPOKEN = {"players": 3, "talk": {"turns": 1, "alphabet": 2, "speakers": "decider
 WITH_TALK = [("battle_royale", SPOKEN), ("pirate_game", SPOKEN)]
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("actions", ["index", "unit"])
 @pytest.mark.parametrize(
     ("name", "more"), [*SETTINGS, *WITH_TALK], ids=[*IDS, "talk in turns", "talk of plans"]
@@ -80,7 +81,7 @@ def test_a_batch_is_a_loop_of_parallel_environments(name, more, actions):
     assert ended >= copies or team.game.division
 
 
-@pytest.mark.parametrize("game", ["public_goods", "battle_royale", "pirate_game"])
+@each_row("game", ["public_goods", "battle_royale", "pirate_game"])
 def test_rows_are_the_team_seat_after_seat(game):
     team, other = (TeamVectorEnv(game, 2, players=3, max_cycles=4) for _ in range(2))
     rows, rng = other.rows(), np.random.default_rng(1)

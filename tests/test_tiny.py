@@ -14,7 +14,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from playing import sampled
+from playing import each_row, sampled
 
 from llm_games.baselines.games.english_auction.asides import Beliefs
 from llm_games.baselines.players import mind_of
@@ -234,7 +234,7 @@ def test_constrained_replies_are_legal_whatever_is_asked(model, question, reason
         assert list(json.loads(reply.text)) == ["explanation"] * reasoning + [question.key]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: type(q).__name__)
+@each_row("question", QUESTIONS, ids=lambda q: type(q).__name__)
 def test_our_schemas_constrain_like_the_questions(question):
     rng = np.random.default_rng(0)
     allows = schema_allows(question.schema())
@@ -263,7 +263,7 @@ def test_explanations_end():
     assert not allows('{"explanation": "' + "a" * 1000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"type": "array"},

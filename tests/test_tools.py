@@ -9,7 +9,7 @@ import pytest
 from fault_server import FaultServer, completion, error
 from hypothesis import given
 from hypothesis import strategies as st
-from playing import sampled
+from playing import each_row, sampled
 from test_clients_openai import Server
 from test_run import content
 
@@ -123,7 +123,7 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reply", "reading", "outcome"), READ)
+@each_row(("reply", "reading", "outcome"), READ)
 def test_what_is_a_call(reply, reading, outcome):
     decision, *_ = decide([reply, FIVE], reading=reading)
     assert decision.attempts[0].outcome == outcome
@@ -144,7 +144,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("reply", "kind", "told"), BAD)
+@each_row(("reply", "kind", "told"), BAD)
 def test_a_bad_call_is_told_and_counted_and_breaks_no_rule(reply, kind, told):
     decision, _, requests = decide([reply, FIVE], max_attempts=1)
     assert [(a.outcome, a.detail) for a in decision.attempts] == [("tool", kind), ("valid", "")]
@@ -242,7 +242,7 @@ def test_a_schema_allows_an_answer_or_a_call():
     assert request.schema() is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "error", "says"),
     [
         (lambda: Tool("a b", "x", echo), BadParameter, "letters, digits and _, got 'a b'"),
@@ -289,12 +289,12 @@ SUMS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), SUMS)
+@each_row(("text", "value"), SUMS)
 def test_arithmetic_is_exact(text, value):
     assert TOOLS["calculator"].text(None, {"expression": text}) == f"{text} = {value}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "1/0", "2**9999", "7//2", "1 +", "1(2)", "01", "...", "9" * 201, "1e9", "a", "1_0", "1;2",
      "(" * 190, "().x", "٣"],
@@ -334,14 +334,14 @@ REPLIES = [
 ]
 
 
-@pytest.mark.parametrize(("game", "rules", "seat", "others", "reply"), REPLIES)
+@each_row(("game", "rules", "seat", "others", "reply"), REPLIES)
 def test_best_responses_to_given_actions(game, rules, seat, others, reply):
     view = first_view(rulebook(game, **rules), seat)
     said = TOOLS["best_response"].text(view, {"others": others})
     assert said == f"the best response to these actions: {reply}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "others", "says"),
     [
         ("public_goods", [1], "others must be 2 actions, one for each other player, got 1"),
@@ -356,6 +356,7 @@ def test_given_actions_must_fit(game, others, says):
         TOOLS["best_response"].text(view, {"others": others})
 
 
+@pytest.mark.crossing("game")
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize(
     ("tool", "kind"), [("best_response", "best_response"), ("equilibrium", "rational")]
@@ -376,7 +377,7 @@ def test_tools_say_what_the_players_do(game, tool, kind):
 SHOWN = {"players": 3, "price": "first", "rounds": 2, "reveal": "bids"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("game", "more", "says"),
     [
         ("budget_auction", SHOWN | {"price": "second"}, "expects everybody to be rational: bid"),
@@ -485,7 +486,7 @@ def test_a_stopped_run_with_tools_ends_as_if_it_never_had_been(tmp_path, registr
     assert content(path) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("player", "says"),
     [
         ({"tools": ["best_respnse"]}, "did you mean 'best_response'"),
@@ -549,7 +550,7 @@ def test_native_calls_of_one_reply_are_run_in_turn_as_many_as_there_may_be():
     assert requests[1].tools == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "kind", "shown"),
     [
         (("ecko", {"word": "a"}), "unknown_tool", {"tool": "ecko", "arguments": {"word": "a"}}),

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from playing import NAMES, SETTINGS, equal, legal_actions, sampled
+from playing import NAMES, SETTINGS, each_row, equal, legal_actions, sampled
 
 import llm_games
 from llm_games import rooms
@@ -891,8 +891,8 @@ class Spy(ScriptedClient):
         return json.dumps({question.key: said})
 
 
-@pytest.mark.parametrize("objective", ["profit", "items"])
-@pytest.mark.parametrize("strategy", ["none", "static", "adaptive"])
+@each_row("objective", ["profit", "items"])
+@each_row("strategy", ["none", "static", "adaptive"])
 def test_a_planning_bidder_has_one_goal(strategy, objective):
     """Plans, moves, beliefs and lessons state the same goal, and only numbers that are known."""
     game = rules("english_auction", players=2, items="items_3", objective=objective)
@@ -921,7 +921,7 @@ CHECKS = (parameters, silences, fictions, facts, numbers, secrets, stakes, goals
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@each_row("check", CHECKS, ids=lambda check: check.__name__)
 def test_what_is_said_is_so(check, name):
     count, found = check(name)
     assert not found, "\n".join(found[:5])

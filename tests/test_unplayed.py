@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from playing import each_row
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.hindsight import hindsight
@@ -74,7 +75,7 @@ def test_a_bid_above_the_balance_counts_as_the_rules_say():
         assert game.effective(record).tolist() == [played, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("breaker", ["exclude", "include", "void_round"])
+@each_row("breaker", ["exclude", "include", "void_round"])
 def test_who_is_left_out_is_as_the_rules_say(breaker):
     game = rulebook("beauty_contest", players=3, rule_breaker=breaker)
     _, outcome = game.step(game.reset(0), np.array([150, MISSING, 20]))

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from playing import IDS, NAMES, SETTINGS, SMALL
+from playing import IDS, NAMES, SETTINGS, SMALL, each_row
 
 import llm_games
 from llm_games.baselines.deviation import regret
@@ -82,6 +82,7 @@ def play_both(vector, loop, steps, seed=5):
     return ended
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize(
     ("name", "more", "number"), [(*s, i) for i, s in enumerate(SETTINGS)], ids=IDS
 )
@@ -96,6 +97,7 @@ def test_a_vector_is_a_loop(name, more, number):
     assert play_both(vector, loop, 18)
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("actions", ACTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_kinds_of_actions(name, actions):
@@ -105,8 +107,8 @@ def test_all_kinds_of_actions(name, actions):
     play_both(vector, loop, 7)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["divide_dollar", "battle_royale"])
+@each_row("mode", MODES)
+@each_row("name", ["divide_dollar", "battle_royale"])
 def test_models_as_opponents_are_asked_what_a_loop_asks(name, mode):
     """All prompts of all copies are under way at the same time, and the same in number and kind."""
     asked, under_way, most = [], [], []
@@ -142,8 +144,8 @@ def test_models_as_opponents_are_asked_what_a_loop_asks(name, mode):
     assert any("opponents" in step[-1] for step in first)
 
 
-@pytest.mark.parametrize("mode", AutoresetMode)
-@pytest.mark.parametrize("fails_at", [2, 7, 8, 11])
+@each_row("mode", AutoresetMode)
+@each_row("fails_at", [2, 7, 8, 11])
 def test_a_step_that_failed_goes_on_with_the_next(mode, fails_at):
     def played(fails_at):
         asked, seen = [], []
@@ -237,8 +239,8 @@ class Learns(Policy):
         return memory
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("seat", [0, "rotate"])
+@each_row("mode", MODES)
+@each_row("seat", [0, "rotate"])
 def test_opponents_look_back_and_recall_as_in_a_loop(mode, seat):
     game, recalled = llm_games.rules("public_goods", players=3, rounds=2), []
     for make in (0, 1):
@@ -270,8 +272,8 @@ class Stumbles(Learns):
         return super().recall(memory, notes)
 
 
-@pytest.mark.parametrize("where", ["act", "recall"])
-@pytest.mark.parametrize("copies", [None, 2])
+@each_row("where", ["act", "recall"])
+@each_row("copies", [None, 2])
 def test_notes_are_recalled_where_a_start_failed_and_is_made_again(where, copies):
     game, opponent = llm_games.rules("battle_royale", players=2, base_hit_rate=95), Stumbles()
     settings = {"seat": 1, "opponents": opponent}
@@ -358,7 +360,7 @@ def again(env):
     return env.step(np.zeros(2, int))
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@each_row("mode", ["NextStep", "SameStep", "Disabled"])
 def test_a_seat_that_rotates_goes_on_where_all_start_again(mode):
     env = GameVectorEnv("public_goods", 3, players=4, seat="rotate", autoreset_mode=mode)
     every = [None, {"reset_mask": np.ones(3, bool)}]
@@ -368,7 +370,7 @@ def test_a_seat_that_rotates_goes_on_where_all_start_again(mode):
     assert env.reset(seed=[np.int64(2), None, 7])[1]["seat"].tolist() == [2, 3, 3]
 
 
-@pytest.mark.parametrize("wrong", [None, 5, "ab", ["{}"], ["{}", 3]])
+@each_row("wrong", [None, 5, "ab", ["{}"], ["{}", 3]])
 def test_texts_are_one_for_each_copy(wrong):
     env = GameVectorEnv("public_goods", 2, actions="text", obs_mode="text")
     env.reset(seed=1)
@@ -518,7 +520,7 @@ def test_without_autoreset_a_limit_of_steps_ends_copies_until_they_are_reset():
     assert env.step(np.zeros(2, int))[3].tolist() == [False, True]
 
 
-@pytest.mark.parametrize("limit", [0, -1, 2.5, "three", True])
+@each_row("limit", [0, -1, 2.5, "three", True])
 def test_a_limit_of_steps_that_is_none_is_refused(limit):
     for make in (llm_games.learner, llm_games.learners):
         with pytest.raises(BadParameter, match="max_episode_steps must be an integer"):

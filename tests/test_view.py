@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 import httpx
 import numpy as np
 import pytest
+from playing import each_row
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import ConnectionClosed
@@ -202,6 +203,7 @@ FILTERS = {
 }  # fmt: skip
 
 
+@pytest.mark.crossing
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("sort", ["place", "-regret", "regret", "-tokens", "payoff"])
 def test_filters_and_sorts(decisions, expected, monkeypatch, name, sort):
@@ -387,7 +389,7 @@ def test_a_filter_in_an_address():
     assert (toggled.toggled("seat", 2), toggled.toggled("seat", 1)) == ("seat=1&seat=2", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pair", "said"),
     [
         (("seat", "-1"), "seat: an integer from 0"),
@@ -429,7 +431,7 @@ def search(copy, tmp_path):
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["café", "CAF", '"café 100%"', '{"tokens_contributed": 3}', "fair think", "give",
              '"think that" fair', "nothing", "<script>"]
 )  # fmt: skip
@@ -459,7 +461,7 @@ def test_a_search_of_what_is_not_indexed_takes_a_moment(search, monkeypatch):
 SIGNS = ['""', '"', "%", "!", "_", "'; DROP TABLE texts; --", "* AND (", "あ", "NEAR(a b)", "col:x"]
 
 
-@pytest.mark.parametrize("text", [*SIGNS, "\\", "\u202e", "-a", "^a"])
+@each_row("text", [*SIGNS, "\\", "\u202e", "-a", "^a"])
 def test_signs_in_a_search_do_no_harm(search, text):
     found, _ = search.find(text, search.upto)
     with closing(sqlite3.connect(search.run)) as file:
@@ -689,7 +691,7 @@ def test_the_token_goes_into_a_cookie(site):
     assert away.headers["location"].startswith("/evil.test")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "headers", "said"),
     [
         ("/", {}, "needs the token"),
@@ -713,7 +715,7 @@ def test_who_is_not_let_in(site, address, headers, said):
     assert "A run" not in answer.text
 
 
-@pytest.mark.parametrize("other", ['x={"a": 1, "b"}', "x", 'a[b]=c d"', "é=1"])
+@each_row("other", ['x={"a": 1, "b"}', "x", 'a[b]=c d"', "é=1"])
 def test_cookies_of_other_servers_here_do_no_harm(inside, other):
     mine = [f"{name}={value}" for name, value in inside.cookies.items()]
     for cookies in ([other, *mine], [*mine, other]):
@@ -735,7 +737,7 @@ PAGES = ["", "/episode/1?first=99",
          "/scores", "/game?label=talking", "/episode/1", "/decision/1/0/0"]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_row("page", PAGES)
 def test_every_page_has_its_guards(inside, page):
     (run,) = inside.shelf.runs()
     answer = inside.get(f"/run/{run.id}{page}")
@@ -807,7 +809,7 @@ def test_texts_of_a_model_as_files(inside):
     assert more["left"] == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("page", "status", "said"),
     [
         ("/nothing", 404, "There is nothing at"),

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+from playing import each_row
 
 import llm_games as lg
 from llm_games.benchmarks.view import comparing, listing, pages
@@ -100,7 +101,7 @@ def test_points_of_many_rounds_lead_to_all_their_decisions():
     assert curve(columns, {"game": ["g"], "player": ["p"]}, "another", "payoff") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("low", "high", "marks"),
     [(0, 7, [0, 2, 4, 6, 8]), (-0.03, 0, [-0.03, -0.02, -0.01, 0]), (5, 5, [5, 6])],
 )
@@ -154,7 +155,7 @@ def test_what_can_be_compared(shelf):
     assert "seed" in shown["why"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "error", "words"),
     [
         ([], comparing.BadComparison, "got 0"),
@@ -172,7 +173,7 @@ def test_what_cannot_be_compared(shelf, names, error, words):
         comparing.compare(shelf, [name.format(**ids) for name in names])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (None, "–"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import IDS, SETTINGS, legal_actions
+from playing import each_row, every, legal_actions
 from test_planning import legal
 
 import llm_games as lg
@@ -308,7 +308,7 @@ def test_whole_texts_are_kept_as_they_were(records):
     assert everything["decision"]["action"] == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "place",
     [
         (99, 0, 0, "all"), (1, 99, 0, "all"), (1, 0, 9, "all"), (1, 0, 0, "reply-9"),
@@ -349,7 +349,7 @@ def test_pieces_of_a_text_join_to_the_whole():
     assert piece("", 5) == ("", 0, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a\u202eb", "a⟨U+202E⟩b"),
@@ -366,7 +366,7 @@ def test_what_is_unseen_is_shown_as_a_code(text, shown):
     assert visible(text) == shown
 
 
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@every
 def test_a_best_reply_leaves_nothing_to_regret(name, more):
     """What is called best is judged best by theory, and is legal; the own regret is theory's."""
     game, rng = rulebook(name, **more), np.random.default_rng(3)
@@ -397,7 +397,7 @@ def test_a_best_reply_leaves_nothing_to_regret(name, more):
     assert has_deviation(name)
 
 
-@pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)
+@every
 def test_every_game_has_a_picture(name, more):
     """At the start, in play and at the end: sound SVG without style."""
     game, rng = rulebook(name, **more), np.random.default_rng(3)
