@@ -13,6 +13,7 @@ from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import PARTS, Records
 from llm_games.benchmarks.runs.references import Reference, references
+from llm_games.benchmarks.runs.results import GameResult, run_results
 from llm_games.benchmarks.runs.run import (
     RunStopped,
     fresh,
@@ -25,7 +26,6 @@ from llm_games.benchmarks.runs.run import (
 )
 from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
-from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.benchmarks.runs.talk import Talked, talked
 from llm_games.errors import unknown
 
@@ -37,10 +37,10 @@ class Results:
     path: Path
 
     @property
-    def games(self) -> dict[str, GameSummary]:
+    def games(self) -> dict[str, GameResult]:
         """What each game came to, by label."""
         with Records.open_readonly(self.path) as records:
-            return {game.label: game for game in summary(records)}
+            return {game.label: game for game in run_results(records)}
 
     @property
     def skill(self) -> dict[str, list[Skill]]:

@@ -22,9 +22,9 @@ from llm_games.benchmarks.runs.paper import table_of
 from llm_games.benchmarks.runs.reader import games as read_games
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.results import run_results, total
 from llm_games.benchmarks.runs.rows import EpisodeRow
 from llm_games.benchmarks.runs.spending import unsure
-from llm_games.benchmarks.runs.summary import summary, total
 from llm_games.benchmarks.view.columns import Row
 from llm_games.benchmarks.view.curve import Curve, curve
 from llm_games.benchmarks.view.render import counted, seconds
@@ -240,7 +240,7 @@ def scores(run: RunFile) -> dict[str, Any]:
 
 
 def _tables(records: Records) -> list[Grid]:
-    games = summary(records)
+    games = run_results(records)
     return list(run_tables(games, total(games), table_of(read_games(records))))
 
 

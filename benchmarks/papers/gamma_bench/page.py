@@ -32,9 +32,9 @@ from llm_games.benchmarks.runs.paper import (
     Scoring,
     Section,
     Sketch,
-    scores,
 )
 from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.results import scores
 from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
