@@ -34,8 +34,9 @@ from llm_games.rulebook import Rulebook
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.grpo import kept_whole
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.seats import Episode, play_table
+from llm_games.wrappers.seats import Episode
 
 ROTATE: Literal["rotate"] = "rotate"
 

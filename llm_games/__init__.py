@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from llm_games.baselines.learner import learner, learners, rollouts
     from llm_games.baselines.players import make_player as player
     from llm_games.wrappers.llm_policy import LLMPolicy
-    from llm_games.wrappers.seats import play
+    from llm_games.wrappers.play import play
     from llm_games.wrappers.tools import Tool
 
 
@@ -34,7 +34,7 @@ _LATER = {
     "Tool": "llm_games.wrappers.tools:Tool",
     "learner": "llm_games.baselines.learner:learner",
     "learners": "llm_games.baselines.learner:learners",
-    "play": "llm_games.wrappers.seats:play",
+    "play": "llm_games.wrappers.play:play",
     "player": "llm_games.baselines.players:make_player",
     "resume": "llm_games.benchmarks.runs.api:resume",
     "rollouts": "llm_games.baselines.learner:rollouts",
@@ -155,7 +155,7 @@ rooms.KINDS |= {
     "ghost": "llm_games.benchmarks.ghosts.policy:GHOST",
     "recorded": "llm_games.benchmarks.runs.served:RECORDED",
 }
-rooms.find("llm_games.baselines.games", entry_points="llm_games.games")
+rooms.find("llm_games.games", "llm_games.baselines.games", entry_points="llm_games.games")
 for _library, _announce in _ANNOUNCE.items():
     for _name in rooms.ROOMS if _library in _sys.modules else ():
         _announce(_name)

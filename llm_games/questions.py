@@ -17,7 +17,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -25,11 +25,23 @@ from llm_games import announced
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
-if TYPE_CHECKING:
-    from llm_games.view import View
-
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
 BEYOND = 2**62  # a number too large for arrays, which no game takes
+
+
+class Limits(Protocol):
+    """Legal actions of a seat at each table of a batch, int64 ``(*batch)``, as of a `View`."""
+
+    @property
+    def low(self) -> Any: ...
+    @property
+    def high(self) -> Any: ...
+    @property
+    def amounts(self) -> Any: ...
+    @property
+    def mask(self) -> Any: ...
+
+
 NO_BID = -1  # the action of a seat that declines to bid, null in a reply
 
 Action = int | tuple[int, ...] | str
@@ -153,7 +165,7 @@ class Question(ABC):
     def sample(self, noise: Noise) -> Any:
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
 
-    def samples(self, noise: Noise, view: View) -> Any:
+    def samples(self, noise: Noise, limits: Limits) -> Any:
         """Draw what `sample` does for a seat of each table of a batch, all asked such a question.
 
         None: each is to be asked for itself.
@@ -257,9 +269,9 @@ class Integer(Question):
         high = low + 100 if self.high is None else self.high
         return int(noise.integers(low, high, endpoint=True))
 
-    def samples(self, noise: Noise, view: View) -> Any:
-        low = 0 if self.low is None else view.low
-        high = low + 100 if self.high is None else view.high
+    def samples(self, noise: Noise, limits: Limits) -> Any:
+        low = 0 if self.low is None else limits.low
+        high = low + 100 if self.high is None else limits.high
         return noise.integers(low, high, (), endpoint=True)
 
     def value_of(self, action: Any) -> int:
@@ -333,8 +345,8 @@ class Bid(Question):
         choice = int(noise.integers(none, max(self.budget, none), endpoint=True))
         return choice if choice > none else -1
 
-    def samples(self, noise: Noise, view: View) -> Any:
-        floor, budget = view.amounts
+    def samples(self, noise: Noise, limits: Limits) -> Any:
+        floor, budget = limits.amounts
         choice = noise.integers(floor - 1, np.maximum(budget, floor - 1), endpoint=True)
         return np.where(choice >= floor, choice, -1)
 
@@ -389,8 +401,8 @@ class Real(Question):
     def sample(self, noise: Noise) -> int:
         return int(noise.integers(self.low, self.high, endpoint=True))
 
-    def samples(self, noise: Noise, view: View) -> Any:
-        return noise.integers(view.low, view.high, endpoint=True)
+    def samples(self, noise: Noise, limits: Limits) -> Any:
+        return noise.integers(limits.low, limits.high, endpoint=True)
 
     def value_of(self, action: Any) -> Any:
         whole, rest = divmod(int(action), 10**self.decimals)
@@ -446,8 +458,8 @@ class SealedBid(Real):
         units = int(noise.integers(self.low - 1, self.high, endpoint=True))
         return NO_BID if units < self.low else units
 
-    def samples(self, noise: Noise, view: View) -> Any:
-        units = noise.integers(self.low - 1, view.high, endpoint=True)
+    def samples(self, noise: Noise, limits: Limits) -> Any:
+        units = noise.integers(self.low - 1, limits.high, endpoint=True)
         return np.where(units < self.low, NO_BID, units)
 
     def value_of(self, action: Any) -> Any:
@@ -489,7 +501,7 @@ class Choice(Question):
     def sample(self, noise: Noise) -> int:
         return sorted(self.words.values())[int(noise.integers(len(self.words)))]
 
-    def samples(self, noise: Noise, view: View) -> Any:
+    def samples(self, noise: Noise, limits: Limits) -> Any:
         return np.array(sorted(self.words.values()))[noise.integers(len(self.words))]
 
     def value_of(self, action: Any) -> str:
@@ -575,10 +587,10 @@ class Target(Question):
     def sample(self, noise: Noise) -> int:
         return [-1, *self.names.values()][int(noise.integers(len(self.names) + 1))]
 
-    def samples(self, noise: Noise, view: View) -> Any:
+    def samples(self, noise: Noise, limits: Limits) -> Any:
         if self.lenient:  # legal is more than what it names
             return None
-        legal: Any = view.mask
+        legal: Any = limits.mask
         place = noise.integers(legal.sum(axis=-1))  # nobody comes first
         return (legal.cumsum(axis=-1) <= place[..., None]).sum(axis=-1) - 1
 

@@ -16,7 +16,6 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import NamedTuple
 
-from llm_games import games
 from llm_games.errors import BadParameter
 from llm_games.named import module_of
 
@@ -33,14 +32,14 @@ KINDS: dict[str, str] = {}
 """Kinds of players that floors above the catalogue of players bring: by name, ``module:Kind``."""
 
 
-def find(above: str, entry_points: str) -> None:
-    """Fill `ROOMS`: our games, with their rooms `above`, then those of a group of entry points.
+def find(below: str, above: str, entry_points: str) -> None:
+    """Fill `ROOMS`: our games, with their rooms `below` and `above`, then those of entry points.
 
     One of these with a name that is taken is left out, with a warning.
     """
-    for module in iter_modules(games.__path__):
+    for module in iter_modules(import_module(below).__path__):
         if module.ispkg:
-            ROOMS[module.name] = Room(f"{games.__name__}.{module.name}", f"{above}.{module.name}")
+            ROOMS[module.name] = Room(f"{below}.{module.name}", f"{above}.{module.name}")
     for point in metadata.entry_points(group=entry_points):
         try:
             add(point.name, point.value)

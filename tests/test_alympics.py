@@ -46,7 +46,7 @@ from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
 
 LOW, MEDIUM, HIGH = (llm_games.rules("water_allocation", preset=f"setting_{i}") for i in (1, 2, 3))
 SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 19, 14, 13)
@@ -442,12 +442,12 @@ def test_the_command_writes_forms_and_reads_them(llm_games, tmp_path):
     game = {"game": "water_allocation", "params": {"players": 2, "days": 2}}
     plan = resolve(parse({"games": [game], "seats": ["even"]}, "test"), "test")
     play_run(lambda: start(plan, tmp_path / "a.db"), plan, players(plan))
-    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    code, out, _ = llm_games("analyse", "rate", "a.db", "--judge", "ann", "-o", "forms")
     assert code == 0
     assert "form_ann.csv" in out.replace("\n", "")
     assert "2.00" not in out
     filled(tmp_path / "forms" / "form_ann.csv", ["2"] * 10)
-    code, out, _ = llm_games("rate", "a.db", "--judge", "ann", "-o", "forms")
+    code, out, _ = llm_games("analyse", "rate", "a.db", "--judge", "ann", "-o", "forms")
     assert re.search(r"information utilisation +this run +2.00 +2.00 +2.00 +2.00 +0.00", out)
     assert re.search(r"published, human players +3.00 +3.50 +4.00 +3.30 +0.82", out)
 

@@ -24,8 +24,8 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Mind
 from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Note, RandomPolicy
-from llm_games.wrappers.seats import play
 
 ROOT = Path(__file__).parents[1]
 MOOD = Text("mood", "how you feel", ("panic",))

@@ -214,7 +214,7 @@ def test_help_imports_nothing_heavy():
     root = Path(cli.__file__).resolve().parents[1]
     asked = [sys.executable, "-c", HELP]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "19 []\n"
+    assert done.stdout == "15 []\n"
 
 
 def test_any_setting_can_be_set(llm_games):
@@ -769,10 +769,10 @@ def test_no_text_of_a_file_steers_the_terminal(llm_games, monkeypatch, tmp_path,
         ("run", "steering.toml", "--dry-run"),
         ("compare", "a.db", "b.db"),
         ("leaderboard", "a.db"),
-        ("reliability", "a.db", "--success", "payoff >= 20"),
+        ("analyse", "reliability", "a.db", "--success", "payoff >= 20"),
         ("replay", "a.db"),
         ("resume", "a.db"),
-        ("talk", "a.db"),
+        ("analyse", "talk", "a.db"),
         ("watch", "a.db"),
         ("report", "missing.db"),
     ):
@@ -783,3 +783,9 @@ def test_no_text_of_a_file_steers_the_terminal(llm_games, monkeypatch, tmp_path,
     for steering in ("\x1b[2J", "\x9b", "\x07", "\u202e", "\x1b]0", "b\r", "a\x1b[31mb"):
         assert steering not in text
     assert ("\x1b" in text) == (colour == "1")  # rich's own
+
+
+def test_commands_that_moved_work_and_say_where_they_are(llm_games):
+    code, out, err = llm_games("talk", "--help")
+    assert (code, err) == (0, "llm-games talk is llm-games analyse talk now\n")
+    assert "Show how players talked" in out

@@ -1045,7 +1045,7 @@ import asyncio, gc, os, signal, threading
 from fault_server import FaultServer
 from llm_games.wrappers.clients.base import Request
 from llm_games.wrappers.clients.openai import OpenAIClient
-from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.together import run_sync
 
 ask = Request(({"role": "user", "content": "hi"},))
 with FaultServer() as server:

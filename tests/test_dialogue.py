@@ -37,7 +37,7 @@ from llm_games.wrappers.dialogue import NOTHING_NEW, Dialogue, Exchange, joined
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 GAME = PublicGoods(players=2, rounds=12)
 

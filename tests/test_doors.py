@@ -10,8 +10,8 @@ from llm_games.errors import BadParameter, UnknownName
 from llm_games.noise import Noise
 from llm_games.table import Table
 from llm_games.view import Sight, Who
+from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
 every = pytest.mark.parametrize(("name", "more"), SETTINGS, ids=IDS)

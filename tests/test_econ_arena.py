@@ -26,7 +26,8 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import plain, play
+from llm_games.wrappers.play import play
+from llm_games.wrappers.seats import plain
 
 
 class Session(NamedTuple):

@@ -25,7 +25,7 @@ from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 NAMES = [*WAYS]
 

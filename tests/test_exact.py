@@ -16,7 +16,7 @@ from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.table import Table
 from llm_games.view import View
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 HUGE = 2**53
 

@@ -34,7 +34,7 @@ from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 GAME = PublicGoods(players=3, rounds=1)
 QUICK = """

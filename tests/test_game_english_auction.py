@@ -723,7 +723,7 @@ def test_a_model_is_asked_again_and_then_withdraws():
     """Seat 1 must bid 1300: 1299 four times is a withdrawal, and seat 0 wins at 1200."""
     from llm_games.wrappers.clients.scripted import ScriptedClient
     from llm_games.wrappers.llm_policy import LLMPolicy
-    from llm_games.wrappers.seats import play as play_table
+    from llm_games.wrappers.play import play as play_table
 
     game = auction([10000] * 3, **LOWEST)
     replies = [['{"bid": 1200}'], ['{"bid": 1200}'] + ['{"bid": 1299}'] * 9, ['{"bid": 1000}']]

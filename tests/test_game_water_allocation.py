@@ -18,7 +18,7 @@ from llm_games.view import View
 from llm_games.words import Prompts
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
 
 N = NO_BID
 # Balance before the salary, health, dry days.

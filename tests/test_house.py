@@ -67,6 +67,55 @@ def test_every_floor_imports_only_from_below():
             assert MODULES[other][0] <= level, f"{name} imports from above: {other}"
 
 
+LAYERS = {
+    "llm_games": (
+        "version errors files named assigned noise arrays announced rooms",
+        "pictures charts",
+        "messy places xml_calls schemas questions replies asides",
+        "facts scale rulebook rounds view words foreign_templates table tables",
+        "talk",
+        "games",
+        "codecs env",
+        "registry envs",
+    ),
+    "wrappers": (
+        "clients",
+        "policy mixture together seats batch",
+        "dialogue mind own situations tools llm_policy human planning play",
+        "learned tabular torch_player sb3 sb3_log",
+        "single_agent vector_env team_env async_env grpo",
+    ),
+    "baselines": (
+        "cache deviation rules seating scenarios tiny tools talkers players hindsight",
+        "tree opponents beliefs skill best_response copies metagame equilibria evolution crossplay "
+        "verifiers",
+        "games",
+        "learner",
+        "training",
+    ),
+}
+"""The modules of a floor, from below: each imports from its own layer and those before it."""
+
+
+def layered(floor, module):
+    """Return the layer of a module on a floor, by number."""
+    name = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")[0]
+    return next(i for i, names in enumerate(LAYERS[floor]) if name in names.split())
+
+
+@pytest.mark.parametrize("floor", LAYERS)
+def test_no_arrow_runs_up_on_a_floor(floor):
+    modules = {
+        name: file
+        for name, (level, file) in MODULES.items()
+        if FLOORS[level] == floor and name not in ("llm_games", f"llm_games.{floor}")
+        if ".tiny." not in name
+    }
+    for name, file in modules.items():
+        for other in imports(file, at_import_time=False) & modules.keys():
+            assert layered(floor, other) <= layered(floor, name), f"{name} imports {other}"
+
+
 def test_nothing_inside_imports_from_the_porch():
     for name, (_, file) in MODULES.items():
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):

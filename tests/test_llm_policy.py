@@ -24,7 +24,7 @@ from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.dialogue import NOTHING_NEW, ChatMemory
 from llm_games.wrappers.llm_policy import MOST_ATTEMPTS, LLMPolicy, seeds
-from llm_games.wrappers.seats import play as play_game
+from llm_games.wrappers.play import play as play_game
 
 GAME = PublicGoods(players=3, rounds=5)
 

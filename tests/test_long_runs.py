@@ -20,10 +20,10 @@ from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.benchmarks.stats import comparing, intervals
 from llm_games.registry import rulebook
-from llm_games.wrappers.chat import Chat
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
 
 
 def answer(request):

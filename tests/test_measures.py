@@ -34,7 +34,7 @@ from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 
 def stacked(records):

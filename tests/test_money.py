@@ -28,14 +28,13 @@ from llm_games.view import Who
 from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.flights import Flights, drained, flown
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.retry import Retry
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
-from llm_games.wrappers.flights import Flights, drained, flown
-from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.together import together
+from llm_games.wrappers.together import run_sync, together
 
 PRICE = Price(Decimal(2), Decimal(10))
 IN_FLIGHT, CALLS, SEATS = 24, 150, 3
@@ -467,7 +466,7 @@ def test_a_player_that_lets_nothing_else_go_on_is_interrupted(tmp_path, how):
 
 STUCK = """
 import os, signal, threading, time
-from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.together import run_sync
 
 async def stuck():
     for after in (0.1, 0.3, 0.5):

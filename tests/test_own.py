@@ -32,8 +32,8 @@ from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import game_class
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.tools import Tool
 

@@ -27,8 +27,8 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.seats import play
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
 NAMES = ("player_0", "player_1", "player_2")

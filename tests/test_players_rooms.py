@@ -23,7 +23,7 @@ from llm_games.baselines.players import handed, make_player, players_for
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName, unknown
 from llm_games.registry import game_class, rulebook
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 MEASURES = (*REQUIRED, *OPTIONAL)
 PARTS = ("rules", "theory", "players", "mind")

@@ -144,7 +144,7 @@ def test_repeats_of_the_same_chance_tell_sampling_apart(tmp_path):
 
 
 def ask(*arguments):
-    return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
+    return CliRunner().invoke(app, ["analyse", "reliability", *map(str, arguments)])
 
 
 def test_the_command_and_the_page(run, tmp_path):

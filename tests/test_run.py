@@ -37,8 +37,8 @@ from llm_games.benchmarks.runs.run import (
 )
 from llm_games.benchmarks.runs.store import Records, RunLocked, Store
 from llm_games.wrappers.clients.base import ClientError, Completion
+from llm_games.wrappers.clients.flights import Flights, drained, flown
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.flights import Flights, drained, flown
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 ROOT = str(Path(__file__).parents[1])

@@ -12,7 +12,7 @@ from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.plan import plan_of, players
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.wrappers.chat import Chat
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -154,11 +154,11 @@ def test_a_key_that_is_repeated_reaches_no_file_and_no_terminal(
     for arguments in (
         ("run", "a.toml", "--db", "a.db", "--cache", "c.db"),
         ("resume", "a.db"),
-        ("judge", "a.db", "--rubric", "rubric.toml", *at, "--set", client),
+        ("analyse", "judge", "a.db", "--rubric", "rubric.toml", *at, "--set", client),
         ("export", "a.db", "-o", "out"),
         ("export", "a.db", "--sft", "sft.jsonl"),
         ("report", "a.db", "-o", "page", "--no-baselines", "--conversations", "9"),
-        ("talk", "a.db"),
+        ("analyse", "talk", "a.db"),
         ("watch", "a.db"),
     ):
         code, out, err = llm_games(*arguments)

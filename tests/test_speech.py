@@ -30,8 +30,8 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Mind
 from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.play import play, play_table
 from llm_games.wrappers.policy import Decision, Policy, RandomPolicy
-from llm_games.wrappers.seats import play, play_table
 
 PAY = '{"tokens_contributed": 5}'
 SMALL = {"players": 3, "rounds": 2}

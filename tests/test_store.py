@@ -18,7 +18,7 @@ from llm_games.benchmarks.runs import database, lock, rows, store
 from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.runs.store import Records, Store
 from llm_games.questions import MISSING
-from llm_games.wrappers.chat import Chat
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.policy import Attempt
 
 GAMES = [("goods", "public_goods", {"ratio": "3/2"}, ["tiny", "random"])]

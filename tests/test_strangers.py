@@ -26,9 +26,9 @@ COMMANDS = [
     ("report", "a.db", "-o", "out", "--no-baselines"),
     ("compare", "a.db", "b.db"),
     ("leaderboard", "a.db"),
-    ("reliability", "a.db"),
+    ("analyse", "reliability", "a.db"),
     ("replay", "a.db"),
-    ("talk", "a.db"),
+    ("analyse", "talk", "a.db"),
     ("watch", "a.db"),
     ("export", "a.db", "-o", "out"),
     ("export", "a.db", "--sft", "sft.jsonl"),
@@ -36,8 +36,8 @@ COMMANDS = [
     ("resume", "a.db"),
     ("animate", "a.db", "-o", "a.gif"),
     ("ghost", "fit", "a.db", "-o", "ghost.json"),
-    ("judge", "a.db"),
-    ("rate", "a.db", "-o", "rated"),
+    ("analyse", "judge", "a.db"),
+    ("analyse", "rate", "a.db", "-o", "rated"),
     ("crossplay", "a.db"),
     ("run", "a.db"),
 ]
@@ -227,8 +227,8 @@ def test_what_is_no_such_file_ends_in_one_message(llm_games, small, tmp_path, co
         ("run", "x.file", "--dry-run"),
         ("report", "x.file", "-o", "page"),
         ("compare", "a.db", "x.file"),
-        ("judge", "a.db", "--rubric", "x.file", "--seat", "openai:m"),
-        ("rate", "a.db", "--judge", "ann", "-o", "forms"),
+        ("analyse", "judge", "a.db", "--rubric", "x.file", "--seat", "openai:m"),
+        ("analyse", "rate", "a.db", "--judge", "ann", "-o", "forms"),
         ("view", "x.file", "--no-open"),
     ):
         check(llm_games, arguments)

@@ -14,8 +14,8 @@ from llm_games.registry import rulebook
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play, play_table
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import play, play_table
 
 
 class Plays(Policy):

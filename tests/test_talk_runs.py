@@ -268,17 +268,17 @@ def test_who_persuaded_whom(talked_run):
 
 
 def test_commands(talked_run, llm_games):
-    code, out, _ = llm_games("talk", talked_run["talk"], "--episode", 1, "--json")
+    code, out, _ = llm_games("analyse", "talk", talked_run["talk"], "--episode", 1, "--json")
     told = json.loads(out)
     assert code == 0
     assert [row["kept"] for row in told["words_kept"]] == [1.0, 1.0, None]
     assert told["said"]["public_goods"][0] == "Round 1"
-    at = ("talk", talked_run["talk"], "--silent", talked_run["silent"])
+    at = ("analyse", "talk", talked_run["talk"], "--silent", talked_run["silent"])
     _, out, _ = llm_games(*at)
     assert "toward" in out
     for said in ("The reading is not sure", "precision .50", "by the same rule"):
         assert said in " ".join(out.split())
-    assert "nobody can talk" in llm_games("talk", talked_run["silent"])[2]
+    assert "nobody can talk" in llm_games("analyse", "talk", talked_run["silent"])[2]
     code, out, _ = llm_games("compare", talked_run["silent"], talked_run["talk"], "--json")
     [game] = json.loads(out)["games"]
     assert game["payoffs"]["pairs"] == 2
@@ -339,7 +339,7 @@ def test_what_is_said_cannot_break_out(tmp_path, llm_games):
     path = tmp_path / "evil.db"
     seats = [Speaker(7, says=evil), "fixed:5", "fixed:5"]
     lg.run(config(seats=seats, order="fixed", talk={"turns": 1}), path)
-    out = llm_games("talk", path, "--episode", 0)[1]
+    out = llm_games("analyse", "talk", path, "--episode", 0)[1]
     assert "\x1b" not in out
     assert "\u202e" not in out
     assert sum(line.startswith("Round") for line in out.splitlines()) == 2
@@ -417,7 +417,7 @@ def test_what_a_judge_or_its_server_gets_wrong_is_no_label(talked_run, tmp_path,
 
     def asked(url):
         at = ("--rubric", rubric, "--seat", "openai:m", "--base-url", url, "--set", reached)
-        return llm_games("judge", path, *at)
+        return llm_games("analyse", "judge", path, *at)
 
     with FaultServer() as server:
         for name in ("wrong schema", "no text", "10 MB", "too long", "refusal", "injection"):

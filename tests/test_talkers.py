@@ -17,8 +17,8 @@ from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision
-from llm_games.wrappers.seats import play
 
 NOTHING = Decision(0)
 SMALL = {

@@ -29,7 +29,7 @@ from llm_games.words import Prompts, exact, number, percent
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
-from llm_games.wrappers.seats import play
+from llm_games.wrappers.play import play
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 

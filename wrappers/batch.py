@@ -14,9 +14,8 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Array, PerPlayer, PerTable
 from llm_games.tables import Tables
 from llm_games.view import Sight
-from llm_games.wrappers.llm_policy import run_sync
 from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, added, called
-from llm_games.wrappers.together import at_once, together
+from llm_games.wrappers.together import at_once, run_sync, together
 
 
 class BatchSeats:

@@ -12,7 +12,7 @@ from llm_games.facts import check_choice, check_integer
 from llm_games.questions import Question
 from llm_games.replies import Reply, split_thoughts
 from llm_games.words import Notes
-from llm_games.wrappers.chat import Chat, Grown, Message
+from llm_games.wrappers.clients.chat import Chat, Grown, Message
 from llm_games.wrappers.policy import Attempt
 
 ALL = float("inf")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import itertools
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import iscoroutinefunction, signature
 from math import ceil
 from pathlib import Path
@@ -34,10 +31,10 @@ from llm_games.wrappers.dialogue import (
     Remembering,
     joined,
 )
-from llm_games.wrappers.flights import Flights, drained
 from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
+from llm_games.wrappers.together import run_sync
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
 
 EDITION = 4
@@ -48,8 +45,6 @@ SPEECHES, ASIDES = 3, 4
 """Streams of sampling seeds beside those of moves, see `seeds`."""
 MOST_GAMES = 16
 """Games of which is kept what was met in them."""
-LAST = 1.0
-"""Seconds for which work is waited for that was interrupted three times."""
 
 
 class Answer(NamedTuple):
@@ -580,53 +575,6 @@ class LLMPolicy(Policy):
         if game.name not in self._wordings:
             self._wordings[game.name] = Prompts(game.name, self.prompts, self.prompt_folder)
         return self._wordings[game.name]
-
-
-def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine from synchronous code and return its result.
-
-    It runs on one event loop in a thread of its own, so that it works inside a running loop and
-    clients keep their connections from call to call. Ctrl-C waits for calls, see `Flights`.
-    """
-    with _starting:
-        # In a forked process the thread is gone, and another one is started.
-        if not _background or not _background[0][0].is_alive():
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
-            thread.start()
-            _background[:] = [(thread, loop)]
-        thread, loop = _background[0]
-    if thread is threading.current_thread():  # asked from within: waiting here would block it
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(asyncio.run, work).result()
-    calls = Flights()
-    future = asyncio.run_coroutine_threadsafe(drained(work, calls), loop)
-    return waited(future, lambda: loop.call_soon_threadsafe(calls.stop))
-
-
-def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
-    """Return the result of work in another thread; what interrupts this stops it, see `Flights`.
-
-    After the third it is left to itself if it does not end: something keeps its loop from going on.
-    """
-    interrupted: list[BaseException] = []
-    while True:
-        left = len(interrupted) >= 3
-        try:
-            found = future.result(LAST if left else None)
-        except BaseException as error:
-            if interrupted and (left or future.done()):
-                raise interrupted[0] from None
-            if future.done():
-                raise
-            interrupted.append(error)
-            stop()
-        else:
-            return found
-
-
-_background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
-_starting = threading.Lock()
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:

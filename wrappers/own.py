@@ -16,8 +16,8 @@ from llm_games.errors import BadParameter
 from llm_games.named import named
 from llm_games.questions import Question
 from llm_games.wrappers.clients.base import Client, Completion, Layer, Request, Unsent
+from llm_games.wrappers.clients.flights import Flights, flights
 from llm_games.wrappers.clients.stack import layers
-from llm_games.wrappers.flights import Flights, flights
 from llm_games.wrappers.policy import Policy
 
 ANSWERED = "You answered: "

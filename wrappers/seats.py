@@ -1,25 +1,21 @@
-"""Players at a table: whom to ask, what they remember, and one game played to its end."""
+"""Players at a table: whom to ask, and what they remember."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.errors import BadParameter
-from llm_games.facts import check_integer
 from llm_games.noise import Noise
 from llm_games.questions import Action
-from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
 from llm_games.table import Table
-from llm_games.view import View, Who
-from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
-from llm_games.wrappers.own import player_of
+from llm_games.view import View
 from llm_games.wrappers.policy import Decision, Note, Policy, act, decide_in, finish_in
-from llm_games.wrappers.together import together
+from llm_games.wrappers.together import run_sync, together
 
 
 class Place(NamedTuple):
@@ -193,95 +189,7 @@ def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:
     return {seat: decision.action for seat, decision in decisions.items()}
 
 
-async def play_table(
-    game: Rulebook,
-    policies: Sequence[Policy],
-    seed: int,
-    *,
-    on_step: Callable[[Step], Awaitable[None]] | None = None,
-    max_steps: int | None = None,
-    recalled: Mapping[int, Sequence[Note]] | None = None,
-    given: Mapping[str, Any] | None = None,
-    who: Who | None = None,
-) -> Episode:
-    """Play one table to its end. All seats that have to move are asked at the same time.
-
-    Args:
-        game: the rules.
-        policies: one for each seat; the same one may sit on several.
-        seed: the chance of the game and each seat's randomness come from it.
-        on_step: awaited after each step, before anybody is asked again; the episode then keeps no
-            steps, so that a long one takes no more memory.
-        max_steps: stop after so many; needed where the game itself has no limit.
-        recalled: by seat, notes of the game before, in a series of games.
-        given: by name, what chance would else decide, see `Rulebook.reset`.
-        who: which episode it is, for those who are asked; by default the game and the seed.
-
-    Raises:
-        BadParameter: not one policy for each seat, a negative seed, no limit on the steps at all,
-            or chance that cannot be given.
-    """
-    _check(game, policies, max_steps)
-    table = Table(game, who)
-    table.reset(seed, given)
-    seats = Seats(table, dict(enumerate(policies)))
-    seats.start(recalled)
-    episode = Episode(game, table.seed, table.state)
-    while not episode.over and (max_steps is None or table.steps < max_steps):
-        decisions = await seats.ask()
-        outcome = table.step(moves_of(decisions))
-        episode.state = table.state
-        step = Step(episode.length, decisions, outcome)
-        episode.add(step, keep=on_step is None)
-        if on_step is not None:
-            await on_step(step)
-        seats.hear()
-    if episode.over:
-        episode.afterwards = await seats.finish()
-    return episode
-
-
-def play(
-    game: Rulebook | type[Rulebook] | str,
-    policies: Sequence[Any],
-    seed: int = 0,
-    *,
-    max_steps: int | None = None,
-    given: Mapping[str, Any] | None = None,
-    **parameters: Any,
-) -> Episode:
-    """Play one table and wait for its end, see `play_table`.
-
-    A game may be given by name or as a class, with the `parameters` that `llm_games.rulebook`
-    takes; players also as clients or plain functions, see `player_of`.
-    """
-    game = rulebook(game, **parameters)
-    if isinstance(policies, list | tuple):
-        policies = [p if isinstance(p, str) else policy_of(p) for p in policies]
-    episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
-    return episode
-
-
-def policy_of(thing: Any) -> Policy:
-    """Return the policy that something is, or that asks it as a model; raises as `player_of`."""
-    found = player_of(thing)
-    return found if isinstance(found, Policy) else LLMPolicy(found)
-
-
-def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
-    if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
-        raise BadParameter(
-            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
-            f"{game.players}; got {policies!r}"
-        )
-    if len(policies) != game.players:
-        raise BadParameter(
-            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
-            f"got {len(policies)}"
-        )
-    if max_steps is not None:
-        check_integer("max_steps", max_steps, 1)
-    elif game.length() is None:
-        raise BadParameter(
-            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
-        )
+def __getattr__(name: str) -> Any:  # up to version 0.8 these stood here
+    if name not in ("play", "play_table", "policy_of"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("llm_games.wrappers.play"), name)

@@ -17,9 +17,10 @@ from llm_games.noise import Noise
 from llm_games.pictures import RENDER_MODES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
-from llm_games.wrappers.llm_policy import run_sync
+from llm_games.wrappers.play import policy_of
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
-from llm_games.wrappers.seats import Seats, moves_of, policy_of
+from llm_games.wrappers.seats import Seats, moves_of
+from llm_games.wrappers.together import run_sync
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+import threading
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import ClientError
-from llm_games.wrappers.flights import Flights, ended, flights
+from llm_games.wrappers.clients.flights import Flights, drained, ended, flights
 
+LAST = 1.0
+"""Seconds for which work is waited for that was interrupted three times."""
 FEW = 16
 """Of many, so many begin before others: their calls are on the way while those prepare theirs."""
+_background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
+_starting = threading.Lock()
 
 
 async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
@@ -24,8 +30,8 @@ async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = []
-            for one in work:
-                tasks.append(group.create_task(ending(one)))
+            for coroutine in work:
+                tasks.append(group.create_task(ending(coroutine)))
                 if len(tasks) % FEW == 0:
                     await asyncio.sleep(0)
     except BaseExceptionGroup as errors:
@@ -35,8 +41,8 @@ async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     except asyncio.CancelledError as error:  # a task group takes it for one that is not needed
         if ended():
             raise
-        where = " ".join(getattr(error, "__notes__", ()))
-        raise ClientError(f"a player was cancelled by its own code {where}".rstrip()) from error
+        notes = " ".join(getattr(error, "__notes__", ()))
+        raise ClientError(f"a player was cancelled by its own code {notes}".rstrip()) from error
 
 
 def ending(work: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
@@ -69,3 +75,46 @@ def at_once(work: Coroutine[Any, Any, Any]) -> Any:
     work.close()
     name = getattr(work, "__qualname__", "a policy")
     raise BadParameter(f"{name} waits for something: its policy needs a decide of its own")
+
+
+def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine from synchronous code and return its result.
+
+    It runs on one event loop in a thread of its own, so that it works inside a running loop and
+    clients keep their connections from call to call. Ctrl-C waits for calls, see `Flights`.
+    """
+    with _starting:
+        # In a forked process the thread is gone, and another one is started.
+        if not _background or not _background[0][0].is_alive():
+            loop = asyncio.new_event_loop()
+            thread = threading.Thread(target=loop.run_forever, name="llm-games", daemon=True)
+            thread.start()
+            _background[:] = [(thread, loop)]
+        thread, loop = _background[0]
+    if thread is threading.current_thread():  # asked from within: waiting here would block it
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, work).result()
+    calls = Flights()
+    future = asyncio.run_coroutine_threadsafe(drained(work, calls), loop)
+    return waited(future, lambda: loop.call_soon_threadsafe(calls.stop))
+
+
+def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
+    """Return the result of work in another thread; what interrupts this stops it, see `Flights`.
+
+    After the third it is left to itself if it does not end: something keeps its loop from going on.
+    """
+    interrupted: list[BaseException] = []
+    while True:
+        is_last_wait = len(interrupted) >= 3
+        try:
+            outcome = future.result(LAST if is_last_wait else None)
+        except BaseException as error:
+            if interrupted and (is_last_wait or future.done()):
+                raise interrupted[0] from None
+            if future.done():
+                raise
+            interrupted.append(error)
+            stop()
+        else:
+            return outcome

@@ -20,7 +20,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.words import PERSONAS, versions
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.seats import play_table
+from llm_games.wrappers.play import play_table
 
 _PRESETS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("beauty_contest", f"econ_arena_{group}", {"rounds": 6}) for group in "LMH"),

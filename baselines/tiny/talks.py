@@ -35,8 +35,9 @@ from llm_games.view import View
 from llm_games.words import versions
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import Step, play_table
+from llm_games.wrappers.seats import Step
 
 LONGEST = 6000  # characters of a prompt to learn from
 ASKED = 3  # most seats of a table that are asked in words

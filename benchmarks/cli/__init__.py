@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from llm_games.benchmarks.cli import board, cache, crossplay, games, ghost, look, run, view
+from llm_games.benchmarks.cli import (
+    analyse,
+    animate,
+    cache,
+    compare,
+    crossplay,
+    export,
+    games,
+    ghost,
+    leaderboard,
+    replay,
+    report,
+    run,
+    view,
+    watch,
+)
 from llm_games.benchmarks.cli.common import Commands, say
 from llm_games.benchmarks.runs.plain import harmless_streams, speak_plainly
 from llm_games.errors import LLMGamesError
@@ -27,37 +44,81 @@ llm-games resume FILE (of a replay: something differs; of a report: a part of it
 
 130  interrupted with Ctrl-C; go on with: llm-games resume FILE
 """
+COMMANDS = {
+    "Every day": (
+        run.run,
+        run.resume,
+        report.report,
+        view.view,
+        compare.compare,
+        games.play,
+        games.list_all,
+        games.show,
+    ),
+    "More of runs": (
+        watch.watch,
+        replay.replay,
+        leaderboard.leaderboard,
+        export.export,
+        animate.animate,
+        crossplay.crossplay,
+    ),
+    "Servers": (games.serve_tiny,),
+}
+"""Commands by the heading that they stand under in the help."""
+GROUPS = {
+    "analyse": (
+        analyse.app,
+        "Look into talk, let models and people judge, measure reliability.",
+    ),
+    "ghost": (ghost.app, "Make opponents of the players of a run's record."),
+    "cache": (cache.app, "Look into a file of kept replies, or shrink it."),
+}
+FORMER = ("talk", "judge", "rate", "reliability")
+"""Commands of ``llm-games analyse`` that stood alone up to version 0.8."""
+
+
+def command_name(function: Callable[..., Any]) -> str:
+    return function.__name__.removesuffix("_all").replace("_", "-")
+
+
+class RootCommands(Commands):
+    """The commands by headings; those that moved still work, and say where they are."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in FORMER:
+            return super().get_command(ctx, cmd_name)
+        say(f"llm-games {cmd_name} is llm-games analyse {cmd_name} now")
+        group: Any = super().get_command(ctx, "analyse")
+        return group.get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        sections = {
+            heading: [command_name(function) for function in functions]
+            for heading, functions in COMMANDS.items()
+        }
+        for heading, names in (sections | {"Groups": list(GROUPS)}).items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            width = formatter.width - 6 - max(len(name) for name in self.list_commands(ctx))
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name, command.get_short_help_str(width)) for name, command in commands]
+                )
+
 
 app = typer.Typer(
-    cls=Commands,
+    cls=RootCommands,
     help=HELP,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # with panels, help takes twice as long
 )
-
-_runs = (
-    run.run,
-    run.resume,
-    look.report,
-    look.compare,
-    board.leaderboard,
-    crossplay.crossplay,
-    look.reliability,
-    look.replay,
-    look.animate,
-    look.talk,
-    look.judge,
-    look.watch,
-    view.view,
-    look.export,
-)
-for _command in (*_runs, look.rate, games.play, games.list_all, games.show, games.serve_tiny):
-    _short, _name = str(_command.__doc__).partition("\n")[0], _command.__name__
-    app.command(_name.removesuffix("_all").replace("_", "-"), short_help=_short)(_command)
-app.add_typer(cache.app, name="cache", help="Look into a file of kept replies, or shrink it.")
-app.add_typer(ghost.app, name="ghost", help="Make opponents of the players of a run's record.")
+for _function in chain.from_iterable(COMMANDS.values()):
+    _short_help = str(_function.__doc__).partition("\n")[0]
+    app.command(command_name(_function), short_help=_short_help)(_function)
+for _name, (_app, _help) in GROUPS.items():
+    app.add_typer(_app, name=_name, help=_help)
 
 
 def main() -> None:

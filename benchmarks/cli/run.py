@@ -336,7 +336,7 @@ def _finish(
         where = f"recorded in {path}; every decision: llm-games view {path}"
         where += f"; a report: llm-games report {path}"
         if any(rules.core is not rules for rules in (g.rules() for g in planned(records).games)):
-            where += f"; how players talked: llm-games talk {path}"
+            where += f"; how players talked: llm-games analyse talk {path}"
         terminal.print(where, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
         page, missing = common.write_report(

@@ -34,8 +34,8 @@ from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Rulebook
 from llm_games.table import Table
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Request
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.seats import Seats, plain

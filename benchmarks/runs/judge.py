@@ -30,11 +30,10 @@ from llm_games.errors import BadParameter
 from llm_games.questions import Choice
 from llm_games.replies import Reply, read_reply
 from llm_games.view import Who
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
-from llm_games.wrappers.flights import ended
-from llm_games.wrappers.llm_policy import run_sync
-from llm_games.wrappers.together import together
+from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.clients.flights import ended
+from llm_games.wrappers.together import run_sync, together
 
 RUBRICS = "rubrics"
 """Folder of a paper's rubrics: ``shall-we-talk/NAME`` is ``papers/shall_we_talk/rubrics/NAME``."""

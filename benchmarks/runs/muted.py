@@ -28,10 +28,11 @@ from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.dialogue import ALL
-from llm_games.wrappers.llm_policy import LLMPolicy, run_sync
+from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.policy import Decision, Policy
 from llm_games.wrappers.seats import Seats, moves_of
+from llm_games.wrappers.together import run_sync
 
 REPLY, SPOKEN, THOUGHT = 20, 60, 200  # tokens of a short reply: a move, a speech, an explanation
 SPEECH = "words " * 30  # what players say, of a usual length, since all others read it

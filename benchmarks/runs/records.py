@@ -16,8 +16,8 @@ from typing import Any, Self, TypeVar
 from llm_games.benchmarks.runs import database, lock, rows
 from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.questions import MISSING
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import EMPTY, Usage, usage_of
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.tokens import Lengths
 
 R = TypeVar("R")

@@ -43,8 +43,9 @@ from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import Place, Step, play_table
+from llm_games.wrappers.seats import Place, Step
 
 AROUND = 30  # characters that are shown on each side of where two texts part
 

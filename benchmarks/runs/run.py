@@ -47,15 +47,16 @@ from llm_games.wrappers.clients.base import (
     Request,
 )
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, Usage, seat_of
+from llm_games.wrappers.clients.flights import Flights, drained
 from llm_games.wrappers.clients.limit import Limit
 from llm_games.wrappers.clients.retry import Retry, Waits
 from llm_games.wrappers.clients.stack import layers, ledger_of
 from llm_games.wrappers.clients.tokens import Lengths
-from llm_games.wrappers.flights import Flights, drained
-from llm_games.wrappers.llm_policy import LLMPolicy, waited
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Episode, Place, Step, plain, play_table
-from llm_games.wrappers.together import ending, first
+from llm_games.wrappers.seats import Episode, Place, Step, plain
+from llm_games.wrappers.together import ending, first, waited
 
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""

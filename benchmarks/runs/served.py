@@ -11,8 +11,8 @@ from llm_games.baselines.rules import Kind
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import OVERFLOW, AttemptRow
 from llm_games.errors import BadParameter, unknown
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Completion, ContextOverflow
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 

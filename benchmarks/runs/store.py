@@ -21,8 +21,8 @@ from llm_games.benchmarks.runs.rows import TABLES, Plain
 from llm_games.benchmarks.runs.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.policy import Attempt
 
 MOST_IDS = 20_000

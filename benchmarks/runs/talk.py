@@ -309,7 +309,7 @@ def conversation_grid(game: Game, number: int = 0) -> Grid:
     """Return an episode's conversation beside its moves, as many lines as a page has room for."""
     episode = game.played[number]
     lines = list(islice(conversation(episode), MOST_LINES + 1))
-    more = f"llm-games talk {game.shelf.file.path.name} --episode {episode.row.number}"
+    more = f"llm-games analyse talk {game.shelf.file.path.name} --episode {episode.row.number}"
     note = f"The first {MOST_LINES} lines; all of it: {more}. " * (len(lines) > MOST_LINES)
     note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"

@@ -30,8 +30,8 @@ from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import Counters, play_run, start
 from llm_games.questions import Integer
-from llm_games.wrappers.chat import Chat
 from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress

@@ -14,7 +14,7 @@ from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.questions import Question
 from llm_games.replies import Finish
 from llm_games.view import NOBODY, View, Who
-from llm_games.wrappers.chat import Chat, Message
+from llm_games.wrappers.clients.chat import Chat, Message
 
 __all__ = ["Chat", "Message"]  # from where they are taken by clients
 

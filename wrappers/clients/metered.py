@@ -21,9 +21,9 @@ from llm_games.wrappers.clients.base import (
     Unsent,
 )
 from llm_games.wrappers.clients.budget import Ledger, Usage
+from llm_games.wrappers.clients.flights import LONGEST, ended, flown
 from llm_games.wrappers.clients.prices import MILLION, Price, listed
 from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_of
-from llm_games.wrappers.flights import LONGEST, ended, flown
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.facts import check_choice, check_number
-from llm_games.wrappers.chat import Message
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import (
@@ -35,8 +34,9 @@ from llm_games.wrappers.clients.base import (
     Request,
     Unsent,
 )
+from llm_games.wrappers.clients.chat import Message
+from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
-from llm_games.wrappers.flights import ended
 
 log = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.wrappers.clients import answers
 from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request, Unsent
+from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.openai import (
     CONNECT,
     OFFICIAL,
@@ -29,7 +30,6 @@ from llm_games.wrappers.clients.openai import (
     knows_keys,
     rendered,
 )
-from llm_games.wrappers.flights import ended
 
 
 class Provider(NamedTuple):

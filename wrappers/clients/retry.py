@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from llm_games.facts import check_number
 from llm_games.wrappers.clients.base import Client, ClientError, Completion, Layer, Request
-from llm_games.wrappers.flights import ended
+from llm_games.wrappers.clients.flights import ended
 
 log = logging.getLogger(__name__)
 

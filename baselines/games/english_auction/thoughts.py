@@ -27,8 +27,8 @@ from llm_games.words import Blocks, Prompts, versions
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.mind import STRATEGIES, Planning
 from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Note
-from llm_games.wrappers.seats import play_table
 
 ITEMS = [item.name for item in EnglishAuction(items="items_20").catalogue]
 DEAR = ("Equipment E", "Mechanism J", "Machine P", "Element R")

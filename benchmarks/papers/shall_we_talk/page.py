@@ -31,8 +31,8 @@ CONTEST = columns("game, cell, source", "runs", "d") | columns(
 CONTEST_NOTE = (
     "One number of each player. %RSD: 100 times the population deviation of a run's numbers to "
     "their mean, mean over runs. Plans: share of runs whose talk has a joint plan, to win "
-    "together or to avoid equal numbers, labelled by a judge (llm-games judge FILE --rubric "
-    "shall-we-talk/plan) if all runs of the game have one, else by a fixed rule, which is "
+    "together or to avoid equal numbers, labelled by a judge (llm-games analyse judge FILE "
+    "--rubric shall-we-talk/plan) if all runs of the game have one, else by a fixed rule, which is "
     "less sure (how often both agree stands below where there are both); published: by hand, and "
     "by persona without its kind; a model asked alone gave one number. All equal: runs "
     "in which all name one number; winners and largest group of equal numbers: shares of the "

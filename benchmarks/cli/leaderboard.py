@@ -1,4 +1,4 @@
-"""Many runs in one table: ``leaderboard``."""
+"""``llm-games leaderboard``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def leaderboard(
     from llm_games.benchmarks.runs.reader import read
     from llm_games.benchmarks.runs.records import Records
 
-    with ExitStack() as opened:
-        records = [opened.enter_context(Records.open_readonly(path)) for path in files(db)]
+    with ExitStack() as stack:
+        records = [stack.enter_context(Records.open_readonly(path)) for path in files(db)]
         edition = scoring or edition_of(records[0].config)
         board = leaderboard((read(file, edition) for file in records), edition)
         if as_json:
