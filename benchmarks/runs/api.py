@@ -24,6 +24,7 @@ from llm_games.benchmarks.runs.run import (
     seated_players,
     start,
 )
+from llm_games.benchmarks.runs.run_progress import run_progress
 from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
 from llm_games.benchmarks.runs.talk import Talked, talked
@@ -145,8 +146,10 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
-    return _played(lambda: Store.open(path), path, plan, use_cache, True) if owed else Results(path)
+        complete = run_progress(records).complete
+    if complete:
+        return Results(path)
+    return _played(lambda: Store.open(path), path, plan, use_cache, True)
 
 
 def _played(
