@@ -80,7 +80,7 @@ def run_tables(
         yield _results(judged_alike, overall if len(alike) == 1 else None)
     if own is not None:
         yield own
-    elif any(game.paid for game in games):
+    elif any(game.payoff_of for game in games):
         yield _payoffs(games)
 
 
@@ -95,9 +95,9 @@ def _payoffs(games: Sequence[GameResult]) -> Grid:
     rows: list[list[Any]] = []
     aside: list[int] = []
     for game in games:
-        if not game.paid:
+        if not game.payoff_of:
             continue
-        for player in game.paid:
+        for player in game.payoff_of:
             lines = (game.series_by_player[name][player] for name in shown)
             rows.append([game.label, player, *(line.mean for line in lines)])
         for reference in game.references:

@@ -57,12 +57,10 @@ class Reference(NamedTuple):
 
     @property
     def scores(self) -> list[float]:
-        """Scores of the episodes."""
         return self.series["score"].known
 
     @property
     def measured(self) -> list[float]:
-        """What the paper's measure gives."""
         return self.series["measured"].known
 
     @property
@@ -82,7 +80,6 @@ class Reference(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many episodes were played."""
         return len(self.payoffs)
 
     @property

@@ -54,7 +54,7 @@ class Statistic(NamedTuple):
     name: str
     of: Callable[[Any, Sequence[int]], float | None]
     form: str = ".2f"
-    heading: str = ""  # of columns, by default the name
+    heading: str = ""  # of its columns, by default the name
     ends: Callable[[Rulebook, int], Ends] = lambda rules, seats: FREE
     interval: Callable[..., intervals.Interval | None] = intervals.money
     least: int = 2
@@ -64,7 +64,6 @@ class Statistic(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The heading of its columns."""
         return self.heading or self.name
 
     @property
@@ -237,53 +236,40 @@ class GameResult:
 
     @property
     def scores(self) -> list[float]:
-        """The scores of the finished episodes, 0 to 100; empty where none is defined."""
+        """Of the finished episodes, 0 to 100; empty where none is defined."""
         return self.series["score"].known
 
     @property
     def measured(self) -> list[float]:
-        """What the paper's measure gives."""
         return self.series["measured"].known
 
     @property
-    def payoff_of_a_seat(self) -> list[float]:
-        """Each finished episode's mean payoff over all seats."""
-        return self.series["payoff"].known
-
-    @property
-    def payoffs_of(self) -> dict[str, list[float]]:
-        """Each finished episode's mean payoff over a player's seats."""
-        return {name: line.known for name, line in self.series_by_player["payoff"].items()}
-
-    @property
     def cell(self) -> Cell | None:
-        """Mean, standard deviation and interval of the scores."""
+        """The mean score."""
         return self.series["score"].cell
 
     @property
     def judged(self) -> Cell | None:
-        """The same of the paper's measure."""
+        """The mean of what the paper's measure gives."""
         return self.series["measured"].cell
 
     @property
     def payoff(self) -> Cell | None:
-        """The same of the payoff of a seat."""
+        """The mean payoff of a seat."""
         return self.series["payoff"].cell
-
-    def cells_by_player(self, statistic: str) -> dict[str, Cell]:
-        """The same of each player's seats, of a statistic that players have."""
-        lines = self.series_by_player[statistic]
-        return {name: cell for name, line in lines.items() if (cell := line.cell)}
 
     @property
     def paid(self) -> dict[str, Cell]:
-        """The same of the payoffs of each player's seats."""
+        """The same by player, of the player's seats."""
         return self.cells_by_player("payoff")
 
     @property
     def payoff_of(self) -> dict[str, float]:
-        """The means of the payoffs of each player's seats."""
         return {name: payoff.mean for name, payoff in self.paid.items()}
+
+    def cells_by_player(self, statistic: str) -> dict[str, Cell]:
+        lines = self.series_by_player[statistic]
+        return {name: cell for name, line in lines.items() if (cell := line.cell)}
 
     @property
     def marked(self) -> bool:
@@ -291,34 +277,45 @@ class GameResult:
         return self.filled_in > MARK * self.decisions
 
     def plain(self) -> dict[str, Any]:
-        """Plain values; what is called as before it had a name in `STATISTICS` keeps that name."""
+        """Plain values; each player's payoffs are called ``paid``, as they have always been."""
         measure = self.measure and {
             **{"name": self.measure.name, "better": self.measure.better},
             **(self.judged.plain() if self.judged else dict.fromkeys(("mean", "std", "interval"))),
         }
-        cells = {line.statistic.key: line.cell for line in self.series.values()}
-        del cells["measured"]  # it is below `measure`
+        payoff, payoffs_by_player = self.series["payoff"], self.series_by_player["payoff"]
+        keys = {name: line.statistic.key for name, line in self.series.items()}
+        cells = {keys[name]: line.cell for name, line in self.series.items() if name != "measured"}
         by_player = {
-            "paid" if name == "payoff" else f"{line.statistic.key}_by_player": {
+            "paid" if name == "payoff" else f"{keys[name]}_by_player": {
                 player: cell.plain() for player, cell in self.cells_by_player(name).items()
             }
-            for name, line in self.series.items()
-            if line.statistic.by_player
+            for name in self.series_by_player
         }
-        payable = self.series_by_player["payoff"].items()
         return {
-            **{name: getattr(self, name) for name in ("label", "game", "players", "episodes")},
-            **{name: getattr(self, name) for name in ("scores", "payoffs", "payoff_of_a_seat")},
-            **{name: getattr(self, name) for name in ("payoffs_of", "decisions", "bad_replies")},
-            **{"bad_thoughts": self.bad_thoughts, "filled_in": self.filled_in, "measure": measure},
-            **{"measured": self.measured, "ends": plain_ends(self.series["measured"].ends)},
-            "payable": plain_ends(self.series["payoff"].ends),
-            "payable_by": {name: plain_ends(line.ends) for name, line in payable},
-            **{"conditional": self.conditional, "meant": self.meant},
+            "label": self.label,
+            "game": self.game,
+            "players": self.players,
+            "episodes": self.episodes,
+            "scores": self.scores,
+            "payoffs": self.payoffs,
+            "payoff_of_a_seat": payoff.known,
+            "payoffs_of": {player: line.known for player, line in payoffs_by_player.items()},
+            "decisions": self.decisions,
+            "bad_replies": self.bad_replies,
+            "bad_thoughts": self.bad_thoughts,
+            "filled_in": self.filled_in,
+            "measure": measure,
+            "measured": self.measured,
+            "ends": plain_ends(self.series["measured"].ends),
+            "payable": plain_ends(payoff.ends),
+            "payable_by": {name: plain_ends(line.ends) for name, line in payoffs_by_player.items()},
+            "conditional": self.conditional,
+            "meant": self.meant,
             "references": [reference.plain() for reference in self.references],
             **{name: cell and cell.plain() for name, cell in cells.items()},
             **by_player,
-            **{"marked": self.marked, "payoff_of": self.payoff_of},
+            "marked": self.marked,
+            "payoff_of": self.payoff_of,
         }
 
 

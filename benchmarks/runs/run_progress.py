@@ -46,7 +46,6 @@ class RunProgress(NamedTuple):
 
     @property
     def episodes(self) -> int:
-        """All episodes."""
         return sum(len(game.episodes) for game in self.games)
 
     @property
@@ -73,7 +72,6 @@ class RunProgress(NamedTuple):
 
     @property
     def players(self) -> list[str]:
-        """The players' names, each once."""
         return list(dict.fromkeys(name for game in self.games for name in game.game.seats))
 
     @property
@@ -82,7 +80,6 @@ class RunProgress(NamedTuple):
         return bool(self.config.get("prices"))
 
     def named(self, label: str) -> GameProgress | None:
-        """Return the game of a label."""
         return next((game for game in self.games if game.game.label == label), None)
 
 
