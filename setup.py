@@ -8,10 +8,11 @@ FOLDERS = {
     "llm_games.baselines": "baselines",
     "llm_games.benchmarks": "benchmarks",
 }
-LINKS = ["wrappers*", "baselines*", "benchmarks*"]  # the checkout's links: do not find them twice
+LEFT_OUT = ["wrappers*", "baselines*", "benchmarks*", "studies*"]
+"""Below a folder: the checkout's links, and studies, which a wheel is no place for."""
 
 packages = [*FOLDERS]
 for name, folder in FOLDERS.items():
-    packages += [f"{name}.{inside}" for inside in find_packages(folder, exclude=LINKS)]
+    packages += [f"{name}.{inside}" for inside in find_packages(folder, exclude=LEFT_OUT)]
 
 setup(packages=packages, package_dir=FOLDERS)

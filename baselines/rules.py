@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.tables import nearly_all
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
-
-if TYPE_CHECKING:
-    from llm_games.baselines.tiny.scripts import Script
 
 Rule = Callable[..., Any]
 """``rule(view, noise)`` turns what a seat sees, and chance, into its action, ``(*batch)``; a plan
@@ -67,9 +64,6 @@ class Players:
     mixed: bool = False  # whether rational or best_response may play by chance
     broadcasts: bool = False  # rules of the room take a view of several seats, see `Sight.view`
     reply_to: Callable[[View, Array], Any] | None = None
-    script: Script | None = None  # what the embedded model learns to do
-    asides: Mapping[str, Script] = field(default_factory=dict)
-    """and to answer, by kind of aside; as ``speech``, to say where it has no move to name"""
 
 
 class Found:

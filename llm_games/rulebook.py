@@ -21,15 +21,7 @@ from gymnasium import spaces
 from llm_games.arrays import Array, any_true, array_of, of_seats, sliced, tall
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, IllegalAction, unknown
-from llm_games.facts import (
-    LARGEST,
-    Column,
-    Draw,
-    Fact,
-    check_integer,
-    check_parameters,
-    param,
-)
+from llm_games.facts import LARGEST, Column, Draw, Fact, check_integer, check_parameters, param
 from llm_games.noise import Noise
 from llm_games.pictures import table_image
 from llm_games.questions import MISSING, Action, Question, within_int64

@@ -19,8 +19,8 @@ from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.skill import play_rules
 from llm_games.baselines.training.value_iteration import IterationOptions, train
 from llm_games.baselines.tree import TooLarge
-from llm_games.benchmarks.dated import filled, read
-from llm_games.benchmarks.learning import best_responses
+from llm_games.benchmarks.studies import best_responses
+from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rooms import part

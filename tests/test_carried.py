@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from llm_games.benchmarks.dated import filled, read, write
-from llm_games.benchmarks.ghosts import carried
-from llm_games.benchmarks.ghosts.carried import FILE, GAMES, PAGE, Row, shown
+from llm_games.benchmarks.studies import carried
+from llm_games.benchmarks.studies.carried import FILE, GAMES, PAGE, Row, shown
+from llm_games.benchmarks.studies.dated import filled, read, write
 
 
 def row(seed, player, ghost, against, payoff, game="beauty_contest"):

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.stats import alarms, comparing, coverage, intervals, shapes, tables
+from llm_games.benchmarks.stats import alarms, comparing, intervals
 from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.studies import coverage, shapes
+from llm_games.benchmarks.studies import markdown as tables
 
 SIMS = 2000
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")

@@ -632,8 +632,8 @@ def test_rollouts_by_names():
 
 
 def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
-    from llm_games.benchmarks.dated import filled, read
-    from llm_games.benchmarks.learning import grpo as figures
+    from llm_games.benchmarks.studies import grpo_gains as figures
+    from llm_games.benchmarks.studies.dated import filled, read
 
     found = read(figures.Point, figures.FILE)
     wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}

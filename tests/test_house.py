@@ -16,7 +16,7 @@ from llm_games.words import Prompts, versions
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("llm_games", "wrappers", "baselines", "benchmarks")
-TRAINING = ("baselines/tiny/", "benchmarks/speed/")
+TRAINING = ("benchmarks/studies/",)
 
 
 def modules():
@@ -109,7 +109,6 @@ def test_no_arrow_runs_up_on_a_floor(floor):
         name: file
         for name, (level, file) in MODULES.items()
         if FLOORS[level] == floor and name not in ("llm_games", f"llm_games.{floor}")
-        if ".tiny." not in name
     }
     for name, file in modules.items():
         for other in imports(file, at_import_time=False) & modules.keys():

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llm_games.benchmarks.learning.games import COPIES, STEPS, learned, points
-from llm_games.benchmarks.papers import costs
 from llm_games.benchmarks.runs.config import PAPERS, experiments
+from llm_games.benchmarks.studies import costs
+from llm_games.benchmarks.studies.gains_by_game import COPIES, STEPS, learned, points
 from llm_games.registry import game_class, rulebook
 from llm_games.rooms import ROOMS
 
@@ -82,7 +82,7 @@ def test_a_paying_deviation_is_named(made):
 
 @pytest.mark.parametrize("name", sorted({point.game for point in points()}))
 def test_what_a_learner_came_to_is_of_the_rules_of_today(made, name):
-    """If not, train it again: ``python -m llm_games.benchmarks.learning.games --games NAME``."""
+    """If not, train it again: ``benchmarks.studies.gains_by_game --games NAME``."""
     _, deviations = made
     found = deviations.learning(rulebook(name))
     assert found is not None

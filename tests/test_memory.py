@@ -15,7 +15,7 @@ from llm_games.benchmarks.runs.store import Store
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("way", ["environment", "run of random players", "run of a model"])
 def test_memory_is_flat_over_episodes(way):
-    command = [sys.executable, "-m", "llm_games.benchmarks.speed.memory", way, "2000"]
+    command = [sys.executable, "-m", "llm_games.benchmarks.studies.speed.memory_use", way, "2000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     few, many = map(float, re.findall(r"([0-9.]+) MiB", done.stdout))
     assert many - few < 4

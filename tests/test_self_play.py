@@ -14,8 +14,8 @@ from llm_games.baselines.learner import learners
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import self_play
 from llm_games.baselines.training.common import Training, curve
-from llm_games.benchmarks.dated import filled, read
-from llm_games.benchmarks.learning import league as league_figures
+from llm_games.benchmarks.studies import league_gains as league_figures
+from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.tables import Tables

@@ -10,7 +10,7 @@ from llm_games.baselines import cache
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import references
 from llm_games.benchmarks.runs.skill import Seen, measured
-from llm_games.benchmarks.stats.skill import known
+from llm_games.benchmarks.studies.skill_accuracy import known
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from llm_games.benchmarks.speed import __main__ as speed
-from llm_games.benchmarks.speed import episodes, learners
+from llm_games.benchmarks.studies.speed import __main__ as speed
+from llm_games.benchmarks.studies.speed import episodes
+from llm_games.benchmarks.studies.speed import learner_speed as learners
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch, capsys):

@@ -29,8 +29,9 @@ from llm_games.baselines.training.regret_matching import (
     normal_form,
 )
 from llm_games.baselines.tree import TooLarge, Tree, deals_of
-from llm_games.benchmarks.dated import filled, read
-from llm_games.benchmarks.learning import tabular, training
+from llm_games.benchmarks.studies import solver_gaps as tabular
+from llm_games.benchmarks.studies import training_gains as training
+from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.tabular import load_table, save_table, table_of

@@ -10,7 +10,8 @@ import pytest
 from llm_games.baselines.players import llm_player, make_player, players_for
 from llm_games.baselines.skill import play_rules
 from llm_games.baselines.talkers import PROPOSAL, symbols
-from llm_games.baselines.tiny import data, talks
+from llm_games.benchmarks.studies.tiny import samples as data
+from llm_games.benchmarks.studies.tiny import talks
 from llm_games.errors import BadParameter
 from llm_games.questions import Speech
 from llm_games.registry import rulebook
@@ -199,7 +200,7 @@ def test_characters_keep_their_words_more_or_less():
 @pytest.mark.slow
 def test_a_pair_learns_more_with_symbols_than_silence_can_bring():
     pytest.importorskip("sb3_contrib")
-    from llm_games.benchmarks.learning.code import Meeting, code, learned
+    from llm_games.benchmarks.studies.invented_code import Meeting, code, learned
 
     *_, (last, policy) = learned(True, seed=0, updates=11)
     assert last.met > 2 / Meeting.places  # without a word nobody does better than 1 in 4

@@ -18,14 +18,15 @@ from playing import sampled
 
 from llm_games.baselines.games.english_auction.asides import Beliefs
 from llm_games.baselines.players import mind_of
-from llm_games.baselines.tiny import data, evaluate
 from llm_games.baselines.tiny.chat import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus
-from llm_games.baselines.tiny.scripts import answer
-from llm_games.baselines.tiny.talks import sources
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
+from llm_games.benchmarks.studies.tiny import evaluate
+from llm_games.benchmarks.studies.tiny import samples as data
+from llm_games.benchmarks.studies.tiny.scripts import answer
+from llm_games.benchmarks.studies.tiny.talks import sources
 from llm_games.questions import Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.view import View

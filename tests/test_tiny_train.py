@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llm_games.baselines.tiny import data
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM
+from llm_games.benchmarks.studies.tiny import samples as data
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from llm_games.baselines.tiny import train  # noqa: E402
+from llm_games.benchmarks.studies.tiny import __main__ as train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ import pytest
 import llm_games as lg
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training.common import Options, curve, evaluate, judge
-from llm_games.benchmarks.dated import filled, read
-from llm_games.benchmarks.learning import training as figures
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import resolve
+from llm_games.benchmarks.studies import training_gains as figures
+from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName
 from llm_games.files import write_whole
 from llm_games.registry import rulebook

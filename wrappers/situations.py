@@ -12,15 +12,7 @@ from llm_games.rulebook import Array, Rulebook, actions_of
 from llm_games.view import Sight, Who
 from llm_games.wrappers.clients.sampled import Sampled
 from llm_games.wrappers.dialogue import ChatMemory, Dialogue
-from llm_games.wrappers.policy import (
-    Cell,
-    Decided,
-    Decision,
-    Policy,
-    assembled,
-    cells_of,
-    views_of,
-)
+from llm_games.wrappers.policy import Cell, Decided, Decision, Policy, assembled, cells_of, views_of
 
 MOST = 100_000
 """Situations that are kept in mind; beyond it one starts anew from the file of replies."""

@@ -138,7 +138,7 @@ def _load(folder: Path) -> tuple[dict[str, Any], Tokenizer, dict[str, Floats]]:
         raise TinyModelError(
             f"{folder} is no tiny model: {', '.join(missing)} missing (needs {', '.join(names)}). "
             "Reinstall the package to get the shipped weights, or train your own with "
-            "`python -m llm_games.baselines.tiny.train --out FOLDER`."
+            "`python -m llm_games.benchmarks.studies.tiny --out FOLDER`."
         )
     try:
         config = json.loads((folder / names[0]).read_text("utf-8"))

@@ -34,12 +34,7 @@ def talk(
 
     from llm_games.benchmarks.runs.reader import games
     from llm_games.benchmarks.runs.records import Records
-    from llm_games.benchmarks.runs.talk import (
-        persuasion,
-        persuasion_grids,
-        talk_grids,
-        transcript,
-    )
+    from llm_games.benchmarks.runs.talk import persuasion, persuasion_grids, talk_grids, transcript
     from llm_games.errors import BadParameter, unknown
 
     with ExitStack() as opened:

@@ -18,13 +18,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.deviation import conditional
-from llm_games.benchmarks.runs.compared import (
-    FAMILIES,
-    Comparison,
-    Comparisons,
-    Difference,
-    Family,
-)
+from llm_games.benchmarks.runs.compared import FAMILIES, Comparison, Comparisons, Difference, Family
 from llm_games.benchmarks.runs.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records

@@ -10,11 +10,12 @@ from itertools import combinations
 
 import numpy as np
 
-from llm_games.benchmarks.stats import comparing, intervals, shapes
-from llm_games.benchmarks.stats.coverage import races
+from llm_games.benchmarks.stats import comparing, intervals
 from llm_games.benchmarks.stats.ratings import plackett_luce
-from llm_games.benchmarks.stats.shapes import Shape
-from llm_games.benchmarks.stats.tables import Table, share, write
+from llm_games.benchmarks.studies import shapes
+from llm_games.benchmarks.studies.coverage import races
+from llm_games.benchmarks.studies.markdown import Table, share, write
+from llm_games.benchmarks.studies.shapes import Shape
 from llm_games.rulebook import Array
 
 ALPHA = 0.05

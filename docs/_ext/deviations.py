@@ -15,9 +15,16 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.cache import remember
 from llm_games.baselines.deviation import replies
-from llm_games.benchmarks.learning.games import LONGEST, OTHERS, Point, episodes, gains, points
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.runs.stats import FREE
+from llm_games.benchmarks.studies.gains_by_game import (
+    LONGEST,
+    OTHERS,
+    Point,
+    episodes,
+    gains,
+    points,
+)
 from llm_games.rulebook import Rulebook
 from llm_games.version import __version__
 

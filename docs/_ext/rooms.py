@@ -240,7 +240,8 @@ def learner(name: str, learnt: str) -> Iterator[str]:
     if learnt:
         yield "## A learner"
         yield f"![What a learner gains among rational players]({name}_learner.svg)"
-        yield f"{learnt} `python -m llm_games.benchmarks.learning.games` trains MaskablePPO again."
+        command = "python -m llm_games.benchmarks.studies.gains_by_game"
+        yield f"{learnt} `{command}` trains MaskablePPO again."
 
 
 def scenarios(known: dict[str, Any]) -> Iterator[str]:

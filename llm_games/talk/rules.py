@@ -15,15 +15,7 @@ from llm_games.errors import IllegalAction
 from llm_games.facts import Draw, Fact, once
 from llm_games.noise import FULL, Noise
 from llm_games.questions import Action, Question, within_int64
-from llm_games.rulebook import (
-    Chance,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    actions_of,
-)
+from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, actions_of
 from llm_games.talk.hearing import Heard, Hearing
 from llm_games.talk.parameters import Talk
 from llm_games.talk.turns import Said, TalkState, Turns

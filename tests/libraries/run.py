@@ -19,7 +19,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from llm_games.benchmarks.dated import filled, today
+from llm_games.benchmarks.studies.dated import filled, today
 from llm_games.rooms import ROOMS
 
 HERE = Path(__file__).parent

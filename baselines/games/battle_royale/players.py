@@ -7,7 +7,6 @@ import numpy as np
 
 from llm_games.baselines.games.battle_royale import theory
 from llm_games.baselines.rules import Players, cannot_play, pick, shape
-from llm_games.baselines.tiny.scripts import Answer, Seen
 from llm_games.games.battle_royale.rules import MISS
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
@@ -100,19 +99,6 @@ def meaning(game: Rulebook, value: str) -> str:
     return value
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Shoot back at whoever shot last, who is alive and somebody else; before that, at nobody."""
-    events, names = seen.told["events"], seen.question.names
-    last = names.get(events[-1]["shooter"]) if events else None
-    if last is None:
-        return MISS, "Nobody has shot yet, and I would rather not provoke anybody."
-    if rng.random() < {None: 0.75, "cooperative": 0.15}.get(persona, 1.0):
-        return last, "I shoot back at the last one who shot."
-    if persona == "cooperative":
-        return MISS, "I do not want to harm anybody."
-    return MISS, "I would rather not provoke anybody."
-
-
 PLAYERS = Players(
     {
         "rational": rational,
@@ -126,5 +112,4 @@ PLAYERS = Players(
     assumed="if the others always shoot at the strongest (it is level_k:2)",
     mixed=True,
     broadcasts=True,
-    script=script,
 )

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.games.bertrand_competition import characters, theory
+from llm_games.baselines.games.bertrand_competition import theory
 from llm_games.baselines.games.bertrand_competition.q_learning import SHIPPED, acts, last
 from llm_games.baselines.rules import Kind, Players, count_from, whole
-from llm_games.baselines.tiny.scripts import Answer, Seen, clip, draw
 from llm_games.errors import BadParameter
 from llm_games.facts import ratio_of
-from llm_games.games.bertrand_competition.rules import BertrandCompetition
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -104,27 +102,6 @@ def _ticks(game: Any, by: Fraction) -> int:
     return int(by * game.unit)
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Start at half of the highest price, then stay near the lowest rival; the greedy go below."""
-    game: BertrandCompetition = seen.game
-    told, unit, costs = seen.told, game.unit, int(game.ticks(game.costs, up=True)[seen.seat])
-    rival = (
-        round(min(told["past"][-1]["rivals"]) * unit) if told["past"] else seen.question.high // 2
-    )
-    step = max(unit // 2, 1)
-    legal = lambda price: clip(max(price, costs), seen)  # noqa: E731
-    if told["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
-        return legal(rival - step), "I set a lower price than the others to win their demand."
-    if told["persona"] == "explorer":
-        price = draw(rng, *((step * k, 1) for k in range(4, 20)))
-        return legal(price), "I try a price that I have not tried."
-    if told["persona"] == "aggressive":
-        return legal(rival + draw(rng, (3 * step, 1), (-2 * step, 1))), "I change it in a big step."
-    if persona == "cooperative":
-        return legal(rival + draw(rng, (step, 3), (0, 1))), "If prices rise, all firms earn more."
-    return legal(rival + draw(rng, (0, 3), (step, 2))), "I stay close to what the others ask."
-
-
 PLAYERS = Players(
     {
         "rational": nash,
@@ -159,6 +136,4 @@ PLAYERS = Players(
     reply_to=lambda view, others: theory.best_reply(
         view.game, np.insert(np.asarray(others), view.seat, 0, axis=0), view.seat
     ),
-    script=script,
-    asides=characters.ASIDES,
 )

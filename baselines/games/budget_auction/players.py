@@ -5,7 +5,6 @@ import numpy as np
 from llm_games.baselines.games.budget_auction.first_price import equilibrium
 from llm_games.baselines.games.sealed_bid_auction import players as bidders
 from llm_games.baselines.rules import Players, whole
-from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -40,20 +39,6 @@ def all_in(view: View, noise: Noise) -> Array:
     return whole(view, "assets", view.game.unit)
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Mostly bid the own value, which the second price makes best; never above the assets."""
-    own, unit = seen.told["own"], seen.game.unit
-    bid = round(own * unit)
-    if persona == "mathematician":
-        return bid, f"With the second price, the value {own} itself is the best bid."
-    if persona == "selfish" and rng.random() < 0.3:
-        assets = seen.told["assets"]
-        return round(assets * unit), f"I want to win and bid all of my {assets}."
-    if persona == "cooperative" and rng.random() < 0.6:
-        return draw(rng, (0, 1), (unit, 1)), "If all of us bid low, the winner pays little."
-    return bid, f"It is worth {own} to me, so I bid that."
-
-
 PLAYERS = Players(
     {
         "rational": rational,
@@ -68,5 +53,4 @@ PLAYERS = Players(
     reply_to=bidders.reply_to,
     mixed=True,
     broadcasts=True,
-    script=script,
 )

@@ -5,7 +5,6 @@ import numpy as np
 from llm_games.baselines.games.diners_dilemma import theory
 from llm_games.baselines.games.diners_dilemma.theory import Menu
 from llm_games.baselines.rules import Players, shape
-from llm_games.baselines.tiny.scripts import Answer, Seen
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -27,22 +26,6 @@ def reciprocal(view: View, noise: Noise) -> Array:
     return np.where(others > 0, dominant(view), cooperative(view, noise))
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Costly, unless one cares for the table; without a persona, as most did last time."""
-    last = seen.told["last"]
-    if persona == "cooperative":
-        return int(rng.random() < 0.05), "If all of us order cheap, we all save."
-    if persona == "selfish":
-        return int(rng.random() < 0.97), "The others pay most of my dish."
-    if persona == "mathematician":
-        return 1, "The costly dish is dominant, since the bill is shared."
-    if last is None:
-        return int(rng.random() < 0.5), "I do not know yet what the others order."
-    if last["costly"] > last["cheap"]:
-        return int(rng.random() < 0.85), "Most ordered costly, so I will not pay for them alone."
-    return int(rng.random() < 0.25), "Most ordered cheap, and I do as they do."
-
-
 PLAYERS = Players(
     {
         "rational": dominant,
@@ -53,5 +36,4 @@ PLAYERS = Players(
     assumed="whatever the others do (it is rational itself)",
     reply_to=lambda view, others: dominant(view),
     broadcasts=True,
-    script=script,
 )

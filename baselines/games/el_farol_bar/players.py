@@ -5,7 +5,6 @@ import numpy as np
 from llm_games.baselines.games.el_farol_bar import theory
 from llm_games.baselines.games.el_farol_bar.theory import Bar
 from llm_games.baselines.rules import Players
-from llm_games.baselines.tiny.scripts import Answer, Seen
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -42,26 +41,6 @@ def reply_to(view: View, others: Array) -> Array:
     return theory.best_response(np.append(others, 0), Bar.of(view.game))[-1]
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Go again if it was fun; the greedy one mostly goes, the mathematician mixes."""
-    ratio, last = float(seen.game.ratio), seen.told["last"]
-    if persona == "selfish":
-        return rng.random() < 0.9, "I want the fun for myself, whatever the others do."
-    if persona == "mathematician":
-        return rng.random() < ratio, "In equilibrium everybody goes with the same probability."
-    if persona == "cooperative":
-        again = last is not None and last["went"] and last["utility"] > seen.game.home
-        go = rng.random() < (0.8 if again else ratio / 2)
-        return go, "The bar is good for all of us only if some stay at home."
-    if last is None:
-        return rng.random() < ratio, "I know nothing yet, so I try my luck."
-    if not last["went"]:
-        return rng.random() < 0.7, "I stayed at home last time, so others may stay this time."
-    if last["utility"] > seen.game.home:
-        return rng.random() < 0.9, "It was good last time, so I do the same again."
-    return rng.random() < 0.3, "It was too crowded last time."
-
-
 PLAYERS = Players(
     {
         "rational": rational,
@@ -73,5 +52,4 @@ PLAYERS = Players(
     mixed=True,
     reply_to=reply_to,
     broadcasts=True,
-    script=script,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.games.emergency_evacuation import characters, theory
+from llm_games.baselines.games.emergency_evacuation import theory
 from llm_games.baselines.rules import Kind, Players, Rule, cannot_play, shape
 from llm_games.errors import BadParameter
 from llm_games.games.emergency_evacuation.geometry import STAY
@@ -170,6 +170,4 @@ PLAYERS = Players(
     meaning=meaning,
     assumed="if all queue at the exits by distance",
     broadcasts=True,
-    script=characters.script,
-    asides=characters.ASIDES,
 )

@@ -7,7 +7,6 @@ import numpy as np
 from llm_games.baselines.games.sealed_bid_auction import theory
 from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
 from llm_games.baselines.rules import Players, shape, whole
-from llm_games.baselines.tiny.scripts import Answer, Seen, draw
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
 from llm_games.view import View
@@ -69,19 +68,6 @@ def reply_to(view: View, others: Array) -> Array:
     return theory.best_response(values, np.insert(others, view.seat, 0), view.game.price)[view.seat]
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
-    """A little below the own valuation; with the second price, the valuation itself."""
-    own, first = int(seen.told["own"]), seen.game.price == "first"
-    if persona == "mathematician":
-        bid = own * 9 // 10 if first else own
-        return bid, "Nine tenths are best against nine others." if first else "The truth is best."
-    if persona == "selfish":
-        return own // 2, "I want a large gain, so I bid half of what it is worth to me."
-    careful = persona == "cooperative" or not first
-    below = draw(rng, *(((0, 2), (10, 8)) if careful else ((10, 5), (20, 4), (30, 1))))
-    return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."
-
-
 PLAYERS = Players(
     {
         "rational": rational,
@@ -97,5 +83,4 @@ PLAYERS = Players(
     mixed=True,
     reply_to=reply_to,
     broadcasts=True,
-    script=script,
 )

@@ -25,14 +25,7 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import moved, seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
-from llm_games.benchmarks.runs.paper import (
-    SCORED,
-    THIRD,
-    Paper,
-    Scoring,
-    Section,
-    Sketch,
-)
+from llm_games.benchmarks.runs.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.results import scores
 from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, brief, cell, estimated, mean_of

@@ -1,0 +1,1 @@
+"""Studies: scripts whose dated results are committed; they are not in the wheel."""

@@ -1,0 +1,102 @@
+"""What the best response is worth at some tables, and how far rule players are from it.
+
+``python -m llm_games.benchmarks.studies.best_responses`` works out what ``best_responses.toml``
+names, row by row to ``best_responses.csv``, and writes the table in docs/skill.md.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.best_response import best_response
+from llm_games.baselines.deviation import replies
+from llm_games.baselines.skill import play_rules
+from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
+from llm_games.registry import rulebook
+from llm_games.version import __version__
+
+FILE = RESULTS / "best_responses.csv"
+SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+FIRST = 4 * 10**9
+"""First seed of the games that rule players are chosen in; those they are valued in follow."""
+PAGE = DOCS / "skill.md"
+
+
+class Worth(NamedTuple):
+    """A table's best response, and what the best of the rule players that theory names gets.
+
+    That one is chosen in other games than those that it is valued in.
+    """
+
+    game: str
+    parameters: str
+    opponents: str
+    value: float
+    upper: float
+    exact: bool
+    how: str
+    rule: str
+    payoff: float
+    error: float
+    cpu_seconds: float
+    day: str
+    package: str
+
+
+def worth(about: Mapping[str, Any]) -> Worth:
+    """Work one table out."""
+    game, opponents = rulebook(about["game"], **about["params"]), about["opponents"]
+    began = time.process_time()
+    reply = best_response(game, 0, opponents)
+    spent = time.process_time() - began
+    others, many = [opponents] * (game.players - 1), SETTINGS["games"]
+
+    def paid(name: str, first: int) -> Any:
+        seeds = range(first, first + many)
+        return play_rules(game, [name, *others], seeds).payoffs[0]
+
+    rule = max(replies(game), key=lambda name: float(paid(name, FIRST).mean()))
+    payoffs = paid(rule, FIRST + many)
+    said = " ".join(f"{name}={value}" for name, value in about["params"].items())
+    return Worth(
+        game.name,
+        said,
+        opponents,
+        *(reply.value, reply.upper, reply.exact, reply.how),
+        *(rule, float(payoffs.mean()), float(payoffs.std() / np.sqrt(many))),
+        *(round(spent, 1), today(), __version__),
+    )
+
+
+def shown(rows: list[Worth]) -> str:
+    """Return the table of the docs."""
+    said = []
+    for row in rows:
+        value = f"{row.value:.5g}" if row.exact else f"{row.value:.5g} to {row.upper:.5g}"
+        others = row.opponents.replace("|", "\\|")
+        cells = [f"{row.game}, {row.parameters}", f"`{others}`", value]
+        cells += [f"`{row.rule}`, {row.payoff:.5g}", f"{row.payoff / row.value:.1%}"]
+        said.append([*cells, f"{row.cpu_seconds:g}"])
+    heads = "game", "all others", "best response", "best rule player", "its share", "CPU s"
+    return markdown(heads, said)
+
+
+def main() -> None:
+    """Work out what is missing, and write the table."""
+    for about in SETTINGS["tables"]:
+        said = " ".join(f"{name}={value}" for name, value in about["params"].items())
+        key = about["game"], said, about["opponents"]
+        found = read(Worth, FILE)
+        if key not in {row[:3] for row in found}:
+            write([*found, worth(about)], FILE)
+    fill("best", shown(read(Worth, FILE)), PAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""How much of what is won against a ghost is won against its model: ``results/carried.csv``.
+
+``python -m llm_games.benchmarks.studies.carried`` does what follows for each game and seed, and
+goes on where it was stopped. The embedded model is recorded beside a random seat; a learner (PPO)
+trains against the ghost of it, and both play on: the learner against the model itself. Then the
+ghost gets more games of the model, with the learner at the table (`refit`), or as a control as many
+with the random seat, and another learner trains against either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.training.common import Codec, evaluate, toml
+from llm_games.benchmarks.ghosts.ghost import Ghost
+from llm_games.benchmarks.ghosts.policy import Named
+from llm_games.benchmarks.ghosts.refit import refit
+from llm_games.benchmarks.runs.api import run
+from llm_games.benchmarks.studies.dated import (
+    DOCS,
+    RESULTS,
+    fill,
+    interval,
+    markdown,
+    read,
+    today,
+    write,
+)
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.version import __version__
+
+FILE = RESULTS / "carried.csv"
+SETTINGS = Path(__file__).with_suffix(".toml")
+MODEL, BESIDE = "tiny", "random"
+
+
+class Setting(NamedTuple):
+    """A game's parameters, the learner's actions, and the fixed baseline."""
+
+    params: dict[str, Any]
+    actions: Codec
+    fixed: str
+
+
+GAMES = {
+    name: Setting(**setting)
+    for name, setting in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items()
+}
+SEEDS = 5
+RECORDED, MORE = 12, 12
+"""Games of the first record, and games that are added to it."""
+STEPS = 10_240
+"""Decisions of a training."""
+EPISODES, PROMISED = 20, 200
+"""Games that judge a player against the model, and against a ghost."""
+PAGE = DOCS / "models_as_learners.md"
+FIRST = 4 * 10**9
+"""First seed of these games."""
+
+
+class Row(NamedTuple):
+    """What a player came to, in the mean over games, against a ghost or the model.
+
+    `ghost`: which one was learned against, or is meant: ``first``, ``refitted`` with the learner at
+    the table, or ``control``, with as many more games beside the random seat.
+    """
+
+    game: str
+    seed: int
+    player: str
+    ghost: str
+    against: str
+    payoff: float
+    games: int
+    decisions: int
+    day: str
+    version: str
+    cpu_seconds: float
+
+
+def recorded(
+    rules: Rulebook, params: Mapping[str, Any], player: str, db: Path, episodes: int, seed: int = 1
+) -> Ghost:
+    """Return the ghost of a player that is recorded in all seats but the first, a random one."""
+    seats = [BESIDE, *[player] * (rules.players - 1)]
+    game = {"game": rules.name, "params": params, "seats": seats}
+    raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
+    played = run(raw, db, use_cache=False, episodes=episodes)
+    return Named(played.path, "", 1).ghost()
+
+
+def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[Row]:
+    """Yield the rows of a game and seed; files go to the folder, which is empty at first."""
+    from llm_games.baselines.training.ppo import PPOOptions, train
+
+    params, actions, fixed = GAMES[name]
+    rules, began = rulebook(name, **params), time.process_time()
+    first = recorded(rules, params, MODEL, folder / "first.db", RECORDED, seed)
+    day = today()
+
+    def row(player: str, ghost: str, against: str, plays: str, others: str) -> Row:
+        many = PROMISED if against == "ghost" else EPISODES
+        seeds = [FIRST + 1000 * seed + i for i in range(many)]
+        paid = evaluate(rules, [plays, *[others] * (rules.players - 1)], seeds)[0]
+        took = time.process_time() - began
+        about = (len(seeds), steps, day, __version__, round(took, 1))
+        return Row(name, seed, player, ghost, against, round(float(paid.mean()), 4), *about)
+
+    def learned(ghost: Ghost, which: str) -> Iterator[Row]:
+        path = ghost.save(folder / f"{which}.ghost")
+        options = PPOOptions(
+            game=name, param=[f"{key}={toml(value)}" for key, value in params.items()],
+            opponents=[f"ghost:{path}"], seat="0", actions=actions, steps=steps, seed=seed,
+            folder=folder / which, episodes=20,
+        )  # fmt: skip
+        train(options)
+        player = f"sb3:{folder / which / 'player.zip'}"
+        for who, plays in (("learner", player), (fixed, fixed)):
+            yield row(who, which, "ghost", plays, f"ghost:{path}")
+        yield row("learner", which, "model", player, MODEL)
+
+    for who in (fixed, BESIDE):
+        yield row(who, "", "model", who, MODEL)
+    yield from learned(first, "first")
+    for which, beside in (
+        ("refitted", f"sb3:{folder / 'first' / 'player.zip'}"),
+        ("control", BESIDE),
+    ):
+        more = refit(first, beside, folder / f"{which}.db", [0], episodes=MORE, seed=seed)
+        yield from learned(more, which)
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def shown(found: Sequence[Row]) -> str:
+    """Return the table of the docs: means over seeds with their 95 % intervals."""
+    heads = "game", "player", "against its ghost", "against the model", "gain promised", "gain kept"
+    lines = list[list[str]]()
+    for name in dict.fromkeys(row.game for row in found):
+        own, fixed = [row for row in found if row.game == name], GAMES[name].fixed
+        for who, ghost in ((BESIDE, ""), (fixed, "")):
+            cells = ["", f"{interval(_paid(own, who, ghost, 'model')):.2f}", "", ""]
+            lines.append([name, f"`{who}`", *cells])
+        for which in ("first", "refitted", "control"):
+            pairs = [
+                (_paid(own, "learner", which, other), _paid(own, fixed, ghost, other))
+                for other, ghost in (("ghost", which), ("model", ""))
+            ]
+            values = [*(mine for mine, _ in pairs), *(mine - own for mine, own in pairs)]
+            cells = [f"{interval(value):.2f}" for value in values]
+            lines.append([name, f"learner, {which} ghost", *cells])
+    return markdown(heads, lines)
+
+
+def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
+    """Return by seed what a player was paid."""
+    which = (player, ghost, against)
+    of = {row.seed: row.payoff for row in found if (row.player, row.ghost, row.against) == which}
+    return np.array([of[seed] for seed in sorted(of)])
+
+
+def main() -> None:
+    """Play and train what is not in the file yet, and write the table of the docs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--games", nargs="+", default=[*GAMES], choices=GAMES)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    args = parser.parse_args()
+    for name in args.games:
+        for seed in range(1, args.seeds + 1):
+            found = read(Row, FILE)
+            if any((row.game, row.seed) == (name, seed) for row in found):
+                continue
+            with TemporaryDirectory() as folder:
+                write([*found, *carried(name, seed, Path(folder))], FILE)
+    fill("carried", shown(read(Row, FILE)), PAGE)
+
+
+if __name__ == "__main__":
+    main()

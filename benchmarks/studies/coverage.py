@@ -1,0 +1,339 @@
+"""How often the intervals hold the true value, by simulation: the table of docs/statistics.md.
+
+python -m llm_games.benchmarks.studies.coverage [--sims N] [--seed S] [--into FILE]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.skill import best_reply_gap
+from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.stats.reliability import pass_k, variance_parts
+from llm_games.benchmarks.studies import shapes
+from llm_games.benchmarks.studies.markdown import Table, share, write
+from llm_games.benchmarks.studies.shapes import Shape
+from llm_games.rulebook import Array
+
+LEVEL = 0.95
+SIZES = (2, 3, 5, 10, 20, 50)
+Method = Callable[[Array], intervals.Ends]  # of values (n, sims)
+
+
+class Covered(NamedTuple):
+    """The share of intervals that held the true value, and their mean width."""
+
+    share: float
+    width: float
+
+    def written(self, digits: int = 0) -> str:
+        """Write it as in ``.95 (23)``."""
+        return share(*self, digits)
+
+
+def covered(ends: intervals.Ends, truth: Array | float) -> Covered:
+    """Count the intervals of a batch that hold the true value; its edge counts as held."""
+    low, high = ends
+    slack = 1e-9 * np.maximum(1, np.abs(truth))
+    held = (low - slack <= truth) & (truth <= high + slack)
+    return Covered(float(held.mean()), float((high - low).mean()))
+
+
+def rule(x: Array, low: float = 0.0, high: float = 100.0) -> intervals.Ends:
+    """Return the ends of `intervals.score` for each column."""
+    return intervals.score_ends(x, low, high, LEVEL)[:2]
+
+
+def gaffke(x: Array) -> intervals.Ends:
+    """Return the ends of `intervals.gaffke` for each column."""
+    return intervals.gaffke_ends(x, 0.0, 100.0, LEVEL)
+
+
+def student(x: Array) -> intervals.Ends:
+    """Return Student's interval of each column."""
+    return intervals.student_t(x, LEVEL)
+
+
+def of_shape(shape: Shape, method: Method, n: int, rng: np.random.Generator, sims: int) -> Covered:
+    """Try a method on samples of n values of a shape."""
+    return covered(method(shape.draw(rng, n, sims)), shape.mean)
+
+
+def one_by_one(samples: Array) -> intervals.Ends:
+    """Return the ends of `intervals.money`, which takes one sample at a time."""
+    found = np.array([(intervals.money(sample) or ())[:2] for sample in samples.T])
+    return found[:, 0], found[:, 1]
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def scores(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the tables of means of scores: the rule, and what it chooses from."""
+    known = (*shapes.smooth(), *shapes.tied(), *shapes.rare())
+    for name, method, some in (
+        ("`score`: logit-t, or Gaffke where more than half are equal", rule, sims),
+        ("Student's t on the same shapes, for comparison", student, sims),
+        ("`gaffke` alone", gaffke, sims // 4),
+    ):
+        rows = [
+            [shape.name, *(of_shape(shape, method, n, rng, some).written() for n in SIZES)]
+            for shape in known
+        ]
+        yield Table(f"{name}; scores 0 to 100", ["shape", *map("n = {}".format, SIZES)], rows)
+
+
+def published(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of one game's mean and of the Overall, at the published means and spreads."""
+    names = ["one game: mean", "one game: least of all", "one game, Student's t: mean"]
+    names += ["Overall: mean over models", "Overall: least of all", "Overall, eight of the above"]
+    wild = (*shapes.tied()[:4], *shapes.rare(), shapes.smooth()[2])
+    columns = []
+    for n in SIZES[:-1]:
+        cells, plain, wholes = [], [], []
+        for row in shapes.published():
+            drawn = [shape.draw(rng, n, sims) for shape in row]
+            for x, shape in zip(drawn, row, strict=True):
+                if np.ptp(x):
+                    cells.append(covered(rule(x), shape.mean))
+                    plain.append(covered(student(x), shape.mean))
+            wholes.append(whole(drawn, row))
+        mixed = whole([shape.draw(rng, n, sims) for shape in wild], wild)
+        columns.append(
+            [
+                *(_mean(cells), min(cells), _mean(plain)),
+                *(_mean(wholes), min(wholes), mixed),
+            ]
+        )
+    rows = [[name, *(c[i].written(1) for c in columns)] for i, name in enumerate(names)]
+    heading = "Beta laws with mean and deviation of each cell of the published leaderboard"
+    yield Table(heading, ["", *map("n = {}".format, SIZES[:-1])], rows)
+
+
+def whole(columns: Sequence[Array], row: Sequence[Shape]) -> Covered:
+    """Try `intervals.overall` on columns of such shapes."""
+    mean, error, df = intervals.welch(columns)
+    ends = np.clip(intervals.t_ends(mean, error, df, LEVEL), 0, 100)
+    return covered((ends[0], ends[1]), float(np.mean([shape.mean for shape in row])))
+
+
+def _mean(many: Sequence[Covered]) -> Covered:
+    return Covered(*np.mean(many, axis=0).tolist())
+
+
+def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of means without bounds; the bootstrap's with a twentieth of the samples."""
+    rows = []
+    for shape in shapes.payoffs():
+        row = [shape.name]
+        for n in SIZES:
+            some = sims if n < intervals.ENOUGH else max(sims // 10, 10)
+            x = shape.draw(rng, n, some)
+            ends = student(x) if n < intervals.ENOUGH else one_by_one(x)
+            row.append(covered(ends, shape.mean).written(1))
+        rows.append(row)
+    yield Table(
+        "`money`; widths in units of the law", ["shape", *map("n = {}".format, SIZES)], rows
+    )
+
+
+def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the tables of shares: of independent episodes, exact, and of seats, simulated."""
+    ps = np.arange(1, 50) / 50
+    rows = []
+    for name, prior in (("Jeffreys", 0.5), ("Clopper-Pearson", 0.0)):
+        found = [exact_shares(ps, n, prior) for n in SIZES]
+        rows.append([f"{name}: mean", *(_mean(each).written(2) for each in found)])
+        rows.append([f"{name}: least", *(share(min(each).share) for each in found)])
+    heading = "`share` of independent episodes, exact, over p = .02 to .98"
+    yield Table(heading, ["", *map("n = {}".format, SIZES)], rows)
+    rows = []
+    for icc in (0.0, 0.3):
+        for p in (0.5, 0.85):
+            row = [f"p = {p}, ICC = {icc}"]
+            for n in SIZES[2:]:
+                row.append(covered(rule(survivals(rng, p, icc, n, sims), 0.0, 1.0), p).written(2))
+            rows.append(row)
+    heading = "`seats`: shares of 5 seats by episode"
+    yield Table(heading, ["", *map("n = {}".format, SIZES[2:])], rows)
+
+
+def exact_shares(ps: Array, n: int, prior: float) -> list[Covered]:
+    """Return the coverage of shares of n episodes at each p, by summing over all counts."""
+    from scipy.special import bdtr
+
+    counts = np.arange(n + 1)
+    low, high = intervals.share_ends(counts, n, prior, LEVEL)
+    upto = np.stack([np.zeros(len(ps)), *(bdtr(k, n, ps) for k in counts)])
+    weights = np.diff(upto, axis=0)  # (counts, ps)
+    held = (low[:, None] <= ps) & (ps <= high[:, None])
+    width = (weights * (high - low)[:, None]).sum(axis=0)
+    return [Covered(*pair) for pair in zip((weights * held).sum(axis=0), width, strict=True)]
+
+
+def survivals(rng: np.random.Generator, p: float, icc: float, n: int, sims: int) -> Array:
+    """Return shares of 5 seats that agree within an episode by the intra-class correlation."""
+    size = 1 / icc - 1 if icc else np.inf
+    chance = rng.beta(p * size, (1 - p) * size, (n, sims)) if icc else p
+    return rng.binomial(5, chance, (n, sims)) / 5
+
+
+def correlations(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of Spearman's correlation, of independent pairs and of episodes of 20."""
+    rows = []
+    for rho in (0.0, 0.5, 0.8):
+        truth = 6 / np.pi * np.arcsin(rho / 2)
+        found = []
+        for n in SIZES[3:]:
+            r = spearman(rng, np.full(sims, rho), n)
+            found.append(covered(intervals.correlation_ends(r, n, LEVEL), truth))
+        rows.append([f"`correlation`, rho = {rho}", "", *(each.written(2) for each in found)])
+    found = []
+    for n in SIZES[2:]:
+        r = spearman(rng, rng.uniform(0.2, 0.8, n * sims), 20).reshape(n, sims)
+        found.append(covered(rule(r, -1.0, 1.0), r.mean()))
+    rows.append(["`score` of the correlations of n episodes", *(c.written(2) for c in found)])
+    yield Table("Spearman's correlation", ["", *map("n = {}".format, SIZES[2:])], rows)
+
+
+def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
+    """Return sample correlations of n normal pairs, one for each entry of `rho`."""
+    x = rng.standard_normal((n, len(rho)))
+    y = rho * x + np.sqrt(1 - rho**2) * rng.standard_normal((n, len(rho)))
+    ranks = [each.argsort(axis=0).argsort(axis=0) - (n - 1) / 2 for each in (x, y)]
+    return np.asarray((ranks[0] * ranks[1]).sum(axis=0) / (n * (n * n - 1) / 12))
+
+
+def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of pair differences of ratings of 6 players."""
+    sizes, rows = (5, 10, 20, 50), []
+    for gap in (0.0, 0.5):
+        for seat in (0.0, 1.0):
+            row = [f"skills {gap} apart" + (f", seat 0 worth {seat}" if seat else "")]
+            for games in sizes:
+                if seat and games == 5:
+                    row.append("–")  # too few to tell seats from players
+                    continue
+                row.append(rated(rng, gap, seat, games, max(sims // 20, 5)).written(1))
+            rows.append(row)
+    heading = "Plackett-Luce, differences of pairs, players in shuffled seats; width in logits"
+    yield Table(heading, ["", *map("{} games".format, sizes)], rows)
+
+
+def rated(rng: np.random.Generator, gap: float, seat: float, games: int, sims: int) -> Covered:
+    """Try the intervals of all differences of 6 players; with a `seat`, its effect is fitted."""
+    names, skills = [*"abcdef"], gap * np.arange(6)
+    low, high, truth = [], [], []
+    for _ in range(sims):
+        fit = plackett_luce(races(rng, names, skills, seat, games), seats=bool(seat))
+        for a, b in combinations(range(6), 2):
+            _, interval = fit.difference(names[b], names[a])
+            assert interval is not None
+            low.append(interval.low)
+            high.append(interval.high)
+            truth.append(skills[b] - skills[a])
+    return covered((np.array(low), np.array(high)), np.array(truth))
+
+
+def races(
+    rng: np.random.Generator, names: Sequence[str], skills: Array, seat: float, games: int
+) -> list[tuple[list[str], list[float]]]:
+    """Draw games of a Plackett-Luce model; whoever sits in seat 0 has `seat` more."""
+    found = []
+    for _ in range(games):
+        order = rng.permutation(len(names))
+        result = skills[order] + seat * (np.arange(len(names)) == 0) + rng.gumbel(size=len(names))
+        found.append(([names[i] for i in order], result.tolist()))
+    return found
+
+
+def gaps(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the table of the best-reply gap's ends in sealed bids of 4 against shades of 3/4."""
+    sizes = SIZES[1:5]
+    rows = gap_rows(
+        rng, sims // 4, {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}, sizes
+    )
+    columns = ["plays", "true gap", *map("n = {}".format, sizes), "called above 0"]
+    yield Table("Best-reply gap of 21 shades; an episode is 10 first-price auctions", columns, rows)
+
+
+def gap_rows(
+    rng: np.random.Generator, sims: int, shades: dict[str, float], sizes: Sequence[int]
+) -> list[list[str]]:
+    """Return rows of players by how they shade: their true gap, coverage, how often it is seen."""
+    rows = []
+    for name, shade in shades.items():
+        # Against uniform values of others who shade alike, 3/4 is the best reply of 4 bidders.
+        truth = float(bids(rng, shade, 20_000).mean(axis=0).max()) if shade != 0.75 else 0.0
+        held, seen = [], []
+        for n in sizes:
+            gains = bids(rng, shade, n * sims).reshape(sims, n, -1)
+            found = np.array([best_reply_gap(each)[2:4] for each in gains], float)
+            held.append(covered((found[:, 0], found[:, 1]), truth).written(2))
+            seen.append(share(float((found[:, 0] > 0).mean())))
+        rows.append([name, f"{truth:.2f}", *held, " ".join(seen)])
+    return rows
+
+
+def bids(rng: np.random.Generator, shade: float, episodes: int) -> Array:
+    """Return what 21 shades gain over one's own, ``(episodes, 21)``; values are uniform to 10."""
+    value = rng.uniform(0, 10, (episodes, 10, 1))
+    others = 0.75 * rng.uniform(0, 10, (episodes, 10, 3)).max(axis=2, keepdims=True)
+    shades = np.append(np.linspace(0.5, 1, 21), shade)
+    earned = (value * (1 - shades) * (shades * value > others)).sum(axis=1)
+    return earned[:, :-1] - earned[:, -1:]
+
+
+def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield the tables of pass^k over 8 tasks, and of the parts of a variance."""
+    chances = {"all at .5": np.full(8, 0.5), "all at .9": np.full(8, 0.9)}
+    chances["from .3 to 1"] = np.linspace(0.3, 1, 8)
+    rows = []
+    for name, p in chances.items():
+        for k in (2, 5):
+            found = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
+            rows.append([name, str(k), *(each.written(2) if each else "–" for each in found)])
+    yield Table("`pass_k`, 8 tasks", ["shares", "k", *map("n = {}".format, SIZES[2:])], rows)
+    true = (4.0, 9.0, 16.0, 36.0)
+    parts = np.array([split(rng, true) for _ in range(max(sims // 4, 10))])
+    rows = [
+        ["true variance", *(f"{v:g}" for v in true)],
+        ["mean estimate", *(f"{v:.1f}" for v in parts.mean(axis=0))],
+        ["deviation of estimates", *(f"{v:.1f}" for v in parts.std(axis=0))],
+        ["share below 0", *(share(v) for v in (parts < 0).mean(axis=0))],
+    ]
+    names = ["5 x 5 x 5 runs", "wording", "seat", "chance", "rest and sampling"]
+    yield Table("`variance_parts`", names, rows)
+
+
+def passed(rng: np.random.Generator, p: Array, n: int, k: int, sims: int) -> Covered:
+    """Try the interval of pass^k on tasks of such chances."""
+    found = np.array(
+        [pass_k(rng.binomial(n, p).tolist(), [n] * len(p), k).interval[:2] for _ in range(sims)]
+    )
+    return covered((found[:, 0], found[:, 1]), float((p**k).mean()))
+
+
+def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:
+    """Return the estimated parts of one crossed design of 5 levels each."""
+    sd = np.sqrt(true)
+    values = sd[3] * rng.standard_normal((5, 5, 5))
+    for axis in range(3):
+        shape = [5 if axis == other else 1 for other in range(3)]
+        values = values + sd[axis] * rng.standard_normal(shape)
+    return [part.variance for part in variance_parts(values, ("wording", "seat", "chance"))]
+
+
+def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+    """Yield all tables."""
+    for make in (scores, published, money, shares, correlations, ratings, gaps, reliabilities):
+        yield from make(rng, sims)
+
+
+if __name__ == "__main__":
+    write("coverage", tables, 4000)

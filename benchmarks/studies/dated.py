@@ -1,0 +1,101 @@
+"""Dated results of scripts: rows in a CSV file beside each, and tables in documents."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.benchmarks.stats.intervals import student_t
+from llm_games.errors import BadParameter
+from llm_games.files import write_whole
+from llm_games.version import __version__
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+RESULTS = Path(__file__).resolve().parent / "results"
+R = TypeVar("R", bound=tuple[Any, ...])
+
+
+def read(kind: type[R], file: Path) -> list[R]:
+    """Return the rows of a file, each a `NamedTuple` of this kind; none where there is no file."""
+    if not file.exists():
+        return []
+    with file.open(newline="", encoding="utf-8") as lines:
+        found = list(csv.DictReader(lines))
+    parts = {name: _truth if part is bool else part for name, part in get_type_hints(kind).items()}
+    return [kind(**{name: part(row[name]) for name, part in parts.items()}) for row in found]
+
+
+def _truth(said: str) -> bool:
+    return said == "True"
+
+
+def write(rows: Iterable[tuple[Any, ...]], file: Path) -> None:
+    """Write the file anew with these rows of one kind: all, or nothing of it changes."""
+    whole: list[Any] = [*rows]
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows([whole[0]._fields, *whole])
+    write_whole(file, text.getvalue().encode())
+
+
+def today() -> str:
+    """Return the day, as ISO 8601 has it."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def made_with(*packages: str) -> str:
+    """Return our own version and those of these packages."""
+    return " ".join([f"llm-games {__version__}", *(f"{name} {version(name)}" for name in packages)])
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its interval, NaN of a single value; formatted as a number is."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __format__(self, form: str) -> str:
+        mean, low, high = (format(value, form) for value in self)
+        return mean if np.isnan(self.low) else f"{mean} [{low} to {high}]"
+
+
+def interval(values: Sequence[float] | Array) -> Interval:
+    """Return the mean over seeds, and Student's interval of it (95 %)."""
+    found = np.array(values, float)
+    low, high = student_t(found, 0.95) if len(found) > 1 else (np.nan, np.nan)
+    return Interval(float(found.mean()), float(low), float(high))
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def filled(name: str, inner: str, text: str) -> str:
+    """Return a text with this between its ``<!-- NAME: ... -->`` and ``<!-- /NAME -->``.
+
+    Raises:
+        BadParameter: these are not in it, or twice.
+    """
+    marks = re.compile(rf"(<!-- {name}(?:: [^\n]*)? -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    made, found = marks.subn(lambda mark: f"{mark[1]}\n{inner}\n\n{mark[2]}", text)
+    if found != 1:
+        raise BadParameter(
+            f"a document needs <!-- {name} --> and <!-- /{name} --> once, and has {found}"
+        )
+    return made
+
+
+def fill(name: str, inner: str, page: Path) -> None:
+    """Put it into a file, see `filled`."""
+    write_whole(page, filled(name, inner, page.read_text("utf-8")).encode())

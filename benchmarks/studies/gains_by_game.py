@@ -1,0 +1,114 @@
+"""What a learner comes to in each game: ``python -m llm_games.benchmarks.studies.gains_by_game``.
+
+One seat learns, all others play ``rational`` (sb3-contrib's MaskablePPO, default parameters, the
+seats in turn). As it goes it plays, in games that it was not trained on, in place of ``rational``:
+what it has more than that player in the same seat of the same game goes to
+``results/gains_by_game.csv``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.baselines.learner import learners
+from llm_games.baselines.skill import play_batch
+from llm_games.benchmarks.studies.dated import RESULTS, interval, read, today, write
+from llm_games.registry import rulebook
+from llm_games.rooms import ROOMS
+from llm_games.rulebook import Rulebook
+from llm_games.wrappers.learned import LearnedPolicy
+from llm_games.wrappers.policy import Policy
+
+FILE = RESULTS / "gains_by_game.csv"
+OTHERS = "rational"
+SEEDS, UPDATES, EACH = 1, 16, 4  # trainings, updates of each, and after how many it is tested
+COPIES, STEPS = 64, 20  # tables that are played together, and learner's steps before an update
+SETTINGS: dict[str, Any] = {"batch_size": 320, "n_epochs": 4, "learning_rate": 1e-3}
+EPISODES, FEW, MANY = 40, 5, 50  # games of a test, and of more players than so many
+LONGEST = 100  # rounds of each where there are more
+
+
+class Point(NamedTuple):
+    """The gain after so many of the learner's steps: mean of a test and its 95 % interval."""
+
+    game: str
+    edition: int
+    day: str
+    seed: int
+    steps: int
+    gain: float
+    low: float
+    high: float
+
+
+def episodes(rules: Rulebook) -> int:
+    """Return how many games a test is."""
+    return EPISODES if rules.players <= MANY else FEW
+
+
+def gains(rules: Rulebook, players: Sequence[str | Policy], many: int) -> Array:
+    """Return what each player has more than ``rational`` in the same seat, ``(players, games)``.
+
+    All others play ``rational``; the seat is another one in each game, the chance the same for all.
+    """
+    who = [OTHERS, *players]
+    game = np.arange(len(who) * many) % many
+    sits = np.zeros((rules.players, len(game)), np.int64)
+    seat = game % rules.players
+    tables = np.arange(len(game))
+    sits[seat, tables] = tables // many
+    paid = np.zeros(len(game))
+    steps = None if rules.turns else LONGEST
+    for _, outcome in play_batch(rules, who, sits, game.tolist(), max_steps=steps):
+        paid += outcome.rewards[seat, tables]
+    of_each = paid.reshape(len(who), many)
+    return np.asarray(of_each[1:] - of_each[0])
+
+
+def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
+    """Train a learner in a game; yield what it gains before it, every so often, and after it."""
+    from gymnasium.spaces import Dict
+    from sb3_contrib import MaskablePPO
+
+    from llm_games.wrappers.sb3 import SB3VecEnv
+
+    rules, day = rulebook(name), today()
+    env = SB3VecEnv(learners(name, COPIES, opponents=OTHERS, seat="rotate", normalize=True))
+    network = "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy"
+    env.seed(10**6 * (seed + 1))
+    model = MaskablePPO(network, env, n_steps=STEPS, seed=seed, **SETTINGS)
+    policy = LearnedPolicy(model, normalize=True)
+    for update in range(0, updates + 1, EACH):
+        if update:
+            model.learn(EACH * STEPS * COPIES, reset_num_timesteps=update == EACH)
+        gained = gains(rules, [policy], episodes(rules))[0]
+        shown = (round(value, 4) for value in interval(gained))
+        yield Point(name, rules.edition, day, seed, update * STEPS * COPIES, *shown)
+
+
+def points() -> list[Point]:
+    """Return what is in the file."""
+    return read(Point, FILE)
+
+
+def main() -> None:
+    """Train, print, and write the curves; those of other games stay."""
+    ours = [name for name, room in ROOMS.items() if room.rules.startswith("llm_games.games.")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", nargs="+", default=sorted(ours), choices=ours)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    args = parser.parse_args()
+    for name in args.games:
+        kept = [point for point in points() if point.game != name]
+        found = [point for seed in range(args.seeds) for point in learned(name, seed)]
+        print(name, *(point.gain for point in found), flush=True)
+        write(sorted([*kept, *found]), FILE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""What the measures of skill say of players that are known: the tables of docs/skill.md.
+
+python -m llm_games.benchmarks.studies.skill_accuracy [--sims EPISODES] [--seed S] [--into FILE]
+
+In each game one player after another sits in a seat among others who are all alike; in games of
+turns it has a second seat in the middle, since few moves are made in the first. What is known
+differs: all who ``random`` and the constants are play against all that theory knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from llm_games import rooms
+from llm_games.baselines import deviation as theory
+from llm_games.baselines.players import rule_of
+from llm_games.baselines.skill import Played, play_rules
+from llm_games.benchmarks.runs.skill import Seen, Skill, measured
+from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.studies.markdown import Table, write
+from llm_games.registry import rulebook
+from llm_games.rulebook import Rulebook
+
+FIELDS = "rational", "cooperative", "random"
+"""Who the others are."""
+KINDS = "rational", "best_response", "level_k:1", "truthful", "cooperative", "random"
+EPISODES = 10
+
+
+class Known(NamedTuple):
+    """A player that is known, among whom it sat, its mean payoff, and how it was measured."""
+
+    field: str
+    player: str
+    payoff: float
+    skill: Skill
+
+
+def players(game: Rulebook) -> list[str]:
+    """Return the known players of a game: those of `KINDS`, and its lowest and highest constant."""
+    kinds = [name for name in KINDS if rule_of(name.partition(":")[0], game.name)]
+    constants = [name for name in theory.replies(game) if name.startswith("fixed:")]
+    return list(dict.fromkeys([*kinds, *constants[:1], *constants[-1:]]))
+
+
+def known(game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS) -> Iterator[Known]:
+    """Yield each known player of a game among each kind of others that the game has."""
+    own = sorted({0, game.players // 2}) if game.turns else [0]
+    for field in (field for field in fields if rule_of(field, game.name)):
+        for player in players(game):
+            names = [player if seat in own else field for seat in range(game.players)]
+            played = play_rules(game, names, seeds)
+            labels = ["player" if seat in own else "others" for seat in range(game.players)]
+            found = measured(seen(game, played, seeds, labels), labels, ["player"], respond=False)
+            yield Known(field, player, float(played.payoffs[own].mean()), found[0])
+
+
+def seen(
+    game: Rulebook, played: Played, seeds: Sequence[int], names: Sequence[str]
+) -> Iterator[Seen]:
+    """Yield the episodes of tables that were played at once."""
+    places = range(game.players)
+    for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
+        own = [
+            {name: np.asarray(value)[..., table] for name, value in record.items()}
+            for record in played.records[:length]
+        ]
+        steps = theory.stacked(own)
+        yield Seen(game, seed, None, names, places, steps, played.payoffs[:, table])
+
+
+def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
+    """Yield a table for each game."""
+    seeds = rng.integers(2**31, size=episodes).tolist()
+    columns = ["others", "player", "payoff", "regret", "interim", "solver's reply"]
+    columns += ["best-reply gap", "with", "exploitability", "predicted"]
+    for name in rooms.ROOMS:
+        game, rows, last = rulebook(name), [], ""
+        for found in known(game, seeds):
+            rows.append([found.field if found.field != last else "", *_line(found)])
+            last = found.field
+        per = found.skill.per
+        yield Table(f"`{name}`, a{'n' * (per[0] == 'e')} {per}", columns, rows)
+
+
+def _line(found: Known) -> list[str]:
+    skill, mean = found.skill, found.skill.means()
+    return [
+        f"`{found.player}`",
+        _number(found.payoff),
+        *(_written(mean[name], ends=False) for name in ("regret", "interim regret")),
+        *(_written(mean[name]) for name in ("solver's reply", "best-reply gap")),
+        f"`{skill.best}`" if skill.best else "–",
+        *(_written(mean[name]) for name in ("exploitability", "predicted")),
+    ]
+
+
+def _written(cell: Cell | None, ends: bool = True) -> str:
+    if cell is None:
+        return "–"
+    interval = cell.interval if ends else None
+    if interval is None or interval.method == "none":
+        return _number(cell.mean)
+    return f"{_number(cell.mean)} [{_number(interval.low)}, {_number(interval.high)}]"
+
+
+def _number(value: float) -> str:
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2
+    return f"{np.round(value, digits) + 0.0:.{digits}f}"
+
+
+if __name__ == "__main__":
+    write("skill", tables, EPISODES)

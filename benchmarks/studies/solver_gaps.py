@@ -1,0 +1,213 @@
+"""How solvers of small games come to equilibrium, and Q-learning to the best response.
+
+``python -m llm_games.benchmarks.studies.solver_gaps`` plays what ``solver_gaps.toml`` names, row by
+row to ``results/solver_gaps.csv`` and ``q_learning_gaps.csv``, goes on where it was stopped, and
+writes docs/solvers.svg and the tables in docs/training.md.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.players import make_player
+from llm_games.baselines.training.cfr import CFR
+from llm_games.baselines.training.fictitious_play import FictitiousPlay
+from llm_games.baselines.training.regret_matching import (
+    RegretMatching,
+    SwapRegretMatching,
+    normal_form,
+)
+from llm_games.baselines.training.solving import Solver
+from llm_games.baselines.tree import Tree
+from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
+from llm_games.benchmarks.studies.training_gains import Row, record, text, train
+from llm_games.errors import BadParameter
+from llm_games.files import write_whole
+from llm_games.registry import rulebook
+from llm_games.version import __version__
+
+FILE = RESULTS / "solver_gaps.csv"
+SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SOLVERS: dict[str, type[Solver]] = {"cfr": CFR, "fictitious_play": FictitiousPlay}
+DRAWN: dict[str, type[Solver]] = {
+    "regret_matching": RegretMatching,
+    "regret_matching --swap": SwapRegretMatching,
+}
+RATIONAL = "rational"
+DRAWS = 1000
+"""How often a rational player that draws is asked in each information set."""
+LEARNED = RESULTS / "q_learning_gaps.csv"
+PAGE = DOCS / "training.md"
+FOLDER = Path("trainings", "tabular")
+
+
+class Point(NamedTuple):
+    """A solver after so many iterations: how far from equilibrium, and what the seats then get.
+
+    `nash_conv` is exact, the sum of what seats gain by best replies to the average strategies;
+    `uniform` is that of uniform play, to see it by. Of regret matching, `joint` is the gain that is
+    left in how often joint moves were played, see its script; else NaN.
+    """
+
+    game: str
+    method: str
+    seed: int
+    iteration: int
+    nash_conv: float
+    joint: float
+    uniform: float
+    payoffs: str
+    cpu_seconds: float
+    day: str
+    package: str
+
+
+def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[Point]:
+    """Yield where a solver stands at powers of two."""
+    solver = (SOLVERS | DRAWN)[method](tree, seed)
+    began = time.process_time()
+    for number in range(1, iterations + 1):
+        solver.step(number)
+        if not number & (number - 1):
+            joint = solver.measures().get(
+                "tree/correlated" if "swap" in method else "tree/coarse", np.nan
+            )
+            spent = time.process_time() - began
+            yield point(name, tree, (method, seed, number), solver.average(), joint, spent)
+
+
+def point(
+    name: str, tree: Tree, at: tuple[str, int, int], strategy: Any, joint: float, spent: float
+) -> Point:
+    """Return the row of a strategy."""
+    worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
+    gap = tree.nash_conv(strategy)
+    return Point(
+        name,
+        *at,
+        gap,
+        joint,
+        tree.nash_conv(tree.uniform()),
+        worth,
+        round(spent, 2),
+        today(),
+        __version__,
+    )
+
+
+def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[Point]]:
+    """Yield the rows of each solver of one game that are not held yet."""
+    name, rules = game["name"], rulebook(game["game"], **game["params"])
+    tree = Tree(rules)
+    if (name, RATIONAL, 1) not in held:
+        strategy = tree.strategy_of(make_player(RATIONAL, rules), DRAWS)
+        yield [point(name, tree, (RATIONAL, 1, 0), strategy, np.nan, 0.0)]
+    runs = [(method, 1, SETTINGS["iterations"]) for method in SOLVERS]
+    try:
+        normal_form(tree)
+        runs += [(m, seed, SETTINGS["plays"]) for m in DRAWN for seed in SETTINGS["seeds"]]
+    except BadParameter:  # several moves, or private information
+        pass
+    for method, seed, iterations in runs:
+        if (name, method, seed) not in held:
+            yield [*solved(name, tree, method, seed, iterations)]
+
+
+def table(found: list[Point]) -> str:
+    """Return the table of the docs: how far from equilibrium, in percent of uniform play's."""
+    said = list[list[str]]()
+    for game in dict.fromkeys(p.game for p in found):
+        for method in dict.fromkeys(p.method for p in found if p.game == game):
+            own = [p for p in found if (p.game, p.method) == (game, method)]
+            last = max(p.iteration for p in own)
+            ends = [p for p in own if p.iteration == last]
+            cells = [
+                shown([p for p in own if p.iteration == many]) for many in (16, 128, 1024, 8192)
+            ]
+            who = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
+            joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
+            paid = ends[0].payoffs if len(ends) == 1 else ""
+            said.append([game, who, *cells, joint, paid])
+    heads = (
+        "game",
+        "method",
+        "after 16",
+        "128",
+        "1,024",
+        "8,192",
+        "joint play",
+        "payoffs at the end",
+    )
+    return markdown(heads, said)
+
+
+def shown(own: list[Point], what: str = "nash_conv") -> str:
+    """Return a mean in percent of uniform play's, and the least and the most of several seeds."""
+    if not own:
+        return ""
+    values = [100 * getattr(p, what) / p.uniform for p in own]
+    mean, low, high = (short(end(values)) for end in (np.mean, np.min, np.max))
+    return f"{mean} ({low} to {high})" if len(values) > 1 else mean
+
+
+def short(value: float) -> str:
+    """Return a number in two digits at least."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def drawing(axes: Any, found: list[Point]) -> str:
+    """Draw how far from equilibrium each game is over iterations, in percent of uniform play's."""
+    for number, method in enumerate([*SOLVERS, *DRAWN]):
+        look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
+        for place, game in enumerate(dict.fromkeys(p.game for p in found if p.method == method)):
+            own = [p for p in found if (p.game, p.method) == (game, method)]
+            at = sorted({p.iteration for p in own})
+            each = [[p.nash_conv / p.uniform for p in own if p.iteration == k] for k in at]
+            means = np.array([100 * np.mean(some) for some in each])
+            label = "_nolegend_" if place else method
+            seen = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
+            axes.plot(at, seen, color=look.colour, linestyle=look.dash, linewidth=1, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    axes.set_xlabel("iterations, or plays")
+    axes.set_ylabel("NashConv, percent of uniform play's")
+    return "A line is a game; of regret matching it is the mean of the seeds."
+
+
+# -- all of it -------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Play what is missing, and write the tables."""
+    for game in SETTINGS["games"]:
+        held = {(p.game, p.method, p.seed) for p in read(Point, FILE)}
+        for new in play(game, held):
+            write([*read(Point, FILE), *new], FILE)
+    for seed in SETTINGS["seeds"]:
+        for about in SETTINGS["learners"]:
+            if (about["name"], seed) not in {(r.experiment, r.seed) for r in read(Row, LEARNED)}:
+                record([train(about, seed, FOLDER)], LEARNED)
+    show()
+
+
+def show() -> None:
+    """Write the tables between their marks, and the picture."""
+    found = read(Point, FILE)
+    fill("solvers", table(found), PAGE)
+    fill("q-learners", text(read(Row, LEARNED)), PAGE)
+    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, found), (8, 4.6))
+    write_whole(PAGE.with_name("solvers.svg"), shown.svg.encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The making of the embedded model: games played by scripted characters, training, evaluation."""

@@ -1,0 +1,1 @@
+"""What characters do, say and feel in each game; found by the game's name."""

@@ -1,0 +1,20 @@
+"""What characters do in sealed bid auction, for the embedded model to learn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+
+
+def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+    """A little below the own valuation; with the second price, the valuation itself."""
+    own, first = int(seen.told["own"]), seen.game.price == "first"
+    if persona == "mathematician":
+        bid = own * 9 // 10 if first else own
+        return bid, "Nine tenths are best against nine others." if first else "The truth is best."
+    if persona == "selfish":
+        return own // 2, "I want a large gain, so I bid half of what it is worth to me."
+    careful = persona == "cooperative" or not first
+    below = draw(rng, *(((0, 2), (10, 8)) if careful else ((10, 5), (20, 4), (30, 1))))
+    return max(0, own - below), f"It is worth {own} to me, so I bid {below} less."

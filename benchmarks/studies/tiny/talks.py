@@ -1,0 +1,251 @@
+"""Tables at which characters talk and are asked beside their moves, as samples, see `data`.
+
+Real games are played by `LLMPolicy` seats whose client is a script, so that prompts are those that
+a model gets; others at the table follow the scripts without being asked in words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.tiny.chat import render
+from llm_games.benchmarks.studies.tiny.samples import (
+    ALWAYS,
+    BAD,
+    PLAIN,
+    PRACTICE,
+    USUAL,
+    VARIANTS,
+    Sample,
+    persona_of,
+)
+from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, answer, asides_of
+from llm_games.noise import Noise
+from llm_games.questions import Action, Choice, Integer, Real, Speech
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Rulebook
+from llm_games.view import View
+from llm_games.words import versions
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
+from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.seats import Step
+
+LONGEST = 6000  # characters of a prompt to learn from
+ASKED = 3  # most seats of a table that are asked in words
+SLIPS = 0.06  # share of answers that are wrong on purpose, so that questions are asked again
+LINES = {
+    None: ("I will choose {move}.", "My plan is simple: I will choose {move}."),
+    "cooperative": ("Let us work together. I will choose {move}.", "For us all, I choose {move}."),
+    "selfish": ("I promise that I will choose {move}.", "I will choose {move}, believe me."),
+    "mathematician": ("I have worked it out: I will choose {move}.", "I choose {move}."),
+}
+"""What a character says of its next move."""
+AGREED = "I agree with {name}: I will choose {move}."
+IDLE = ("I wait and listen.", "Good luck to all.", "Let us stay calm.", "I have no news.")
+"""What is said where there is no move to name, or no number may be."""
+HEEDS = {None: 0.4, "cooperative": 0.8, "selfish": 0.0, "mathematician": 0.2}
+"""How often what was said last is done, or agreed with."""
+KEEPS = {None: 0.8, "cooperative": 0.95, "selfish": 0.0, "mathematician": 0.7}
+"""How often the own word is kept."""
+
+
+def said(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Return what a character says when it may speak: a short line, or nothing."""
+    question, heard = view.core.question, _heard(view)
+    if rng.random() < 0.05:
+        return "", "I say nothing now."
+    if question is None or view.game.talk.numbers == "discouraged":
+        own = asides_of(view.game.name).get("speech")
+        line = own(_seen(view), persona, rng)[0] if own else rng.choice(IDLE).item()
+        return line, "I say something short."
+    others = [(name, move) for name, move, own in heard if not own]
+    if others and rng.random() < HEEDS[persona]:
+        name, move = others[-1]
+        return AGREED.format(name=name, move=question.spoken(move)), "I join the others."
+    # The greedy one promises what would be best for all, and does something else.
+    move = answer(view.core, "cooperative" if persona == "selfish" else persona, rng)[0]
+    line = rng.choice(LINES[persona]).item()
+    return line.format(move=question.spoken(move)), "I tell the others what I plan."
+
+
+def moved(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+    """Return what a character does, after what it said and heard."""
+    heard = _heard(view)
+    own = [move for _, move, own in heard if own]
+    if own and rng.random() < KEEPS[persona]:
+        return own[-1], "I keep my word."
+    if heard and not own and rng.random() < HEEDS[persona]:
+        return heard[-1][1], "I do what was said."
+    return answer(view.core, persona, rng)
+
+
+class Named(NamedTuple):
+    """A move that was named in the talk, by whom."""
+
+    name: str
+    move: Action
+    own: bool
+
+
+def _heard(view: View) -> list[Named]:
+    """Return the moves of one's own question that were named, the latest last."""
+    question, told = view.core.question, view.told or {}
+    if "talk" not in told or not isinstance(question, Integer | Real | Choice):
+        return []
+    if isinstance(question, Choice) and min(map(len, question.words)) == 1:
+        return []  # letters of steps, which nobody names
+    named = ((one, question.named(one["text"])) for one in told["talk"]["heard"])
+    return [Named(one["name"], move, one["own"]) for one, move in named if move is not None]
+
+
+def _seen(view: View) -> Seen:
+    core = view.core
+    assert core.told is not None
+    return Seen(core.game, core.told, core.question, core.seat)
+
+
+class Character(Policy):
+    """One that speaks and moves as its persona's script says, without being asked in words."""
+
+    name, speaks = "character", True
+
+    def __init__(self, persona: str | None, rng: np.random.Generator, slips: float) -> None:
+        self.persona, self.rng, self.slips = persona, rng, slips
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> None:
+        """Remember nothing."""
+
+    def act(self, view: View, memory: None) -> tuple[Decision, None]:
+        """Follow the script, but for some moves of chance."""
+        question, rng = view.question, self.rng
+        assert question is not None
+        if isinstance(question, Speech):
+            return Decision(said(view, self.persona, rng)[0]), None
+        if rng.random() < self.slips:
+            return Decision(question.sample(Noise(int(rng.integers(2**63))))), None
+        return Decision(moved(view, self.persona, rng)[0]), None
+
+
+class Script:
+    """A client that answers as a character, at times wrongly, and keeps the samples."""
+
+    name = "script"
+
+    def __init__(self, persona: str | None, rng: np.random.Generator, kept: float) -> None:
+        self.persona, self.rng, self.kept, self.samples = persona, rng, kept, list[Sample]()
+
+    async def complete(self, request: Request) -> Completion:
+        """Answer a request."""
+        question, view, rng = request.question, request.view, self.rng
+        assert question is not None
+        assert view is not None
+        value, reason = self._answer(request.kind, question, view)
+        reply = json.loads(question.reply(value))
+        if request.reasoning:
+            reply = {"explanation": reason} | reply
+        prefix, prompt = render(request.messages)
+        kept = self.kept if request.kind in ("move", "speech") else 1.0
+        if len(prefix + prompt) < LONGEST and rng.random() < kept:
+            self.samples.append(Sample(prefix, prompt, json.dumps(reply)))
+        spoilt = rng.random() < SLIPS and not isinstance(question, Speech)
+        return Completion(BAD[rng.integers(len(BAD))] if spoilt else json.dumps(reply))
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _answer(self, kind: str, question: Any, view: View) -> Answer:
+        if isinstance(question, Speech):
+            return said(view, self.persona, self.rng)
+        aside = asides_of(view.game.name).get(kind)
+        if aside is not None:
+            return aside(_seen(view)._replace(question=question), self.persona, self.rng)
+        return moved(view, self.persona, self.rng)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+TALKS: tuple[dict[str, Any], ...] = (
+    {"turns": 1},
+    {"turns": 2, "order": "shuffled_per_round"},
+    {"turns": 2, "own": "hidden"},
+    {"turns": 1, "mode": "together", "words": 20},
+    {"turns": 3, "memory": 1},
+    {"turns": 1, "speakers": "deciders", "words": 49, "numbers": "discouraged"},
+)
+"""Talks that are put around games which have none by themselves."""
+PRESETS = 0.15  # share of the tables that a preset makes talk
+KEPT = 0.4  # share of its moves and speeches that become samples; of what is asked beside, all
+STEPS = 400  # of a table, at most
+
+
+def table(game: Rulebook, rng: np.random.Generator, kept: float = KEPT) -> Iterator[Sample]:
+    """Play one game; yield what some of its seats were asked and what they shall answer."""
+    persona = persona_of(rng)
+    script = Script(persona, rng, kept)
+    asked = LLMPolicy(
+        script,
+        prompts=str(rng.choice(versions(game.name))),
+        persona=persona,
+        reasoning=bool(rng.random() > PLAIN),
+        memory="none",
+    )
+    slips = rng.choice([0.05, 0.2, 0.6])
+    others = [Character(persona_of(rng), rng, slips) for _ in range(3)]
+    seats: list[Policy] = [others[i] for i in rng.integers(3, size=game.players)]
+    for seat in rng.permutation(game.players)[:ASKED]:
+        seats[seat] = asked
+    asyncio.run(_played(game, seats, int(rng.integers(2**31))))
+    yield from script.samples
+
+
+async def _played(game: Rulebook, seats: list[Policy], seed: int) -> None:
+    """Play a table and keep nothing of it: what `asyncio.run` is given back it may write out."""
+    await play_table(game, seats, seed, on_step=_gone, max_steps=STEPS)
+
+
+async def _gone(step: Step) -> None:
+    """Let go of a step."""
+
+
+def of_game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
+    """Yield samples of a game that asks more than moves, in one of its settings."""
+    chosen = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
+    varied = {} if rng.random() < PRACTICE.get(name, USUAL)[1] else chosen
+    return table(rulebook(name, **ALWAYS.get(name, {}) | varied), rng)
+
+
+def talks(rng: np.random.Generator) -> Iterator[Sample]:
+    """Yield samples of some game that asks moves alone, now with talk."""
+    names = [name for name in VARIANTS if name not in _more()]
+    presets = [
+        (name, {"preset": preset})
+        for name in names
+        for preset, brings in game_class(name).presets.items()
+        if "talk" in brings
+    ]
+    if rng.random() < PRESETS:
+        name, settings = presets[rng.integers(len(presets))]
+        return table(rulebook(name, **settings), rng)
+    name = str(rng.choice(names))
+    varied = VARIANTS[name][rng.integers(len(VARIANTS[name]))] if rng.random() < 0.3 else {}
+    talk = TALKS[rng.integers(len(TALKS))]
+    return table(rulebook(name, **ALWAYS.get(name, {}) | varied | {"talk": talk}), rng)
+
+
+@cache
+def _more() -> list[str]:
+    """Return the games that ask more than moves."""
+    return [n for n in VARIANTS if type(rulebook(n)).asides is not Rulebook.asides]
+
+
+def sources() -> dict[str, Any]:
+    """Return the sources of samples that this module has, see `data.samples`."""
+    return {"talks": talks} | {name: partial(of_game, name) for name in _more()}

@@ -1,0 +1,182 @@
+"""What trained learners come to beside the best response: rows and a table.
+
+``python -m llm_games.benchmarks.studies.training_gains [NAME ...]`` trains what
+``training_gains.toml`` names, each with five seeds, and goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+from llm_games.assigned import assigned
+from llm_games.baselines.players import make_player
+from llm_games.baselines.training.common import LAST, judge
+from llm_games.benchmarks.studies.carried import recorded
+from llm_games.benchmarks.studies.dated import (
+    DOCS,
+    RESULTS,
+    fill,
+    interval,
+    made_with,
+    markdown,
+    read,
+    today,
+    write,
+)
+from llm_games.registry import rulebook
+from llm_games.wrappers.policy import Policy
+
+FILE = RESULTS / "training_gains.csv"
+PAGE = DOCS / "training.md"
+PACKAGES = "stable-baselines3", "sb3-contrib", "torch", "numpy"
+GAMES, PART = 20_000, 2000
+"""Fresh games that a learner is judged by, and how many are played at once."""
+RECORDED = 60
+"""Games that a ghost is made of."""
+
+
+class Row(NamedTuple):
+    """One training and what it came to.
+
+    `payoff` is the mean over fresh games. `value` is that of the exact best response, NaN where
+    only bounds are known: `lower`, what the best policy found gets, and `upper`. `share` is
+    ``payoff / value``, NaN likewise.
+    """
+
+    experiment: str
+    learner: str
+    game: str
+    parameters: str  # as typed: "players=4 rounds=5"
+    opponents: str
+    seed: int
+    steps: int
+    payoff: float
+    value: float
+    lower: float
+    upper: float
+    share: float
+    day: str
+    versions: str
+    cpu_seconds: float
+
+
+def record(new: Iterable[Row], file: Path = FILE) -> None:
+    """Write rows to the file; they take the place of those of the same experiment and seed."""
+    found = {(row.experiment, row.learner, row.seed): row for row in [*read(Row, file), *new]}
+    write((found[key] for key in sorted(found)), file)
+
+
+# -- the figures -----------------------------------------------------------------------------------
+
+
+def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
+    """Train what an experiment says, with one seed, and return what came of it.
+
+    A training that was stopped in its folder goes on.
+    """
+    module = import_module(f"llm_games.baselines.training.{about['learner']}")
+    kind = get_type_hints(module.train)["options"]
+    place = folder / about["name"] / about["learner"] / str(seed)
+    met = [f"ghost:{ghost(about, folder)}"] if "recorded" in about else about["opponents"]
+    seats = {"game": about["game"], "param": about["param"], "opponents": met}
+    resume = (place / "state").exists()
+    options = kind(**seats, **about["settings"], seed=seed, folder=place, resume=resume)
+    began = time.process_time()
+    module.train(options)
+    spent = time.process_time() - began
+    trained = make_player(f"sb3:{place / 'player.zip'}", options.table().rules)
+    paid = payoff(options, trained)
+    replies = reference(about, options)
+    value, lower, upper = (float(np.mean(ends)) for ends in zip(*replies, strict=True))
+    return Row(
+        about["name"], about["learner"], about["game"], " ".join(about["param"]),
+        others(about), seed, options.steps, round(paid, 5), round(value, 5),
+        round(lower, 5), round(upper, 5), round(paid / value, 5),
+        today(), made_with(*PACKAGES), round(spent, 1),
+    )  # fmt: skip
+
+
+def ghost(about: Mapping[str, Any], folder: Path) -> Path:
+    """Return a ghost of the player that is to be `recorded`, in games beside a random seat."""
+    params = assigned("--param", about["param"], "rounds=5")
+    rules = rulebook(about["game"], **params)
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as kept:
+        own = recorded(rules, params, about["recorded"], Path(kept, "games.db"), RECORDED)
+        return own.save(folder / f"{about['name']}.ghost")
+
+
+def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float, float]]:
+    """Return what the best response is worth in each seat: exact or NaN, and its bounds.
+
+    An experiment may name a player as the reference, whose payoff is then taken for exact.
+    """
+    if "reference" not in about:
+        asked = replace(options, param=about.get("reference_param", options.param)).table()
+        return [(r.value if r.exact else np.nan, r.value, r.upper) for r in asked.best()]
+    best = payoff(options, make_player(about["reference"], options.table().rules))
+    return [(best, best, np.nan)]
+
+
+def others(about: Mapping[str, Any]) -> str:
+    """Return who sits in the other seats."""
+    known = "recorded" in about
+    return f"ghost of {about['recorded']}" if known else " ".join(about["opponents"])
+
+
+def payoff(options: Any, learner: Policy) -> float:
+    """Return what a learner gets in the mean of fresh games, played in parts."""
+    tables = options.table()
+    firsts = range(LAST, LAST + GAMES, PART)
+    return float(np.mean([judge(tables, learner, PART, n, theory=False).payoff for n in firsts]))
+
+
+def text(found: Iterable[Row]) -> str:
+    """Return the table of the documentation: a line for each experiment and learner."""
+    lines = list[list[str]]()
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        kinds.setdefault((row.experiment, row.learner), []).append(row)
+    for each in kinds.values():
+        row = each[0]
+        paid, share = (interval([getattr(row, of) for row in each]) for of in ("payoff", "share"))
+        seeds = ", ".join(f"{row.share:.1%}" for row in each)
+        others = f"`{row.opponents}`".replace("|", "\\|")
+        cells = [f"{row.game} ({row.parameters})", others, f"{row.learner}, {row.steps:,}"]
+        cells += [f"{row.value:,.5g}", f"{paid:,.5g}", f"{share:.1%}", seeds]
+        lines.append(cells)
+    heads = "game", "opponents", "learner, steps", "best response", "payoff", "share of it", "seeds"
+    return markdown(heads, lines)
+
+
+def main() -> None:
+    """Train what is not in the file yet, row by row, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="experiments; else all")
+    parser.add_argument("--folder", type=Path, default=Path("trainings"))
+    args = parser.parse_args()
+    planned = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    done = {(row.experiment, row.learner, row.seed) for row in read(Row, FILE)}
+    for seed in planned["seeds"]:
+        for about in planned["experiments"]:
+            if args.names and about["name"] not in args.names:
+                continue
+            if (about["name"], about["learner"], seed) not in done:
+                row = train(about, seed, args.folder)
+                record([row])
+                print(row.experiment, row.learner, seed, f"{row.share:.2%}", flush=True)
+    fill("trained", text(read(Row, FILE)), PAGE)
+
+
+if __name__ == "__main__":
+    main()
