@@ -329,15 +329,15 @@ def game_result(game: Game, edition: str, baselines: bool = False) -> GameResult
     """Read what all episodes of a game came to."""
     from llm_games.benchmarks.runs.references import references  # which are of statistics, too
 
-    tally = Tally()
-    for episode in game.episodes:
-        tally.add(episode.tallies()[0])
     shown = [
         statistic
         for statistic in statistics_of(game, [edition])
         if {"terminal", "json"} & {*statistic.shown}
     ]
-    work_out(game, shown)
+    work_out(game, shown)  # first, so that only episodes whose steps have room are kept
+    tally = Tally()
+    for episode in game.episodes:
+        tally.add(episode.tallies()[0])
     payoffs = np.array(game.found[PAYOFFS], np.float64)  # (episodes, seats)
     return GameResult(
         label=game.label,
