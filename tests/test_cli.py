@@ -358,7 +358,7 @@ def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monk
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("llm_games.benchmarks.runs.summary.references", stopped)
+    monkeypatch.setattr("llm_games.benchmarks.runs.references.references", stopped)
     code, out, err = llm_games("run", small, "--db", "a.db")
     assert (code, out) == (130, "")
     assert "all is recorded in a.db; a report: llm-games report a.db" in err
@@ -536,7 +536,7 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
     for module in ("report.page", "runs.paper"):
         name = f"llm_games.benchmarks.{module}.papers"
         monkeypatch.setattr(name, lambda: (gamma._replace(sections=broken),))
-    monkeypatch.setattr("llm_games.benchmarks.runs.summary._summary", broken)
+    monkeypatch.setattr("llm_games.benchmarks.runs.results.game_result", broken)
     code, out, err = llm_games("run", small, "--db", "a.db", "--report", "page", "--json")
     assert (code, json.loads(out)["report"]) == (1, "page/report.html")
     whys = [
@@ -583,7 +583,7 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("where", ["plan", "run", "progress", "summary"])
+@pytest.mark.parametrize("where", ["plan", "run", "progress", "results"])
 def test_ctrl_c_at_any_time_of_a_command_ends_with_130(small, tmp_path, where):
     module = f"llm_games.benchmarks.runs.{where}"
     asked = [sys.executable, "-c", CTRL_C, module, "run", str(tmp_path / small), "--quiet"]

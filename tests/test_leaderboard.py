@@ -186,8 +186,9 @@ def test_a_whole_benchmark_has_an_overall(recorded, tmp_path):
 
 def lg_overall(run):
     from llm_games.benchmarks.runs import paper
+    from llm_games.benchmarks.runs.results import scores
 
-    return paper.overall([(game.name, paper.scores(game, run.edition)) for game in run.games])
+    return paper.overall([(game.name, scores(game, run.edition)) for game in run.games])
 
 
 def test_folders_are_all_their_files(recorded, tmp_path):

@@ -16,9 +16,9 @@ from llm_games.benchmarks.runs.compare import compare, difference
 from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.results import run_results
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
-from llm_games.benchmarks.runs.summary import summary
 from llm_games.benchmarks.stats import comparing, intervals
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.chat import Chat
@@ -93,7 +93,7 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
 
     def summarize(path):
         with Records.open_readonly(path) as records:
-            summary(records)
+            run_results(records)
 
     for read in (summarize, lambda path: compare(path, path)):
         read(few)  # what is imported and cached is there

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from llm_games.benchmarks.cli import app
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs.config import ConfigError, parse
-from llm_games.benchmarks.runs.paper import numbers
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.reliability import pass_grid, reliability, splits, tasks
+from llm_games.benchmarks.runs.results import scores
 from llm_games.benchmarks.runs.run import play_run, start
 from llm_games.benchmarks.runs.success import Success
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
@@ -73,9 +73,9 @@ def test_tasks_are_games_and_are_not_pooled(run):
     with Records.open_readonly(run) as records:
         found = games(records)
         own = tasks(found, None, "corrected")
-        scores = [numbers(game)["corrected"] for game in found]
+        game_scores = [scores(game, "corrected") for game in found]
         shares, passes = reliability(found, "corrected", None)[:2]
-    counts = [sum(score >= 50 for score in some) for some in scores]
+    counts = [sum(score >= 50 for score in some) for some in game_scores]
     assert [(task.passed, task.runs, task.who) for task in own] == [(c, 6, "all") for c in counts]
     assert 0 < sum(counts) < 18
     assert [row["share n"] for row in shares.dicts()] == [6] * 3

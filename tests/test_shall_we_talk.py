@@ -30,8 +30,8 @@ from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.judge import label_run, rubric
 from llm_games.benchmarks.runs.reader import read as read_run
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.results import run_results, total
 from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.runs.summary import summary, total
 from llm_games.benchmarks.stats.intervals import Interval
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
@@ -528,7 +528,7 @@ def test_contests_stand_beside_the_table(page):
 @pytest.mark.figures
 def test_each_case_is_judged_by_a_measure_of_its_own(page):
     with Records.open_readonly(page / "run.db") as records:
-        found = summary(records)
+        found = run_results(records)
     shown = {
         name: grid
         for grid in run_tables(found, total(found))

@@ -271,11 +271,3 @@ def test_the_terminal_shows_references(tmp_path, llm_games):
     (game,) = json.loads(out)["games"]
     assert [row["player"] for row in game["references"]] == ["rational", "cooperative", "random"]
     assert game["references"][0]["payoff"]["interval"]["n"] == game["references"][0]["n"] == 2
-
-
-def test_what_a_paper_measures_has_one_interval_everywhere():
-    row = references.Reference("random", measured=[0.2, 0.9, 0.4, 0.7, 0.5])
-    assert row.plain((0.0, 1.0), 5)["measured"]["interval"]["method"] == "logit-t"
-    assert row.plain((0.0, 1.0), 6)["measured"]["interval"] is None
-    free = (-np.inf, np.inf)
-    assert row.plain(free)["measured"]["interval"]["method"] == "Student t"

@@ -19,9 +19,9 @@ from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
 from llm_games.benchmarks.runs.config import ConfigError, load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.results import run_results
 from llm_games.benchmarks.runs.run import RunStopped, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store
-from llm_games.benchmarks.runs.summary import summary
 from llm_games.benchmarks.view.decision import page as decision_page
 from llm_games.benchmarks.view.render import render
 from llm_games.errors import BadParameter, UnknownName
@@ -453,7 +453,7 @@ def test_a_run_with_tools_is_recorded_and_plays_again(tmp_path, registry):
     played(path, answer)
     with Records.open_readonly(path) as records:
         rows = [row for e in records.episodes() for row in records.attempts(e.id)]
-        bad, done = [game.bad_replies for game in summary(records)], replay(records)
+        bad, done = [game.bad_replies for game in run_results(records)], replay(records)
     details = {(row.outcome, row.detail) for row in rows}
     assert details >= {("tool", ""), ("tool", "bad_call"), ("tool", "unknown_tool"), ("valid", "")}
     assert not any("tool" in counts for counts in bad)

@@ -562,9 +562,9 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
     with closing(Shelf([below], tmp_path / "cache")) as shelf:
         (run,) = shelf.runs()
         shown = pages.run(run)
-    assert (shown["title"], shown["stand"].state, shown["warnings"]) == ("A run", "complete", [])
-    assert shown["stand"].ended == 12
-    assert [game.row.label for game in shown["stand"].games[:2]] == ["public_goods", "talking"]
+    assert (shown["title"], shown["progress"].state, shown["warnings"]) == ("A run", "complete", [])
+    assert shown["progress"].ended == 12
+    assert [game.game.label for game in shown["progress"].games[:2]] == ["public_goods", "talking"]
 
 
 def test_files_that_are_no_runs(copy, tmp_path):

@@ -42,7 +42,7 @@ def run_of(shelf, name):
 
 def test_the_list_of_runs_and_a_run(shelf):
     shown = pages.runs(shelf)
-    assert {run.path.stem: run.stand.state for run in shown["runs"]} == dict.fromkeys(
+    assert {run.path.stem: run.progress.state for run in shown["runs"]} == dict.fromkeys(
         "abc", "complete"
     )
     assert "A &lt;run&gt;" in render("runs", **shown)

@@ -24,9 +24,9 @@ def test_a_run_that_nobody_plays(tmp_path, terminal):
     path = tmp_path / "a.db"
     Store.create(path, "A [run]", {}, GAMES, [[1, 2]]).close()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=120)
-    stand = watch(path, console)
+    progress = watch(path, console)
     drawn = console.file.getvalue()
-    assert (stand.holder, stand.complete) == (None, False)
+    assert (progress.holder, progress.complete) == (None, False)
     assert "2 pending" in drawn
     assert ("A [run]" in drawn) == terminal
 
@@ -36,10 +36,10 @@ def test_a_run_that_goes_on(tmp_path):
     with Store.create(path, "A run", {}, GAMES, [[1]]) as run:
         run.begin(1)
         run.flush()
-        stand = look(path)
-        assert stand.holder == f"process {os.getpid()} on {os.uname().nodename}"
-        assert stand.games[0].episodes["running"] == 1
-        assert stand.games[0].last == ""
+        progress = look(path)
+        assert progress.holder == f"process {os.getpid()} on {os.uname().nodename}"
+        assert progress.games[0].statuses["running"] == 1
+        assert progress.games[0].last_actions == ""
 
 
 @pytest.mark.slow

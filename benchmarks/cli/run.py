@@ -300,10 +300,10 @@ def _finish(
     from llm_games.benchmarks.cli.tables import run_tables, spent_lines
     from llm_games.benchmarks.runs.paper import only_owner
     from llm_games.benchmarks.runs.reader import games as read_games
+    from llm_games.benchmarks.runs.results import run_results, total
     from llm_games.benchmarks.runs.run import planned
     from llm_games.benchmarks.runs.spending import Spending
     from llm_games.benchmarks.runs.store import Records
-    from llm_games.benchmarks.runs.summary import summary, total
 
     with Records.open_readonly(path) as records:
         usage, spent, page, code = records.usage(), Spending(records), None, 0
@@ -318,7 +318,7 @@ def _finish(
                 own = list(paper.tables(found)) if paper and (as_json or not quiet) else []
                 whole = paper is not None and paper.whole
                 beside = baselines and not whole and (as_json or not (quiet or own))
-                games = [] if whole and not as_json else summary(records, beside)
+                games = [] if whole and not as_json else run_results(records, beside)
         except KeyboardInterrupt:
             say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
             raise Exit(130) from None

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import SCORED, apart, lacking
+from llm_games.benchmarks.runs.paper import apart, lacking
 from llm_games.benchmarks.runs.references import overalls
+from llm_games.benchmarks.runs.results import GameResult, Series
 from llm_games.benchmarks.runs.spending import unsure
-from llm_games.benchmarks.runs.stats import Cell, estimated, paid
-from llm_games.benchmarks.runs.summary import GameSummary
+from llm_games.benchmarks.runs.stats import Cell, brief
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
 
@@ -67,95 +67,107 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 
 
 def run_tables(
-    games: Sequence[GameSummary], overall: Cell | None, own: Sequence[Grid] = ()
+    games: Sequence[GameResult], overall: Cell | None, own: Sequence[Grid] = ()
 ) -> Iterator[Grid]:
     """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
 
     A paper's `own` tables stand in place of these; those without a title are for files alone.
     """
-    alike: dict[str, list[GameSummary]] = {}  # one table for each thing that games are judged by
+    alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
     for game in games:
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
-    for some in alike.values():
-        yield _summary(some, overall if len(alike) == 1 else None)
+    for judged_alike in alike.values():
+        yield _results(judged_alike, overall if len(alike) == 1 else None)
     if own:
         yield from (grid for grid in own if grid.title)
-        return
-    payoffs: list[tuple[str, str, Cell | None]] = []
+    elif any(game.payoff_of for game in games):
+        yield _payoffs(games)
+
+
+def _payoffs(games: Sequence[GameResult]) -> Grid:
+    """Return the statistics of each player, and of references in their own seats."""
+    shown = {
+        name: line.statistic
+        for game in games
+        for name, line in game.series.items()
+        if line.statistic.by_player and "terminal" in line.statistic.shown
+    }
+    rows: list[list[Any]] = []
     aside: list[int] = []
     for game in games:
-        payoffs += [(game.label, name, _short(payoff)) for name, payoff in game.paid.items()]
-        before = len(payoffs)
-        for one in game.references if game.paid else ():
-            payoffs.append(("", f"  {one.name}", _short(paid(one.own, one.payable_own))))
-        aside += range(before, len(payoffs))
-    if payoffs:
-        heads = columns("game, player", "payoff of a seat")
-        said = apart(game.meant for game in games if game.scores or game.measured)
-        yield Grid(heads, payoffs, note="\n".join(said), beside=aside)
+        if not game.payoff_of:
+            continue
+        for player in game.payoff_of:
+            lines = (game.series_by_player[name][player] for name in shown)
+            rows.append([game.label, player, *(line.mean for line in lines)])
+        for reference in game.references:
+            aside.append(len(rows))
+            lines = (reference.own_series[name] for name in shown)
+            rows.append(["", f"  {reference.name}", *(line.mean for line in lines)])
+    heads = columns("game, player") | {stat.title: stat.form for stat in shown.values()}
+    meant = apart(game.meant for game in games if game.scores or game.measured)
+    return Grid(heads, rows, note="\n".join(meant), beside=aside)
 
 
-def _short(found: Cell | None) -> Cell | None:
-    """Return a mean and its interval without the standard deviation."""
-    return found and found._replace(std=None)
-
-
-def _summary(games: Sequence[GameSummary], overall: Cell | None) -> Grid:
+def _results(games: Sequence[GameResult], overall: Cell | None) -> Grid:
     measures = {game.measure.name: game.measure for game in games if game.measure}
-    judged = {"score": ".1f"} if any(game.scores for game in games) or not measures else {}
-    judged |= {name: measure.form for name, measure in measures.items()}
-    heads = {"game": ""} | judged
+    statistics = [line.statistic for game in games for line in game.series.values()]
+    shown = {
+        statistic.title: statistic
+        for statistic in statistics
+        if "terminal" in statistic.shown and not statistic.by_player
+    }
+    if not measures:
+        del shown["measured"]
+    elif not any(game.scores for game in games):
+        del shown["score"]
+    heads = {"game": ""} | {title: statistic.form for title, statistic in shown.items()}
     heads |= dict.fromkeys(("episodes", "bad replies", "filled in"), ">")
-    lines: list[list[Any]] = []
+    rows: list[list[Any]] = []
     aside = []
     for game in games:
-        values = {"score": game.cell} | ({game.measure.name: game.judged} if game.measure else {})
-        lines.append(
+        rows.append(
             [
                 game.label,
-                *(_short(values.get(name)) for name in judged),
+                *_means(game.series, shown),
                 ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
                 str(sum(game.bad_replies.values())),
                 f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
             ]
         )
         for reference in game.references:
-            aside.append(len(lines))
-            least = game.measure.least if game.measure else 2
-            own = estimated(reference.measured, game.ends, least)
-            judged_by = {"score": estimated(reference.scores, SCORED)}
-            judged_by |= {game.measure.name: own} if game.measure else {}
-            lines.append(
-                [
-                    f"  {reference.name}",
-                    *(_short(judged_by.get(name)) for name in judged),
-                    f"{reference.n} offline",
-                    *["", ""],
-                ]
-            )
+            aside.append(len(rows))
+            cells = _means(reference.series, shown)
+            rows.append([f"  {reference.name}", *cells, f"{reference.n} offline", "", ""])
     offline = overalls((game.game, game.references) for game in games)
     means = {"overall": overall} | {f"  {name}": mean for name, mean in offline.items()}
     empty = [""] * (len(heads) - 2)
-    foot = [[name, _short(mean), *empty] for name, mean in means.items() if overall]
+    foot = [[name, brief(mean), *empty] for name, mean in means.items() if overall]
     if any(game.bad_thoughts for game in games):
         heads["bad thoughts"] = "d"
         bad = {game.label: sum(game.bad_thoughts.values()) for game in games}
-        for line in lines:
-            line.append(bad.get(line[0]))
+        for row in rows:
+            row.append(bad.get(row[0]))
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
-    rows = ((game.label, one) for game in games for one in game.references if one.why)
+    missing = ((game.label, one) for game in games for one in game.references if one.why)
     notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
-    notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in rows]
+    notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in missing]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
-    if missing := lacking(
+    if without := lacking(
         [(game.game, game.scores) for game in games if game.episodes.get("done")]
     ):
-        notes.append(f"No overall: these formulas have no score for {', '.join(missing)}.")
-    if not measures and "score" in judged and not any(game.scores for game in games):
+        notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
+    if not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
-    return Grid(heads, lines, foot=foot, note="\n".join(notes), beside=aside)
+    return Grid(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
+
+
+def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[Cell | None]:
+    """Return the mean of each statistic of these titles; None where there is none."""
+    by_title = {line.statistic.title: line for line in series.values()}
+    return [by_title[title].mean if title in by_title else None for title in titles]
 
 
 def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:

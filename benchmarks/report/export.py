@@ -12,9 +12,11 @@ import numpy as np
 
 from llm_games.benchmarks.report.figures import seats_mean
 from llm_games.benchmarks.report.parts import Parts
+from llm_games.benchmarks.runs import results
 from llm_games.benchmarks.runs.grid import PUBLISHED, Grid, as_csv
-from llm_games.benchmarks.runs.paper import action, editions, numbers
+from llm_games.benchmarks.runs.paper import action, editions
 from llm_games.benchmarks.runs.reader import Run
+from llm_games.benchmarks.runs.results import score_by, series
 from llm_games.replies import ReplyOutcome
 
 
@@ -72,18 +74,19 @@ def tables(
 
 def _scores(run: Run) -> Iterator[Row]:
     """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
+    shown = [stat for stat in results.STATISTICS if "csv" in stat.shown]
+    names = [*editions(), *(statistic.title.replace(" ", "_") for statistic in shown)]
     for game in run.games:
-        found = numbers(game)
-        columns = zip(*(found[name] for name in (*editions(), "payoff")), strict=True)
+        lines = (series(game, statistic) for statistic in (*map(score_by, editions()), *shown))
+        columns = zip(*(line.numbers for line in lines), strict=True)
         for e in game.episodes:
             did, _ = e.tallies()
-            own = next(columns) if e.row.status == "done" else [math.nan] * (len(editions()) + 1)
-            *scores, payoff = (None if math.isnan(value) else value for value in own)
+            numbers = next(columns) if e.row.status == "done" else [math.nan] * len(names)
+            cells = (None if math.isnan(number) else number for number in numbers)
             yield {
                 **{"label": game.label, "game": game.name},
                 **{"episode": e.row.number, "status": e.row.status},
-                **dict(zip(editions(), scores, strict=True)),
-                "payoff_of_a_seat": payoff,
+                **dict(zip(names, cells, strict=True)),
                 **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
                 **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
                 "seconds": e.seconds,

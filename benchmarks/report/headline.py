@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from llm_games.benchmarks.report import canvas
 from llm_games.benchmarks.runs.grid import OWN
-from llm_games.benchmarks.runs.paper import (
-    SCORED,
-    Sketch,
-    known,
-    measure_of,
-    numbers,
-    owner,
-    scores,
-)
+from llm_games.benchmarks.runs.paper import Sketch, owner
 from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.references import Reference
-from llm_games.benchmarks.runs.stats import Cell, mean_of
+from llm_games.benchmarks.runs.results import judged_by, series
+from llm_games.benchmarks.runs.stats import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,22 +23,19 @@ Beside = Mapping[str, Sequence[Reference]]
 
 
 class Judged(NamedTuple):
-    """Which number a game is judged by: its name, how better is said, and in which column it is."""
+    """What games are judged by, as the figure says it."""
 
     name: str
     better: str
-    column: str
 
 
 def judged(game: Game, edition: str) -> Judged | None:
     """Return what a game of a run is judged by: a score or its paper's measure, or else None."""
-    paper = owner(game)
-    if paper is None:
+    statistic = judged_by(game, edition)
+    if statistic is None:
         return None
-    if paper.scoring:
-        return Judged(f"score, {edition}", "higher is better", "scores")
-    measure = measure_of(game)
-    return measure and Judged(measure.name, f"{measure.better} is better", "measured")
+    name = f"score, {edition}" if statistic.name == "score" else statistic.title
+    return Judged(name, f"{statistic.better} is better")
 
 
 def scored(runs: Sequence[Run]) -> bool:
@@ -87,32 +77,18 @@ def _series(
         name = run.stem if len(runs) > 1 else OWN
         while name in found:
             name += "'"
-        cells = {label: _mean(game, kind, run.edition) for label, game in games.items()}
-        found[name] = [cells.get(label) for label in labels]
+        statistics = {label: judged_by(game, run.edition) for label, game in games.items()}
+        lines = {label: series(games[label], stat) for label, stat in statistics.items() if stat}
+        found[name] = [lines[label].mean if label in lines else None for label in labels]
         for at, label in enumerate(labels if len(labels) <= FEW else ()):
             for one in beside.get(label, ()) if label in games else ():
-                cell = _offline(one, games[label], kind)
+                cell = one.series[lines[label].statistic.name].mean
                 row = offline.setdefault(f"{one.player}, offline", [None] * len(labels))
                 if row[at] not in (None, cell):  # another table of the same label
                     own = f"{one.player} of {name}, offline"
                     row = offline.setdefault(own, [None] * len(labels))
                 row[at] = cell
     return found | offline
-
-
-def _offline(one: Reference, game: Game, kind: Judged) -> Cell | None:
-    measure = measure_of(game)
-    if kind.column == "scores" or measure is None:
-        return mean_of(one.scores, SCORED)
-    return mean_of(one.measured, measure.ends(game.rules), measure.least)
-
-
-def _mean(game: Game, kind: Judged, edition: str) -> Cell | None:
-    if kind.column == "scores":
-        return mean_of(scores(game, edition), SCORED)
-    measure = measure_of(game)
-    values = known(numbers(game)["measured"])
-    return mean_of(values, measure.ends(game.rules), measure.least) if measure else None
 
 
 def _draw(

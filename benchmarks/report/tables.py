@@ -7,31 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from llm_games.baselines.deviation import conditional
+from llm_games.benchmarks.runs import results
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import (
-    SCORED,
-    apart,
-    editions,
-    judge,
-    known,
-    meant,
-    measure_of,
-    numbers,
-    payoffs,
-    scores,
-)
-from llm_games.benchmarks.runs.reader import Run
+from llm_games.benchmarks.runs.paper import apart, editions, meant, measure_of
+from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.references import Reference, overalls
-from llm_games.benchmarks.runs.stats import (
-    MARK,
-    POSITIVE,
-    Cell,
-    estimated,
-    filled_in,
-    mean_of,
-    paid,
-)
+from llm_games.benchmarks.runs.results import Series, measured_by, score_by, series
+from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 
@@ -65,52 +48,54 @@ def score_grid(
     """
     default, second = editions()[:2]
     kinds = run.edition, default if run.edition == second else second
+    shown = [statistic for statistic in results.STATISTICS if "page" in statistic.shown]
     score, other = f"score, {kinds[0]}", kinds[1]
     heads = {"game": "", "runs done": ">"}
     heads |= {score: ".1f", other: ".1f"} if scored else {}
-    measures = {game.label: measure for game in run.games if (measure := measure_of(game))}
-    others = {measure.name: measure.form for measure in measures.values()}
-    heads |= others | {"filled in": ".1%", "payoff of a seat": ".2f", "regret": ".2f"}
+    measures = {g.label: measured_by(measure) for g in run.games if (measure := measure_of(g))}
+    others = {measured.title: measured.form for measured in measures.values()}
+    heads |= others | {"filled in": ".1%"} | {stat.title: stat.form for stat in shown}
+
+    def judged(game: Game, lines: Mapping[str, Series]) -> list[Value]:
+        measured = measures.get(game.label)
+        here = measured.title if measured else ""
+        return [lines["measured"].mean if title == here else "" for title in others]
+
     rows: list[list[Value]] = []
     aside = []
     for game in run.games:
-        own, beside = (scores(game, kind) if game.label in scored else [] for kind in kinds)
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        measure, found = measures.get(game.label), numbers(game)
-        judged = {measure.name: judge(game, measure)} if measure else {}
+        scores: list[Value] = [None, None] if scored else []
+        if game.label in scored:
+            scores = [series(game, score_by(kinds[0])).cell, series(game, score_by(kinds[1])).mean]
         row = [
             Label(game.label, marked=game.filled > MARK),
             ", ".join(done),
-            *([estimated(own, SCORED), mean_of(beside, SCORED)] if scored else []),
-            *(judged.get(name, "") for name in others),
+            *scores,
+            *judged(game, {"measured": series(game, measured_by(measure_of(game)))}),
             float(game.filled) if game.played else None,
-            paid(found["payoff"], game.rules.core.payable_mean(game.rules.players)),
-            paid(known(found["regret"]), POSITIVE),
+            *(series(game, statistic).mean for statistic in shown),
         ]
         rows.append(row)
         for reference in references.get(game.label, ()):
             aside.append(len(rows))
-            judged = {}
-            if measure:
-                ends, least = measure.ends(game.rules), measure.least
-                judged = {measure.name: mean_of(reference.measured, ends, least)}
+            lines = reference.series
             rows.append(
                 [
                     Label(f"{game.label}, {reference.player}", reference.about),
                     f"{reference.n} offline",
-                    *([estimated(reference.scores, SCORED), ""] if scored else []),
-                    *(judged.get(name, "") for name in others),
+                    *([lines["score"].cell, ""] if scored else []),
+                    *judged(game, lines),
                     "",
-                    paid(reference.payoffs, reference.payable),
-                    paid(reference.regret, POSITIVE),
+                    *(lines[statistic.name].mean for statistic in shown),
                 ]
             )
     foot = []
     if scored and total:
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
-        foot = [(name, "", mean, *[""] * (4 + len(others))) for name, mean in means.items()]
+        foot = [(name, "", mean, *[""] * (len(heads) - 3)) for name, mean in means.items()]
     said = [INSTEAD] * any(references.values()) + _conditional(run)
     said += apart(meant(game, run.edition) for game in run.games if game.done)
     note = "\n".join(said)
@@ -129,13 +114,15 @@ def payoff_grid(run: Run) -> Grid:
 
     The runs are the units: the seats that a player takes in one of them are averaged first.
     """
+    shown = [stat for stat in results.STATISTICS if stat.by_player and "page" in stat.shown]
     rows: list[list[Value]] = [
-        [game.label, name, paid(values, game.rules.core.payable_mean(game.seats.count(name)))]
+        [game.label, player, *(series(game, statistic, player).mean for statistic in shown)]
         for game in run.games
         if len(game.players) > 1
-        for name, values in payoffs(game).items()
+        for player in game.players
     ]
-    return Grid(columns("game, player", "payoff"), rows, "Payoffs by player", "payoffs")
+    heads = columns("game, player") | {statistic.name: statistic.form for statistic in shown}
+    return Grid(heads, rows, "Payoffs by player", "payoffs")
 
 
 def usage_grid(run: Run) -> Grid:

@@ -13,6 +13,7 @@ from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import PARTS, Records
 from llm_games.benchmarks.runs.references import Reference, references
+from llm_games.benchmarks.runs.results import GameResult, run_results
 from llm_games.benchmarks.runs.run import (
     RunStopped,
     fresh,
@@ -23,9 +24,9 @@ from llm_games.benchmarks.runs.run import (
     seated_players,
     start,
 )
+from llm_games.benchmarks.runs.run_progress import run_progress
 from llm_games.benchmarks.runs.skill import Skill, skills
 from llm_games.benchmarks.runs.store import Store, check_free
-from llm_games.benchmarks.runs.summary import GameSummary, summary
 from llm_games.benchmarks.runs.talk import Talked, talked
 from llm_games.errors import unknown
 
@@ -37,10 +38,10 @@ class Results:
     path: Path
 
     @property
-    def games(self) -> dict[str, GameSummary]:
+    def games(self) -> dict[str, GameResult]:
         """What each game came to, by label."""
         with Records.open_readonly(self.path) as records:
-            return {game.label: game for game in summary(records)}
+            return {game.label: game for game in run_results(records)}
 
     @property
     def skill(self) -> dict[str, list[Skill]]:
@@ -154,8 +155,10 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
-    return _played(lambda: Store.open(path), path, plan, use_cache, True) if owed else Results(path)
+        complete = run_progress(records).complete
+    if complete:
+        return Results(path)
+    return _played(lambda: Store.open(path), path, plan, use_cache, True)
 
 
 def _played(

@@ -21,16 +21,16 @@ from llm_games.baselines.deviation import conditional
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.grid import Grid, Label
-from llm_games.benchmarks.runs.paper import SCORED, Measure
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.paper import Measure
+from llm_games.benchmarks.runs.reader import Game, Run
 from llm_games.benchmarks.runs.references import Reference, overalls, references
+from llm_games.benchmarks.runs.results import PAYOFF, Series, Statistic, measured_by, score_by
 from llm_games.benchmarks.runs.scenarios import BACKGROUND
-from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in, mean_of, paid
+from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in
 from llm_games.errors import BadParameter
 
 REFERENCES = "rational", "random"
-PAID = "payoff"
-SCORE = "score"
+PAID, SCORE, MEASURED = "payoff", "score", "measured"  # statistics by their names
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Seats:
     def judged_by(self) -> str:
         """The name of what players are ranked by here."""
         found: list[tuple[Sequence[float], Sequence[float]]]
-        found = [(entry.of(SCORE), entry.of("measured")) for entry in self.entries.values()]
+        found = [(entry.of(SCORE), entry.of(MEASURED)) for entry in self.entries.values()]
         found = found or [(one.scores, one.measured) for one in self.references]
         if any(scores for scores, _ in found):
             return SCORE
@@ -113,22 +113,27 @@ class Seats:
         found = references(self.game, self.edition)
         return [one for one in found if one.player in REFERENCES]
 
-    def cell(self, scores: Sequence[float], measured: Sequence[float]) -> Cell | None:
-        """Return the mean of what is judged here."""
+    @property
+    def judged(self) -> Statistic:
+        """What players are judged by here, beside their payoffs."""
         if self.judged_by == SCORE or self.measure is None:
-            return mean_of(scores, SCORED)
-        return mean_of(measured, self.measure.ends(self.game.rules), self.measure.least)
+            return score_by(self.edition)
+        return measured_by(self.measure)
+
+    def mean(self, entry: Entry, statistic: Statistic, seats: int) -> Cell | None:
+        """Return a player's mean, each chance counted once."""
+        ends = statistic.ends(self.game.rules, seats)
+        return Series(statistic, entry.of(statistic.name), ends).mean
 
     def rows(self, names: Mapping[str, str]) -> list[Row]:
         """Return who sat here and the references, the best first."""
         rules = self.game.rules.core
         seats = max(rules.players - self.others.total(), 1) if self.alone else 1
-        payable = rules.payable_mean(seats)
         found = [
             Row(
                 names[key],
-                self.cell(entry.of(SCORE), entry.of("measured")),
-                paid(entry.of(PAID), payable),
+                self.mean(entry, self.judged, seats),
+                self.mean(entry, PAYOFF, seats),
                 len(entry.values.get(PAID, {})),
                 marked=entry.marked,
                 runs=[*entry.runs],
@@ -136,7 +141,7 @@ class Seats:
             for key, entry in self.entries.items()
         ]
         for one in self.references:
-            judged, own = self.cell(one.scores, one.measured), paid(one.own, one.payable_own)
+            judged, own = one.series[self.judged.name].mean, one.own_series[PAID].mean
             found.append(Row(one.player, judged, own, one.n, True, one.about))
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1
@@ -194,10 +199,9 @@ class Board:
 
     def _grid(self, table: Seats) -> Grid:
         """Return who came to what at one table, the best first."""
-        rows, own = table.rows(self.names), table.measure
-        form = ".1f" if own is None or table.judged_by == SCORE else own.form
-        heads = {table.label: ""} | ({} if table.judged_by == PAID else {table.judged_by: form})
-        heads |= {PAID: ".2f", "n": ">", "runs": ""}
+        rows, by = table.rows(self.names), table.judged
+        heads = {table.label: ""} | ({} if table.judged_by == PAID else {by.title: by.form})
+        heads |= {PAYOFF.name: PAYOFF.form, "n": ">", "runs": ""}
         lines = [
             [
                 Label(row.player, row.about) if row.reference else row.player + " !" * row.marked,
@@ -335,24 +339,20 @@ def _fill(table: Seats, run: Run, game: Game, keys: Sequence[str], judged: Seque
     """Add what the judged players of a game came to in it."""
     alone = len({keys[place] for place in judged}) == 1
     benchmarks = _benchmarks(run, game) if alone else set()
+    statistics = [score_by(run.edition), measured_by(table.measure)] if alone else []
+    statistics.append(PAYOFF)
     for key in dict.fromkeys(keys[place] for place in judged):
         at = [place for place in judged if keys[place] == key]
         entry = table.entries.setdefault(key, Entry())
         entry.runs[run.stem] = None
         entry.benchmarks |= benchmarks
         for episode in game.done:
-            found = _judgement(episode, table, run.edition) if alone else {}
-            entry.add(episode.row.seed, payoff=float(episode.payoffs[at].mean()), **found)
+            numbers = {statistic.name: statistic.of(episode, at) for statistic in statistics}
+            entry.add(episode.row.seed, **numbers)
             for seat, decisions, filled in episode.file.decided(episode.row.id):
                 if episode.row.seating[seat] in at:
                     entry.decisions += decisions
                     entry.filled += filled
-
-
-def _judgement(episode: RecordedEpisode, table: Seats, edition: str) -> dict[str, float | None]:
-    """Return an episode's score and what the paper's measure gives."""
-    measured = table.measure.of(episode) if table.measure else None
-    return {SCORE: paper.score_of(episode, edition), "measured": measured}
 
 
 def _benchmarks(run: Run, game: Game) -> set[str]:

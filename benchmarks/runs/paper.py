@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import math
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -17,12 +16,11 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.scenarios import is_scenario
-from llm_games.benchmarks.runs.stats import FREE, Cell, Ends, mean_of
+from llm_games.benchmarks.runs.stats import FREE, Cell, Ends
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
@@ -194,38 +192,9 @@ def score_of(episode: RecordedEpisode, edition: str) -> float | None:
     return score(episode.rules, episode.records, edition)
 
 
-def numbers(game: Game) -> Mapping[str, Sequence[float]]:
-    """Return numbers of the episodes that count, in their order, NaN for none; worked out once.
-
-    They are the scores by edition, what the paper's measure gives (``measured``), a seat's mean
-    ``payoff`` and the mean ``regret`` of a round.
-    """
-    if __name__ not in game.found:
-        measure, regret = measure_of(game), has_deviation(game.name)
-        names = (*editions(), "measured", "payoff", "regret")
-        found: dict[str, array[float]] = {name: array("d") for name in names}
-        for episode in game.done:
-            values = [score_of(episode, name) for name in editions()]
-            values.append(measure.of(episode) if measure else None)
-            values.append(float(episode.rewards.sum(axis=0).mean()))
-            values.append(episode.seat_regret() if regret else None)
-            for column, value in zip(found.values(), values, strict=True):
-                column.append(math.nan if value is None else value)
-        game.found[__name__] = found
-    kept: Mapping[str, Sequence[float]] = game.found[__name__]
-    return kept
-
-
 def known(values: Sequence[float]) -> list[float]:
     """Return the numbers that there are."""
     return [value for value in values if not math.isnan(value)]
-
-
-def scores(game: Game, edition: str) -> list[float]:
-    """Return the scores of the episodes that have one, in their order."""
-    if edition not in editions():
-        raise unknown("edition", edition, editions())
-    return known(numbers(game)[edition])
 
 
 def meant(game: Game, edition: str) -> str:
@@ -251,25 +220,6 @@ def apart(said: Iterable[str]) -> list[str]:
 
 COUNTED = "total", "final", "count"
 """Kinds of goals whose unit is what is paid."""
-
-
-def judge(game: Game, measure: Measure) -> Cell | None:
-    """Return the mean of a measure over a game's finished episodes, with its interval."""
-    return mean_of(known(numbers(game)["measured"]), measure.ends(game.rules), measure.least)
-
-
-def payoffs(game: Game) -> Mapping[str, Sequence[float]]:
-    """Return each player's payoff in the episodes that count, mean over its seats there."""
-    key = f"{__name__} payoffs"
-    if key not in game.found:
-        found: dict[str, array[float]] = {name: array("d") for name in game.players}
-        for episode in game.done:
-            totals = episode.rewards.sum(axis=0)
-            for name, paid in found.items():
-                paid.append(float(totals[episode.of(name)].mean()))
-        game.found[key] = found
-    kept: Mapping[str, Sequence[float]] = game.found[key]
-    return kept
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:

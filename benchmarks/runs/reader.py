@@ -216,6 +216,11 @@ class RecordedEpisode:
         """Payoffs of the episode by the seats of the configuration, float64 ``(players,)``."""
         return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
 
+    def mean_payoff(self, places: Collection[int]) -> float:
+        """Return the mean payoff of these seats of the configuration."""
+        seats = [seat for seat, place in enumerate(self.row.seating) if place in places]
+        return float(self.rewards.sum(axis=0)[seats].mean())
+
     def decisions(self) -> list[DecisionRow]:
         """Read its decisions, by step and seat."""
         return self.file.decisions(self.row.id)

@@ -11,7 +11,7 @@ too many turns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -25,9 +25,10 @@ from llm_games.baselines.players import rule_of
 from llm_games.baselines.skill import LONGEST, Played, TooManyTurns, play_rules
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.results import Series, Statistic, statistics_of
 from llm_games.benchmarks.runs.scenarios import focal, is_scenario
 from llm_games.benchmarks.runs.skill import reason
-from llm_games.benchmarks.runs.stats import FREE, POSITIVE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
@@ -37,31 +38,48 @@ PLAYERS = "rational", "cooperative", "random"
 BESIDE = "best_response"  # another one where a seat always does the same, whatever is rational
 EPISODES = 50
 FEW = 5
+OWN = "own "  # before the name of what the seats that a reference took came to
 AT_ONCE = 1000  # moves of tables whose regret is worked out together
 
 
 class Reference(NamedTuple):
-    """What one rule player came to, a list of one value for each episode; empty if not defined.
+    """What one rule player came to, by statistic's name; empty where it is not defined.
 
-    `claim` says what ``rational`` is in the game; `why` says why there is nothing, if so.
-    `payoffs` are of a seat of the table, `own` of a seat that the reference took; `payable` and
-    `payable_own` are the ends of such means.
+    `claim` says what ``rational`` is in the game; `why` says why there is nothing, if so. `series`
+    are of the whole table, `own_series` of the seats that the reference took.
     """
 
     player: str
-    claim: str = ""
-    scores: Sequence[float] = ()
-    measured: Sequence[float] = ()
-    payoffs: Sequence[float] = ()
-    own: Sequence[float] = ()
-    regret: Sequence[float] = ()
+    claim: str
+    series: Mapping[str, Series]
+    own_series: Mapping[str, Series]
     why: str = ""
-    payable: Ends = FREE
-    payable_own: Ends = FREE
+
+    @property
+    def scores(self) -> list[float]:
+        return self.series["score"].known
+
+    @property
+    def measured(self) -> list[float]:
+        return self.series["measured"].known
+
+    @property
+    def payoffs(self) -> list[float]:
+        """Payoffs of a seat of the table."""
+        return self.series["payoff"].known
+
+    @property
+    def own(self) -> list[float]:
+        """Payoffs of a seat that the reference took."""
+        return self.own_series["payoff"].known
+
+    @property
+    def regret(self) -> list[float]:
+        """What a seat could have gained, see `RecordedEpisode.seat_regret`."""
+        return self.series["regret"].known
 
     @property
     def n(self) -> int:
-        """How many episodes were played."""
         return len(self.payoffs)
 
     @property
@@ -74,18 +92,14 @@ class Reference(NamedTuple):
         """Say who it is, and what ``rational`` is in the game."""
         return f"{self.player} ({self.claim})" if self.claim else self.player
 
-    def plain(self, ends: Ends, least: int = 2) -> dict[str, Any]:
-        """Return it as plain values: means with their intervals, and n.
-
-        `ends` are those of what the paper's measure gives, which has an interval from `least` on.
-        """
-        cells: dict[str, Cell | None] = {
-            "score": estimated(self.scores, paper.SCORED),
-            "measured": estimated(self.measured, ends, least),
-            "payoff": paid(self.payoffs, self.payable, True),
-            "payoff_of_own_seats": paid(self.own, self.payable_own, True),
-            "regret": paid(self.regret, POSITIVE, True),
-        }
+    def plain(self) -> dict[str, Any]:
+        """Plain values: means with their intervals, and n."""
+        cells: dict[str, Cell | None] = {}
+        for name, line in self.series.items():
+            key = line.statistic.key
+            cells[key] = line.cell
+            if name in self.own_series:
+                cells[f"{key}_of_own_seats"] = self.own_series[name].cell
         means = {name: cell and cell.plain() for name, cell in cells.items()}
         return {"player": self.player, "claim": self.claim, "n": self.n, "why": self.why} | means
 
@@ -115,25 +129,33 @@ def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Cell
 
 
 def _reference(game: Game, player: str, edition: str) -> Reference:
+    statistics = statistics_of(game, [edition])
+    claim, why, seats, numbers = "", "", game.rules.players, dict[str, Any]()
     try:
-        claim = ""
         if player == "rational" and theory.has(game.name, "rational"):
             claim = theory.rational(game.rules).kind
         table = _Table.of(game, player)
+        seats = len(table.own)
         if type(game.rules).__module__.startswith("llm_games.games."):
-            judged = measure.name if (measure := paper.measure_of(game)) else ""
-            found = remember(table.name(edition, judged), lambda: table.played(game, edition))
+            name = table.name(edition, [statistic.title for statistic in statistics])
+            numbers = remember(name, lambda: table.played(game, edition, statistics))
         else:  # rules of one's own may change without a version
-            found = table.played(game, edition)
-        if "why" in found:
-            return Reference(player, why=str(found["why"]))
+            numbers = table.played(game, edition, statistics)
+        why = str(numbers.pop("why", ""))
     except Exception as error:  # costs only this row
-        return Reference(player, why=reason(error))
-    columns = ("scores", "measured", "payoffs", "own", "regret")
-    values: dict[str, Any] = {name: paper.known(found[name].tolist()) for name in columns}
-    ends = game.rules.core.payable_mean
-    bounds = {"payable": ends(game.rules.players), "payable_own": ends(len(table.own))}
-    return Reference(player, claim, **values, **bounds)
+        why, numbers = reason(error), {}
+
+    def series(statistic: Statistic, prefix: str, seats: int) -> Series:
+        column = np.asarray(numbers.get(prefix + statistic.name, ())).tolist()
+        return Series(statistic, paper.known(column), statistic.ends(game.rules, seats))
+
+    return Reference(
+        player=player,
+        claim="" if why else claim,
+        series={s.name: series(s, "", game.rules.players) for s in statistics},
+        own_series={s.name: series(s, OWN, seats) for s in statistics if s.by_player},
+        why=why,
+    )
 
 
 def _planned(game: Game) -> Sequence[str]:
@@ -165,15 +187,17 @@ class _Table(NamedTuple):
         given, most = game.planned.get("given") or None, game.planned.get("max_steps")
         return cls(game.name, game.params, names, own, seatings[:EPISODES] or usual, given, most)
 
-    def name(self, edition: str, judged: str = "") -> str:
+    def name(self, edition: str, statistics: Sequence[str]) -> str:
         """Return the name under which it is kept: all that the results depend on."""
         rules = game_class(self.game).edition
         about = json.dumps(
-            [__version__, rules, edition, judged, EPISODES, FEW, self], default=str, sort_keys=True
+            [__version__, rules, edition, statistics, EPISODES, FEW, self],
+            default=str,
+            sort_keys=True,
         )
         return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
 
-    def played(self, game: Game, edition: str) -> Arrays:
+    def played(self, game: Game, edition: str, statistics: Sequence[Statistic]) -> Arrays:
         """Play it; NaN for what is not defined. If it takes too many turns, only `why`."""
         found: dict[str, list[float]] = {}
         first = int(sha256(self.game.encode()).hexdigest()[:12], 16)  # independent of other games
@@ -188,10 +212,30 @@ class _Table(NamedTuple):
                 played = play_rules(rules, who, seeds, self.given, self.max_steps)
             except TooManyTurns as error:
                 return {"why": np.array(str(error))}
-            found_here = _results(game, rules, who, played, seating, self.own, edition)
-            for name, values in found_here.items():
-                found.setdefault(name, []).extend(values)
+            regret = _regret(rules, played)
+            for table, payoffs in enumerate(played.payoffs[np.argsort(seating)].T):
+                episode = _Episode(
+                    rules=rules,
+                    seats=who,
+                    played=played,
+                    table=table,
+                    seating=seating,
+                    payoffs=payoffs,
+                    planned=game.planned,
+                    regrets=regret,
+                )
+                for key, value in self.numbers(episode, statistics):
+                    found.setdefault(key, []).append(np.nan if value is None else value)
         return {name: np.array(values, np.float64) for name, values in found.items()}
+
+    def numbers(
+        self, episode: _Episode, statistics: Sequence[Statistic]
+    ) -> Iterator[tuple[str, float | None]]:
+        """Yield the statistics of an episode: of all seats, and of those that are taken."""
+        for statistic in statistics:
+            yield statistic.name, statistic.of(episode, [*range(len(self.names))])
+            if statistic.by_player:
+                yield OWN + statistic.name, statistic.of(episode, self.own)
 
 
 @dataclass(frozen=True)
@@ -202,8 +246,10 @@ class _Episode:
     seats: Sequence[str]
     played: Played
     table: int
+    seating: Sequence[int]
     payoffs: Array
     planned: Mapping[str, Any]
+    regrets: Array  # of all tables
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
@@ -216,33 +262,12 @@ class _Episode:
     def decisions(self) -> list[Any]:
         return []
 
+    def mean_payoff(self, places: Collection[int]) -> float:
+        seats = [seat for seat, place in enumerate(self.seating) if place in places]
+        return float(self.played.payoffs[seats].mean(axis=0)[self.table])
 
-def _results(
-    game: Game,
-    rules: Rulebook,
-    seats: Sequence[str],
-    played: Played,
-    seating: Sequence[int],
-    own: Sequence[int],
-    edition: str,
-) -> dict[str, Sequence[float]]:
-    """Return for each table its score, what the paper's measure gives, payoffs and regret."""
-    measure, mine = paper.measure_of(game), [seating.index(place) for place in own]
-    places = played.payoffs[np.argsort(seating)].T
-    scores, measured = list[float](), list[float]()
-    for table, earned in enumerate(places):
-        episode: Any = _Episode(rules, seats, played, table, earned, game.planned)
-        score = paper.score_of(episode, edition)
-        value = measure.of(episode) if measure else None
-        scores.append(np.nan if score is None else score)
-        measured.append(np.nan if value is None else value)
-    return {
-        **{"scores": scores, "measured": measured, "payoffs": played.payoffs.mean(axis=0).tolist()},
-        **{
-            "own": played.payoffs[mine].mean(axis=0).tolist(),
-            "regret": _regret(rules, played).tolist(),
-        },
-    }
+    def seat_regret(self) -> float:
+        return float(self.regrets[self.table])
 
 
 def _regret(rules: Rulebook, played: Played) -> Array:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.runs.grid import Grid, Value, columns
-from llm_games.benchmarks.runs.paper import editions, numbers
+from llm_games.benchmarks.runs.paper import editions
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.results import score_by, series
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.benchmarks.runs.success import Success
 from llm_games.benchmarks.stats import intervals
@@ -175,7 +176,7 @@ def _payoffs(game: Game, edition: str) -> Array:
 
 
 def _scores(game: Game, edition: str) -> Array:
-    return np.array(numbers(game)[edition])[:, None]
+    return np.array(series(game, score_by(edition)).numbers)[:, None]
 
 
 def split_grid(found: Sequence[Split]) -> Grid:

@@ -60,13 +60,17 @@ def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | Non
     `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
     editions can, that end is none. Fewer than `least` values have no interval. None for no values.
     """
-    return _averaged(intervals.score, values, ends, least)
+    return averaged(intervals.score, values, ends, least)
+
+
+def brief(mean: Cell | None) -> Cell | None:
+    """Return a mean with its interval, without the standard deviation."""
+    return mean and mean._replace(std=None)
 
 
 def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
     """Return the same without the standard deviation."""
-    found = estimated(values, ends, least)
-    return found and found._replace(std=None)
+    return brief(estimated(values, ends, least))
 
 
 def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | None:
@@ -74,13 +78,14 @@ def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | No
 
     With `spread` it has the standard deviation.
     """
-    found = _averaged(intervals.money, values, ends, 2)
-    return found if spread or found is None else found._replace(std=None)
+    mean = averaged(intervals.money, values, ends, 2)
+    return mean if spread else brief(mean)
 
 
-def _averaged(
+def averaged(
     method: Callable[..., Interval | None], values: Sequence[float], ends: Ends, least: int
 ) -> Cell | None:
+    """Average values; `method` takes them and the ends of one, and gives an interval."""
     if not values:
         return None
     low, high = ends if ends[0] < ends[1] else FREE

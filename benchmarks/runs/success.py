@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from llm_games.benchmarks.runs.paper import editions, measure_of, numbers, papers, payoffs
+from llm_games.benchmarks.runs import results
+from llm_games.benchmarks.runs.paper import editions, measure_of, papers
 from llm_games.benchmarks.runs.reader import Game
+from llm_games.benchmarks.runs.results import measured_by, score_by, series
 from llm_games.errors import BadParameter, unknown
 
 SIGNS: Mapping[str, Callable[[float, float], bool]] = {
@@ -52,7 +54,9 @@ class Success(NamedTuple):
                 f"'score >= 80', got {text!r}"
             )
         measures = {name for paper in papers() for name in paper.judged_by()}
-        if found["what"] not in (known := {"score", "payoff", "regret"} | measures):
+        if found["what"] not in (
+            known := {"score", *(s.name for s in results.STATISTICS)} | measures
+        ):
             raise unknown("number of an episode", found["what"], known)
         return cls(found["what"], found["sign"], bound)
 
@@ -68,13 +72,15 @@ class Success(NamedTuple):
         """
         if edition not in editions():
             raise unknown("edition", edition, editions())
+        measure = measure_of(game)
+        statistics = {"score": score_by(edition)} | {s.name: s for s in results.STATISTICS}
+        statistics |= {measure.name: measured_by(measure)} if measure else {}
         values: Mapping[str, Sequence[float]] = {}
-        if self.what == "payoff":
-            values = payoffs(game)
-        elif self.what in ("score", "regret"):
-            values = {"all": numbers(game)[edition if self.what == "score" else "regret"]}
-        elif (measure := measure_of(game)) and measure.name == self.what:
-            values = {"all": numbers(game)["measured"]}
+        if statistic := statistics.get(self.what):
+            players = game.players if statistic.by_player else (None,)
+            values = {
+                player or "all": series(game, statistic, player).numbers for player in players
+            }
         if not values or any(value != value for found in values.values() for value in found):
             raise BadParameter(
                 f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "

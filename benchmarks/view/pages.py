@@ -22,14 +22,14 @@ from llm_games.benchmarks.runs.paper import only_owner
 from llm_games.benchmarks.runs.reader import games as read_games
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.runs.results import run_results, total
 from llm_games.benchmarks.runs.rows import EpisodeRow
+from llm_games.benchmarks.runs.run_progress import GameProgress, RunProgress, run_progress
 from llm_games.benchmarks.runs.spending import unsure
-from llm_games.benchmarks.runs.summary import summary, total
 from llm_games.benchmarks.view.columns import Row
 from llm_games.benchmarks.view.curve import Curve, curve
 from llm_games.benchmarks.view.render import counted, seconds
 from llm_games.benchmarks.view.shelf import RunFile, Shelf
-from llm_games.benchmarks.view.stand import GameStand, Stand, stand
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
 
@@ -67,14 +67,14 @@ PATIENCE = 20
 
 
 class Listed(NamedTuple):
-    """A run in the list of all; `why` says why a file has no `stand`.
+    """A run in the list of all; `why` says why a file has no `progress`.
 
     `read` decisions of it had been read before.
     """
 
     id: str
     path: Path
-    stand: Stand | None
+    progress: RunProgress | None
     why: str
     read: int = 0
 
@@ -87,7 +87,7 @@ def runs(shelf: Shelf) -> dict[str, Any]:
         "title": "Runs",
         "crumbs": None,
         "live": now,
-        "runs": [run for run in listed if run.stand],
+        "runs": [run for run in listed if run.progress],
         "problems": [run for run in listed if run.why],
         "where": ", ".join(map(str, shelf.paths)),
     }
@@ -96,7 +96,7 @@ def runs(shelf: Shelf) -> dict[str, Any]:
 def _listed(run: RunFile) -> Listed:
     try:
         with run.records() as records:
-            return Listed(run.id, run.path, stand(records), "")
+            return Listed(run.id, run.path, run_progress(records), "")
     except StoreError as error:
         return Listed(run.id, run.path, None, str(error), len(run.decisions))
 
@@ -112,7 +112,7 @@ def live(run: RunFile) -> str:
 class Line(NamedTuple):
     """A game in a run's table; `worst` is its decision of the largest regret, if any has one."""
 
-    stand: GameStand
+    progress: GameProgress
     decisions: int
     broke: int
     worst: Row | None
@@ -126,14 +126,14 @@ def run(run: RunFile) -> dict[str, Any]:
     """
     now = live(run)
     with run.records() as records:
-        found = stand(records)
+        found = run_progress(records)
         warned = [*warnings(found, run.path), *_changed(records)]
     return {
         "title": found.title,
         "crumbs": [],
         "live": now,
         "base": f"/run/{run.id}",
-        "stand": found,
+        "progress": found,
         "facts": facts(found, run.path),
         "warnings": warned,
         "lines": list(_lines(run, found.games)),
@@ -145,10 +145,10 @@ def run(run: RunFile) -> dict[str, Any]:
     }
 
 
-def _lines(run: RunFile, games: Sequence[GameStand]) -> Iterator[Line]:
+def _lines(run: RunFile, games: Sequence[GameProgress]) -> Iterator[Line]:
     columns, names = run.decisions.columns(), run.decisions.reading.names.lists["game"]
     for game in games:
-        label = game.row.label
+        label = game.game.label
         mine = np.flatnonzero(columns["game"] == (names.index(label) if label in names else -1))
         regret = np.nan_to_num(columns["regret"][mine], nan=0.0)
         broke = int(columns["broke"][mine].sum())
@@ -170,7 +170,7 @@ def link(**where: Any) -> str:
     return urlencode(where, doseq=True)
 
 
-def facts(found: Stand, path: Path) -> list[tuple[str, str]]:
+def facts(found: RunProgress, path: Path) -> list[tuple[str, str]]:
     """Return what a run is, in pairs of a name and its value."""
     made = found.created[:19].replace("T", " ")
     told = [
@@ -184,7 +184,7 @@ def facts(found: Stand, path: Path) -> list[tuple[str, str]]:
     return [*told, *([("played for", seconds(took))] if took is not None else [])]
 
 
-def warnings(found: Stand, path: Path) -> Iterator[str]:
+def warnings(found: RunProgress, path: Path) -> Iterator[str]:
     """Say what is not as it should be."""
     if found.state == "stopped":
         left = counted(found.episodes - found.ended, "episode is", "episodes are")
@@ -203,7 +203,7 @@ def _changed(records: Records) -> Iterator[str]:
         yield str(error)
 
 
-def spent_grid(found: Stand) -> Grid:
+def spent_grid(found: RunProgress) -> Grid:
     """Return what was spent on each model, and in all if there are several."""
     heads = columns("model", "calls, failed, tokens in, cached, written, tokens out, thoughts", ",")
     heads |= {"waited": ">"} | ({"money": ".4f"} if found.priced else {})
@@ -225,12 +225,12 @@ def scores(run: RunFile) -> dict[str, Any]:
         StoreError: the file cannot be read.
     """
     with run.records() as records:
-        found, why = stand(records), ""
+        found, why = run_progress(records), ""
         try:
             grids = KEPT.get(run.id, "scores", found.key, partial(_tables, records))
         except Exception as error:  # such as of a paper's score; the record stands, and is shown
             grids, why = [], f"The scores cannot be worked out: {type(error).__name__}: {error}"
-    labels = [game.row.label for game in found.games]
+    labels = [game.game.label for game in found.games]
     return {
         **_below(run, found, "Scores"),
         "grids": grids,
@@ -242,7 +242,7 @@ def scores(run: RunFile) -> dict[str, Any]:
 def _tables(records: Records) -> list[Grid]:
     played = read_games(records)
     paper = only_owner(played)
-    games = [] if paper and paper.whole else summary(records)
+    games = [] if paper and paper.whole else run_results(records)
     return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
 
 
@@ -254,14 +254,14 @@ def report(run: RunFile, whole: bool) -> dict[str, Any]:
     """
     text = None
     with run.records() as records:
-        found = stand(records)
+        found = run_progress(records)
         if whole:
             make = partial(report_body, records, links=f"/run/{run.id}/")
             text = KEPT.get(run.id, "report", found.key, make)
     return {**_below(run, found, "Report"), "text": text, "again": f"/run/{run.id}/report?whole=1"}
 
 
-def _below(run: RunFile, found: Stand, title: str) -> dict[str, Any]:
+def _below(run: RunFile, found: RunProgress, title: str) -> dict[str, Any]:
     """Return what the top of a page of a run needs."""
     return {"title": title, "crumbs": [(found.title, f"/run/{run.id}")], "live": ""}
 
@@ -278,12 +278,12 @@ def game(run: RunFile, label: str) -> dict[str, Any]:
     """
     now = live(run)
     with run.records() as records:
-        found = stand(records)
+        found = run_progress(records)
     mine = found.named(label)
     if mine is None:
-        raise unknown("game of this run", label, [game.row.label for game in found.games])
-    row = mine.row
-    others = [g.row.label for g in found.games if g.row.game == row.game and g is not mine]
+        raise unknown("game of this run", label, [game.game.label for game in found.games])
+    row = mine.game
+    others = [g.game.label for g in found.games if g.game.game == row.game and g is not mine]
     base = f"/run/{run.id}"
     return {
         "title": label,
@@ -291,7 +291,7 @@ def game(run: RunFile, label: str) -> dict[str, Any]:
         "live": now,
         "base": base,
         "label": label,
-        "stand": mine,
+        "progress": mine,
         "about": _about(row.game),
         "facts": _facts(mine),
         "others": others,
@@ -334,11 +334,11 @@ def _about(name: str) -> str:
     return f"{rules.title} ({rules.source})"
 
 
-def _facts(mine: GameStand) -> list[tuple[str, str]]:
-    seats = mine.row.seats
+def _facts(mine: GameProgress) -> list[tuple[str, str]]:
+    seats = mine.game.seats
     sat = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
-    given = ", ".join(f"{name} = {value}" for name, value in mine.row.params.items())
-    return [("game", mine.row.game), ("seats", sat), ("parameters", given or "as they are")]
+    given = ", ".join(f"{name} = {value}" for name, value in mine.game.params.items())
+    return [("game", mine.game.game), ("seats", sat), ("parameters", given or "as they are")]
 
 
 def curves(run: RunFile, label: str) -> Iterator[Curve]:

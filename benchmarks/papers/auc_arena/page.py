@@ -19,7 +19,7 @@ from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Starred, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Player, Run
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import Cell, brief
 from llm_games.benchmarks.stats.intervals import RANKED
 from llm_games.benchmarks.stats.ratings import Ranked, Ratings, plackett_luce
 from llm_games.errors import BadParameter
@@ -165,13 +165,9 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
                 *map(found.shares.get, ("bids", "own", "others", "own_named", "others_named")),
                 *(found.bad_format, found.bad_beliefs, found.bad_plans),
                 found.shares["changed"],
-                *map(_mean, (found.profit, found.won, found.left, found.accepted)),
-                _mean(found.price_ratio),
+                *map(brief, (found.profit, found.won, found.left, found.accepted)),
+                brief(found.price_ratio),
             ]
-
-
-def _mean(found: Cell | None) -> Cell | None:
-    return found and found._replace(std=None)
 
 
 def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:

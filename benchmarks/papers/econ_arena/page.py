@@ -19,7 +19,7 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.runs.stats import Cell, brief
 from llm_games.benchmarks.stats.intervals import T
 from llm_games.rulebook import Array
 
@@ -120,22 +120,18 @@ def sections(run: Run) -> list[Section]:
 def _payoffs(played: Played) -> Iterator[list[Value]]:
     for who, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
-        first = [{s.player: _mean(s.payoff) for s in standings(some)} for some in sessions]
+        first = [{s.player: brief(s.payoff) for s in standings(some)} for some in sessions]
         for found in results(game).standings():
             yield [
                 *(*who, found.player, OWN, len(game.done)),
                 *(means.get(found.player) for means in first),
-                *(_mean(found.payoff), found.payoff.error, _mean(found.ratio)),
-                *(_mean(found.asset_ratio), found.shown["won"]),
+                *(brief(found.payoff), found.payoff.error, brief(found.ratio)),
+                *(brief(found.asset_ratio), found.shown["won"]),
             ]
     rows = {(r.game, r.model, r.sessions): r.payoff for r in econ_arena.published_payoffs()}
     for name, model in dict.fromkeys((name, model) for name, model, _ in rows):
         means = [rows[name, model, count] for count in (*FIRST, 100)]
         yield [TITLES[name], "senior", "0", model, PUBLISHED, 100, *means, *[None] * 4]
-
-
-def _mean(found: Cell | None) -> Cell | None:
-    return found and found._replace(std=None)
 
 
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
@@ -164,7 +160,7 @@ def _distances(played: Played) -> Iterator[list[Value]]:
             path = results(game).path(found.player)
             yield [
                 *(*who, found.player, found.shown["deviation"], found.left_out),
-                *(found.shown["misbid"], _mean(found.advantage)),
+                *(found.shown["misbid"], brief(found.advantage)),
                 econ_arena.convergence_run(path, goal) if len(path) > 1 else None,
                 econ_arena.convergence_rate(path, goal),
             ]

@@ -16,8 +16,9 @@ from llm_games.benchmarks.papers.gamma_bench.figures import bid_share, bid_share
 from llm_games.benchmarks.report.canvas import GREEN, line, paths, styled
 from llm_games.benchmarks.report.figures import thin
 from llm_games.benchmarks.runs.grid import Grid, Value
-from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch, scores
+from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.results import scores
 from llm_games.benchmarks.runs.stats import FREE, SHARE, Ends, mean_of, paid
 from llm_games.rulebook import Array
 

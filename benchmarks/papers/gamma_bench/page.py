@@ -25,9 +25,10 @@ from llm_games.benchmarks.report.canvas import BLUE, ORANGE
 from llm_games.benchmarks.report.figures import moved, seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
-from llm_games.benchmarks.runs.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch, scores
+from llm_games.benchmarks.runs.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
 from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, cell, estimated, mean_of
+from llm_games.benchmarks.runs.results import scores
+from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, brief, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -173,7 +174,7 @@ def _matrix(run: Run) -> Grid | None:
         cells += [setting.comparable for setting in row.values()]
         pairs = [(setting.comparable, setting.printed) for setting in row.values()]
         spreads = map(_spread, zip(*pairs, strict=True))
-        means = [spread and spread._replace(std=None) for spread in spreads]
+        means = [*map(brief, spreads)]
         values[name] = [*pairs, means if len(pairs) == len(GAMES) else (None, None)]
     sides = [zip(*column, strict=True) for column in zip(*values.values(), strict=True)]
     foot = [tuple(map(_spread, side)) for side in sides]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import Measure, Paper, Section, judge, known, numbers
+from llm_games.benchmarks.runs.paper import Measure, Paper, Section
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
+from llm_games.benchmarks.runs.results import measured_by, series
 from llm_games.benchmarks.runs.scenarios import BACKGROUND, focal, is_scenario, scale, scored
 from llm_games.benchmarks.runs.stats import FREE, Cell, paid
 from llm_games.benchmarks.stats import intervals
@@ -53,7 +54,7 @@ def table(games: Sequence[Game]) -> Grid:
     for game in games:
         if why := scale(game.planned).why:
             notes.append(f"{game.label} has no scale: {why}.")
-        elif scores := known(numbers(game)["measured"]):
+        elif scores := series(game, measured_by(MEASURE)).known:
             by_game.setdefault(game.name, []).append(scores)
     means = {name: mean_over(own) for name, own in by_game.items() if len(own) > 1}
     if len(by_game) > 1:
@@ -82,7 +83,7 @@ def _row(game: Game) -> Sequence[Value]:
         f"{len(own)} × {players}",
         paid(earned, game.rules.core.payable),
         *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
-        None if ends.why else judge(game, MEASURE),
+        None if ends.why else series(game, measured_by(MEASURE)).mean,
     ]
 
 

@@ -25,8 +25,8 @@ from llm_games.benchmarks.runs.export import export
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.runs.results import run_results
 from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.summary import summary
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
 PLAYERS_AT = 4
@@ -69,7 +69,7 @@ def replayed(folder: Path, name: str) -> None:
 def read(folder: Path) -> None:
     """Summarize and export a run."""
     with Records.open_readonly(folder / "random.db") as records:
-        summary(records)
+        run_results(records)
         export(records, folder / "tables")
 
 
