@@ -1,18 +1,18 @@
-"""The best response to given opponents: exact by value iteration where that can be, else bounds.
+"""Best response to given opponents: exact by value iteration where possible, else bounds.
 
-What a learner cannot know of its table is a *world*: which player each opponent is, where they are
-mixtures. All that it has seen and done leaves a belief over worlds and states. Value iteration goes
-over these beliefs, from the last step back, so that its policy is the best of all, also of those
-that remember everything and pay for finding out. Opponents follow rules; one that draws is met in
-all its moves, as likely as they are.
+A learner does not know its *world*: which player each opponent is, where these are mixtures. What
+it has observed and done leaves a belief over worlds and states. Value iteration goes over these
+beliefs backward from the last step, so its policy is the best of all, including those that remember
+everything and pay to find out. Opponents must follow rules; the moves of one that draws are
+weighted by their chances.
 
-Opponents that say how likely they make each move of a tree (``strategy``: ghosts) are met in the
-tree of all games, where that is not too large.
+Opponents with a ``strategy`` (ghosts) say the probability of each move in a game tree, and are
+solved in the tree of the game if it has at most `EDGES` joint moves.
 
-Where opponents do not mind what the seat did before, which is tried, beliefs are over worlds alone;
-else over worlds and states. Where chance is drawn in the game, or opponents follow no rule, there
-are bounds: the best policy that is found, valued in fresh games, and one that knows all that others
-do before it moves.
+If opponents ignore what the seat did before, which is tested, beliefs are over worlds alone; else
+over worlds and states. If chance is drawn during the game, or an opponent follows no rule, there
+are only bounds: the best rule player, valued in fresh games, and a player that knows all other
+moves of each step.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ CHOSEN = 256  # games in which each of some policies is tried
 
 
 class Reply(NamedTuple):
-    """The best response that was found in a seat.
+    """The best response of a seat, or bounds of its payoff.
 
-    `value` is what it gets in a whole game: exact, or else the mean of `policy` over fresh games,
-    whose standard error is `error` (0 where it is exact), and which the best response has at least.
-    It gets no more than `upper`, infinite where nothing is known; where it is an estimate, two
-    standard errors are added. `how` says in words how it was found.
+    `value` is its payoff over a whole game: exact, or else the mean of `policy` over fresh games
+    with the standard error `error` (0 where exact), which is a lower bound of the best response.
+    `upper` is the upper bound, infinite where unknown; where it is an estimate, two standard errors
+    are added. `how` names the method.
     """
 
     policy: Policy
@@ -65,7 +65,7 @@ class Reply(NamedTuple):
     how: str
 
     def share(self, payoff: float) -> tuple[float, float]:
-        """Return what share of the best response a payoff is: the least, and the most."""
+        """Return the least and the largest share of the best response that a payoff can be."""
         ends = [payoff / self.upper, payoff / self.value] if self.value > 0 else [np.nan] * 2
         return min(ends), max(ends)
 
@@ -102,11 +102,11 @@ def best_response(
         each = list(opponents)
     if len(each) != game.players - 1:
         raise BadParameter(f"{game.players - 1} other seats need as many players, got {len(each)}")
-    made = {one: make_player(one, game) for one in dict.fromkeys(each)}
-    players = [made[one] for one in each]
+    policies = {opponent: make_player(opponent, game) for opponent in dict.fromkeys(each)}
+    players = [policies[opponent] for opponent in each]
     try:
-        told = players and all(hasattr(player, "strategy") for player in players)
-        if told and actions is None:
+        in_tree = players and all(hasattr(player, "strategy") for player in players)
+        if in_tree and actions is None:
             return _in_tree(game, seat, players)
         return _exact(game, seat, players, actions)
     except (TooLarge, NoRule) as fault:
@@ -116,36 +116,40 @@ def best_response(
 def _exact(
     game: Rulebook, seat: int, players: list[Policy], actions: Sequence[int] | None
 ) -> Reply:
-    """Return the exact best response, kept on disk; `TooLarge` or `NoRule` where there is none."""
+    """Return the exact best response, cached on disk; raises `TooLarge` or `NoRule`."""
     others = Others(game, seat, players)
     moves = _moves(game, actions)
     about = [METHOD, __version__, game.name, game.edition, parameters_of(game), seat]
     about += [[rule.name for rule in others.rules], others.worlds.tolist(), others.chances.tolist()]
     name = sha256(json.dumps([*about, moves.tolist()]).encode()).hexdigest()
     solve = Iteration(game, seat, others, moves).solved
-    known = all(reading(rule.name) == "kind" for rule in others.rules)  # and not by its own code
-    found = remember(f"best-response-{name[:32]}", solve) if known else solve()
-    rows = Rows(*(found[part] for part in Rows._fields))
+    by_kind = all(reading(rule.name) == "kind" for rule in others.rules)  # and not by its own code
+    arrays = remember(f"best-response-{name[:32]}", solve) if by_kind else solve()
+    rows = Rows(*(arrays[part] for part in Rows._fields))
     policy = table_of(game, rows, np.ones(len(rows.seat)), name=f"best response, seat {seat}")
-    kept = "worlds" if found["forgets"] else "worlds and states"
-    how = f"exact: value iteration over {int(found['beliefs'])} beliefs about {kept}"
-    value = float(found["value"])
+    belief_space = "worlds" if arrays["forgets"] else "worlds and states"
+    how = f"exact: value iteration over {int(arrays['beliefs'])} beliefs about {belief_space}"
+    value = float(arrays["value"])
     return Reply(policy, value, 0.0, value, True, how)
 
 
 def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
-    """Return the exact best response to players who say how likely they make each move of a tree.
+    """Return the exact best response to players with a ``strategy`` in a game tree.
 
     Raises `NoRule` or `TooLarge` where there is no such tree.
     """
     if game.division is not None:
         raise NoRule(f"plans are made in {game.name}")
-    tree = Tree(game, deals=1, most=EDGES)
+    tree = Tree(game, deals=1, limit=EDGES)
     if tree.deals:
         raise NoRule(f"chance is drawn in {game.name}")
     others: list[Any] = [*players[:seat], None, *players[seat:]]
-    said = [other.strategy(tree, place) for place, other in enumerate(others) if place != seat]
-    replies, worth = tree.best_response(tree.scaled(np.sum(said, axis=0)))
+    strategies = [
+        other.strategy(tree, other_seat)
+        for other_seat, other in enumerate(others)
+        if other_seat != seat
+    ]
+    replies, worth = tree.best_response(tree.scaled(np.sum(strategies, axis=0)))
     policy = table_of(game, *tree.rows.of(seat, replies), name=f"best response, seat {seat}")
     how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
     value = float(worth[seat])
@@ -153,17 +157,17 @@ def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
 
 
 def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
-    """Return the moves to choose among; raises `NoRule` or `TooLarge` where these are not few."""
+    """Return the moves to choose among; raises `NoRule` or `TooLarge` if they cannot be listed."""
     if game.turns or game.division is not None:
         raise NoRule(f"{game.name} has turns")
     if game.length() is None:
         raise NoRule(f"{game.name} has no end")
     low, high = game.bounds()
     if actions is not None:
-        given = np.unique(np.asarray(actions, np.int64))
-        if not len(given) or given[0] < low or given[-1] > high:
+        moves = np.unique(np.asarray(actions, np.int64))
+        if not len(moves) or moves[0] < low or moves[-1] > high:
             raise BadParameter(f"actions must be some from {low} to {high}, got {actions!r}")
-        return given
+        return moves
     if game.grid is not None:
         return np.array(game.grid)
     if high - low >= ACTIONS:
@@ -177,46 +181,53 @@ def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
 def _bounds(
     game: Rulebook, seat: int, players: list[Policy], games: int, seed: int, why: str
 ) -> Reply:
-    """Return the best rule player that is found, and what one gets who knows others' moves."""
+    """Return the best rule player as a lower bound, and what a seat that knows all moves gets."""
     names = replies(game) if has(game.name, "replies") else ("rational", "random")
     tried = [make_player(name, game) for name in names]
     # Each is tried in the same games, the best is valued in others.
     which = np.repeat(np.arange(len(tried)), CHOSEN)
     seeds = np.tile(np.arange(CHOSEN), len(tried)) + seed + games
-    each, sits = [*tried, *players], _sits(seat, which, len(tried) + np.arange(len(players)))
-    paid = sum(o.rewards[seat] for _, o in play_batch(game, each, sits, seeds.tolist()))
-    best = tried[int(np.reshape(paid, (len(tried), CHOSEN)).mean(axis=1).argmax())]
+    each, sits = (
+        [*tried, *players],
+        _seat_indices(seat, which, len(tried) + np.arange(len(players))),
+    )
+    payoffs = sum(o.rewards[seat] for _, o in play_batch(game, each, sits, seeds.tolist()))
+    best = tried[int(np.reshape(payoffs, (len(tried), CHOSEN)).mean(axis=1).argmax())]
     fresh = list(range(seed, seed + games))
-    found = _known(game, seat, [*players[:seat], best, *players[seat:]], fresh)
+    play = _play_beside_best(game, seat, [*players[:seat], best, *players[seat:]], fresh)
     other = [*players[:seat], make_player("random", game), *players[seat:]]
-    mean, error = float(found.paid.mean()), float(found.paid.std() / np.sqrt(games))
+    mean, error = float(play.payoffs.mean()), float(play.payoffs.std() / np.sqrt(games))
     upper, how = np.inf, f"bounds ({why}): {best.name}"
-    if found.best is not None and found.same(_known(game, seat, other, fresh)):
-        spread = found.best.std() / np.sqrt(games)
-        upper = float(found.best.mean() + 2 * spread)
+    if play.best is not None and play.same(_play_beside_best(game, seat, other, fresh)):
+        spread = play.best.std() / np.sqrt(games)
+        upper = float(play.best.mean() + 2 * spread)
         how += ", and one who knows what others are about to do"
     return Reply(best, mean, error, max(upper, mean), False, how)
 
 
-def _sits(seat: int, own: Array, others: Array) -> Array:
-    """Return who sits where, ``(players, tables)``: others are the same at all tables."""
-    rows = np.tile(others[:, None], len(own))
-    return np.concatenate([rows[:seat], own[None], rows[seat:]])
+def _seat_indices(seat: int, players: Array, others: Array) -> Array:
+    """Return the index of the player in each seat, ``(players, tables)``.
+
+    `players` are those of the seat by table; `others` are the same at all tables.
+    """
+    rows = np.tile(others[:, None], len(players))
+    return np.concatenate([rows[:seat], players[None], rows[seat:]])
 
 
-class _Known(NamedTuple):
-    """What a seat was paid in some games, and what the best moves had paid; and others' moves.
+class _PlayBesideBest(NamedTuple):
+    """A seat's payoffs in some games beside the best possible ones, and others' moves.
 
-    `best` is what it gets that knows in each step what others do there, None if too much is legal.
+    `best` is the payoff of a seat that knows others' moves in each step, None if there are more
+    than `ACTIONS` legal moves.
     """
 
-    paid: Array
+    payoffs: Array
     best: Array | None
     moves: list[Array]
     possible: list[Array]
 
-    def same(self, other: _Known) -> bool:
-        """Return whether others did the same here, and as much could be had in each step."""
+    def same(self, other: _PlayBesideBest) -> bool:
+        """Return whether others' moves and the possible payoffs of each step are equal."""
         pairs = [(self.moves, other.moves), (self.possible, other.possible)]
         return all(
             len(ours) == len(theirs)
@@ -225,29 +236,31 @@ class _Known(NamedTuple):
         )
 
 
-def _known(game: Rulebook, seat: int, players: list[Policy], seeds: list[int]) -> _Known:
-    """Play games, and try in each step all that the seat could do."""
+def _play_beside_best(
+    game: Rulebook, seat: int, players: list[Policy], seeds: list[int]
+) -> _PlayBesideBest:
+    """Play games, and value in each step every legal move of the seat."""
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, players, np.tile(np.arange(game.players)[:, None], len(seeds)))
     tables.reset(seeds)
     seats.start(np.ones(len(seeds), np.bool_))
-    few = game.division is None and game.bounds()[1] - game.bounds()[0] < ACTIONS
-    paid, best, moves, possible = np.zeros(len(seeds)), np.zeros(len(seeds)), [], []
+    enumerable = game.division is None and game.bounds()[1] - game.bounds()[0] < ACTIONS
+    payoffs, best, moves, possible = np.zeros(len(seeds)), np.zeros(len(seeds)), [], []
     for _ in range(game.length() or ENDLESS):
         over, state = tables.state.over, tables.state
         if over.all():
             break
         actions = seats.ask_now(tables.ready().turn)
-        if few:
+        if enumerable:
             low, high = (limit[seat] for limit in game.legal(state))
-            most = np.full(len(seeds), -np.inf)
-            for own in range(int(low.min()), int(high.max()) + 1):
+            best_payoffs = np.full(len(seeds), -np.inf)
+            for move in range(int(low.min()), int(high.max()) + 1):
                 tried = actions.copy()
-                tried[seat] = np.clip(own, low, high)
-                most = np.maximum(most, game.step(state, tried)[1].rewards[seat])
-            best += np.where(over, 0.0, most)
+                tried[seat] = np.clip(move, low, high)
+                best_payoffs = np.maximum(best_payoffs, game.step(state, tried)[1].rewards[seat])
+            best += np.where(over, 0.0, best_payoffs)
             moves.append(np.delete(actions, seat, axis=0))
-            possible.append(most)
-        paid += tables.step(actions).rewards[seat]
+            possible.append(best_payoffs)
+        payoffs += tables.step(actions).rewards[seat]
         seats.hear(~over)
-    return _Known(paid, best if few else None, moves, possible)
+    return _PlayBesideBest(payoffs, best if enumerable else None, moves, possible)

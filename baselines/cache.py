@@ -1,8 +1,8 @@
-"""Arrays kept on disk between runs.
+"""Arrays cached on disk between runs.
 
 The folder is `$LLM_GAMES_CACHE`, else `$XDG_CACHE_HOME/llm-games`, else `~/.cache/llm-games`.
-The cache is only ever a short cut: a damaged file is computed afresh and replaced, and where
-nothing can be written nothing is kept. A file is a SHA-256 digest and then an `.npz` archive.
+Nothing depends on the cache: a damaged file is computed anew and replaced, and a folder that cannot
+be written is ignored. A file is a SHA-256 digest followed by an `.npz` archive.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ Arrays = dict[str, np.ndarray]
 
 
 def folder() -> Path:
-    """Return the cache folder (it need not exist yet)."""
-    if own := os.environ.get("LLM_GAMES_CACHE"):
-        return Path(own)
+    if override := os.environ.get("LLM_GAMES_CACHE"):
+        return Path(override)
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "llm-games"
     try:
@@ -34,9 +33,9 @@ def folder() -> Path:
 
 
 def remember(name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays stored under `name`, or compute and store them.
+    """Return the arrays cached under `name`, or compute and cache them.
 
-    `name` must carry everything that the result depends on, the version of the method included.
+    `name` must contain everything that the arrays depend on, including the version of the method.
     """
     path = folder() / f"{name}.cache"
     with suppress(OSError):

@@ -1,9 +1,9 @@
-"""What a best reply gains on copies of some play, with an interval: how far a mix can be exploited.
+"""Gain of a best reply on copies of a seat's play, with an interval: how exploitable a mix is.
 
-Frequencies of few moves are never quite those of the mix that they were drawn from, and the best
-reply to them fits what is not there. Of two moves the interval is that of the gains on all mixes in
-the interval of the frequency; of more, replies are chosen in one half of the play and valued in the
-other. A mix of equilibrium has 0 in its interval as often as `LEVEL` says, or more often.
+The frequencies of a few moves differ by chance from the mix that they were drawn from, and the best
+reply to them overfits. With two moves, the interval spans the gains on all mixes in the interval of
+the frequency; with more, replies are chosen on one half of the play and valued on the other. For a
+mix of equilibrium the interval contains 0 with at least the probability `LEVEL`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BEFORE = "the move before"  # name of an array beside those of a record
 
 
 class Exploited(NamedTuple):
-    """What a best reply gains a step on copies of some play, with an interval of the level `LEVEL`.
+    """A best reply's gain per step on copies of some play, with an interval of level `LEVEL`.
 
-    `gain` has the bias of choosing the reply by the same moves taken off, and is at least 0; `plug`
-    has it. Without an interval the play is too short for one. It rests on `n` units, as `note`
-    says: episodes, or if they are few, steps taken as independent.
+    `plug` is the plug-in estimate; `gain` is corrected for choosing the reply on the same moves,
+    and is at least 0. `low` and `high` are None if the play is too short. `n` counts the
+    independent units: episodes, or steps where episodes are few, as `note` then says.
     """
 
     gain: float
@@ -41,19 +41,19 @@ class Exploited(NamedTuple):
 def exploited(
     game: Rulebook, plays: Sequence[theory.Steps], seats: Sequence[int], order: int = 0
 ) -> Exploited | None:
-    """Return what a best reply gains on copies of each of these seats, mean over the seats.
+    """Return a best reply's gain on copies of each of these seats, mean over the seats.
 
-    `plays` are records of whole episodes, stacked, each seat's moves in the row of that seat. With
-    `order` 1 the reply knows whether the move before was above the seat's mean: what it gains more
-    is what the order of moves gives away. None where it is not defined.
+    `plays` are the stacked records of whole episodes; row i of ``actions`` is seat i. With `order`
+    1 the reply also knows whether the previous move was above the seat's mean: the extra gain
+    measures what the order of moves gives away. None where the theory defines no gain.
     """
-    plays = [_after(play) for play in plays] if order else plays
+    plays = [_with_previous_moves(play) for play in plays] if order else plays
     plays = [play for play in plays if play["actions"].shape[-1]]
     if not plays:
         return None
-    found = [_of(game, plays, seat, order) for seat in seats]
-    gain, plug = (float(np.mean([each[i] for each in found])) for i in (0, 1))
-    low, high = (float(np.mean([each[i] for each in found])) for i in (2, 3))
+    seat_gains = [_seat_gain(game, plays, seat, order) for seat in seats]
+    gain, plug = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (0, 1))
+    low, high = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (2, 3))
     if np.isnan(plug):
         return None
     n, note = len(plays), ""
@@ -67,7 +67,7 @@ def exploited(
 
 
 class _Gain(NamedTuple):
-    """Of one seat: without the bias of choice, with it, and the ends, NaN if there are none."""
+    """Gain of one seat: corrected, plug-in, and the interval's ends, NaN if there are none."""
 
     gain: float
     plug: float
@@ -75,58 +75,62 @@ class _Gain(NamedTuple):
     high: float
 
 
-def _of(game: Rulebook, plays: Sequence[theory.Steps], seat: int, order: int) -> _Gain:
-    """Return the gain on copies of a seat, after each kind of move before as often as it was."""
+def _seat_gain(game: Rulebook, plays: Sequence[theory.Steps], seat: int, order: int) -> _Gain:
+    """Return the gain on a seat's copies, weighted by the frequency of each previous move."""
     if not order:
         return _gain(game, plays, seat, LEVEL)
-    moves, total = _together(plays)["actions"][seat], np.zeros(4)
+    moves, total = _join(plays)["actions"][seat], np.zeros(4)
     for above in (True, False):
-        chosen = [(play[BEFORE][seat] > moves.mean()) == above for play in plays]
+        masks = [(play[BEFORE][seat] > moves.mean()) == above for play in plays]
         part = [
-            {name: values[..., which] for name, values in play.items()}
-            for play, which in zip(plays, chosen, strict=True)
+            {name: values[..., mask] for name, values in play.items()}
+            for play, mask in zip(plays, masks, strict=True)
         ]
-        if size := sum(int(which.sum()) for which in chosen):
+        if size := sum(int(mask.sum()) for mask in masks):
             total += size / len(moves) * np.array(_gain(game, part, seat, LEVEL**0.5))
     return _Gain(*map(float, total))
 
 
 def _gain(game: Rulebook, plays: Sequence[theory.Steps], seat: int, level: float) -> _Gain:
     plays = [play for play in plays if play["actions"].shape[-1]]
-    plug, reply = theory.gain_on_copies(game, _together(plays), seat)
+    plug, reply = theory.gain_on_copies(game, _join(plays), seat)
     units = _units(plays)
     if reply is None:
         return _Gain(plug, plug, np.nan, np.nan)
     if isinstance(reply, bool):
-        return _of_two_moves(game, plays, seat, level)
+        return _gain_of_two_moves(game, plays, seat, level)
     if len(units) < FEWEST_UNITS:
         return _Gain(max(plug, 0.0), max(plug, 0.0), np.nan, np.nan)
     if isinstance(reply, tuple):  # a mean: nothing is chosen, and no other's move matters
         values = [theory.gain_on_copies(game, unit, seat)[0] for unit in units]
-        wide = _t(len(units), level) * float(np.std(values, ddof=1)) / len(units) ** 0.5
+        wide = _t_quantile(len(units), level) * float(np.std(values, ddof=1)) / len(units) ** 0.5
         return _Gain(plug, plug, max(plug - wide, 0.0), plug + wide)
-    return _crossed(game, units, seat, level)
+    return _cross_fitted_gain(game, units, seat, level)
 
 
-def _of_two_moves(game: Rulebook, plays: Sequence[theory.Steps], seat: int, level: float) -> _Gain:
-    """Return the gain, and the ends of those on all mixes in the interval of the frequency."""
+def _gain_of_two_moves(
+    game: Rulebook, plays: Sequence[theory.Steps], seat: int, level: float
+) -> _Gain:
+    """Return the gain, and the extreme gains over all mixes in the frequency's interval."""
     sums = np.array([play["actions"][seat].sum() for play in plays], np.float64)
     sizes = np.array([play["actions"].shape[-1] for play in plays], np.float64)
-    often, n = float(sums.sum() / sizes.sum()), len(plays)
+    frequency, n = float(sums.sum() / sizes.sum()), len(plays)
     if n < FEWEST_UNITS:
-        wide, ends = 1.96, _wilson(often, float(sizes.sum()), level)
+        wide, ends = 1.96, _wilson(frequency, float(sizes.sum()), level)
     else:  # a ratio of sums, episodes being what is independent
-        error = np.sqrt(n / (n - 1) * np.square(sums - often * sizes).sum()) / sizes.sum()
-        wide = _t(n, level)
-        ends = max(often - wide * error, 0.0), min(often + wide * error, 1.0)
+        error = np.sqrt(n / (n - 1) * np.square(sums - frequency * sizes).sum()) / sizes.sum()
+        wide = _t_quantile(n, level)
+        ends = max(frequency - wide * error, 0.0), min(frequency + wide * error, 1.0)
 
     def gain(q: float) -> float:
-        """Return it with a sign: below 0 where the other of the two moves is the better one."""
+        """Return the signed gain: below 0 where the other of the two moves is better."""
         moves = np.arange(MOVES) < round(q * MOVES)
-        found, reply = theory.gain_on_copies(game, {"actions": np.tile(moves, (seat + 1, 1))}, seat)
-        return found if reply else -found
+        amount, reply = theory.gain_on_copies(
+            game, {"actions": np.tile(moves, (seat + 1, 1))}, seat
+        )
+        return amount if reply else -amount
 
-    gains = [gain(q) for q in (often, *np.linspace(*ends, MIXES))]
+    gains = [gain(q) for q in (frequency, *np.linspace(*ends, MIXES))]
     low, high = min(gains), max(gains)
     error = (high - low) / 2 / wide
     plug = abs(gains[0])
@@ -134,30 +138,32 @@ def _of_two_moves(game: Rulebook, plays: Sequence[theory.Steps], seat: int, leve
     return _Gain(free, plug, max(low, -high, 0.0), max(high, -low))
 
 
-def _crossed(game: Rulebook, units: Sequence[theory.Steps], seat: int, level: float) -> _Gain:
-    """Return the gain of replies to every second unit, valued on the others, and the other way.
+def _cross_fitted_gain(
+    game: Rulebook, units: Sequence[theory.Steps], seat: int, level: float
+) -> _Gain:
+    """Return the cross-fitted gain: replies to every second unit valued on the others, both ways.
 
-    Each unit is valued by the jackknife's pseudo-values. Which reply is chosen binds the halves to
-    each other, so that their errors are added up, not their squares.
+    Each unit is valued by the jackknife's pseudo-values. The chosen replies correlate the two
+    halves, so their standard errors are added, not their squares.
     """
     halves, means, errors = (list(units[::2]), list(units[1::2])), [], []
     for half, other in (halves, halves[::-1]):
-        reply, m = theory.gain_on_copies(game, _together(other), seat)[1], len(half)
-        whole = theory.gain_on_copies(game, _together(half), seat, reply)[0]
+        reply, m = theory.gain_on_copies(game, _join(other), seat)[1], len(half)
+        whole = theory.gain_on_copies(game, _join(half), seat, reply)[0]
         rest = [half[:i] + half[i + 1 :] for i in range(m)]
-        less = [theory.gain_on_copies(game, _together(each), seat, reply)[0] for each in rest]
+        less = [theory.gain_on_copies(game, _join(each), seat, reply)[0] for each in rest]
         values = m * whole - (m - 1) * np.array(less)
         means.append(values.mean())
         errors.append(values.std(ddof=1) / m**0.5)
-    plug = max(theory.gain_on_copies(game, _together(units), seat)[0], 0.0)
+    plug = max(theory.gain_on_copies(game, _join(units), seat)[0], 0.0)
     mean, error, df = float(np.mean(means)), float(np.mean(errors)), len(units) // 2
     # Near 0 the interval can miss at its lower end alone, which then has the whole error to itself.
-    two, single = _t(df, level) * error, _t(df, 2 * level - 1) * error
+    two, single = _t_quantile(df, level) * error, _t_quantile(df, 2 * level - 1) * error
     low = mean - single if mean - single <= two else max(two, mean - two)
     return _Gain(max(mean, 0.0), plug, max(low, 0.0), max(mean, plug) + two)
 
 
-def _t(n: int, level: float) -> float:
+def _t_quantile(n: int, level: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, (1 + level) / 2))
@@ -172,24 +178,24 @@ def _wilson(share: float, n: float, level: float) -> tuple[float, float]:
     return max(middle - wide, 0.0), min(middle + wide, 1.0)
 
 
-def _after(play: theory.Steps) -> theory.Steps:
-    """Return the steps that have one before them, with the moves of that."""
+def _with_previous_moves(play: theory.Steps) -> theory.Steps:
+    """Return all steps but the first, with the previous moves as `BEFORE`."""
     later = {name: values[..., 1:] for name, values in play.items()}
     return later | {BEFORE: play["actions"][..., :-1]}
 
 
 def _units(plays: Sequence[theory.Steps]) -> list[theory.Steps]:
-    """Return episodes, in groups if there are many, and of few episodes the parts of each."""
+    """Return independent units: episodes, grouped if many, cut into parts if few."""
     if len(plays) >= FEWEST_UNITS:
         groups = np.array_split(np.arange(len(plays)), min(len(plays), UNITS))
-        return [_together([plays[i] for i in group]) for group in groups]
-    found: list[theory.Steps] = []
+        return [_join([plays[i] for i in group]) for group in groups]
+    parts: list[theory.Steps] = []
     for play in plays:
         length = play["actions"].shape[-1]
         for part in np.array_split(np.arange(length), min(length, UNITS // len(plays))):
-            found.append({name: values[..., part] for name, values in play.items()})
-    return found
+            parts.append({name: values[..., part] for name, values in play.items()})
+    return parts
 
 
-def _together(units: Sequence[theory.Steps]) -> theory.Steps:
+def _join(units: Sequence[theory.Steps]) -> theory.Steps:
     return {name: np.concatenate([unit[name] for unit in units], axis=-1) for name in units[0]}

@@ -23,7 +23,7 @@ MANY = 1000
 
 
 def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Array]:
-    """Return which line-ups are played, and these as counts, int64 ``(lineups, players)``.
+    """Return which line-ups are played, and their counts, int64 ``(lineups, players)``.
 
     Raises:
         BadParameter: `which` is neither `ALL` nor `ONE`, or there are too many.
@@ -35,8 +35,8 @@ def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Arr
     if which == ALL:
         return ALL, lineups(players, seats)
     kinds, rows = np.eye(players, dtype=np.int64), list[Array]()
-    for own in range(players):
-        rows += [kinds[own] + (seats - 1) * kinds[other] for other in range(players)]
+    for player in range(players):
+        rows += [kinds[player] + (seats - 1) * kinds[other] for other in range(players)]
     return ONE, np.unique(rows, axis=0)[::-1]
 
 
@@ -52,22 +52,22 @@ def which_of(counts: Array) -> str | None:
 
 
 def _number(players: int, seats: int) -> int:
-    """Return how many line-ups there are, or `MOST` and more."""
-    many = 1
+    """Return the number of line-ups; above `MOST` counting stops."""
+    count = 1
     for seat in range(1, seats + 1):
-        many = many * (players + seat - 1) // seat
-        if many > MOST:
+        count = count * (players + seat - 1) // seat
+        if count > MOST:
             break
-    return many
+    return count
 
 
 @dataclass(frozen=True, eq=False)
 class Cross:
-    """What players came to with each other.
+    """Payoffs of cross-play.
 
     `counts` are the line-ups, int64 ``(lineups, players)``; `earned` the payoffs of their `places`,
     float64 ``(lineups, places, episodes)``, NaN where the episode is void. An episode has the same
-    chance in all line-ups. `which` as in `chosen`; None where some are missing.
+    chance in all line-ups. `which` as in `chosen`.
     """
 
     names: tuple[str, ...]
@@ -78,17 +78,14 @@ class Cross:
 
     @property
     def seats(self) -> int:
-        """The seats of a table."""
         return int(self.counts[0].sum())
 
     @property
     def episodes(self) -> int:
-        """The episodes of a line-up."""
         return int(self.earned.shape[2])
 
     @cached_property
     def void(self) -> int:
-        """Episodes that are void, over all line-ups."""
         return int(np.isnan(self.earned).any(axis=1).sum())
 
     @cached_property
@@ -97,32 +94,31 @@ class Cross:
 
         NaN where it has none, or the episode is void.
         """
-        found = np.full((*self.counts.shape, self.episodes), np.nan)
+        means = np.full((*self.counts.shape, self.episodes), np.nan)
         for row, counts in enumerate(self.counts):
-            who = np.flatnonzero(counts)
-            first = np.concatenate([[0], counts[who].cumsum()[:-1]])
+            players = np.flatnonzero(counts)
+            first = np.concatenate([[0], counts[players].cumsum()[:-1]])
             sums = np.add.reduceat(self.earned[row], first, axis=0)
-            found[row, who] = sums / counts[who][:, None]
-        return found
+            means[row, players] = sums / counts[players][:, None]
+        return means
 
     @cached_property
     def ahead(self) -> Array:
-        """At how many tables of an episode one player was ahead of another.
+        """Tables of an episode at which one player was ahead of another.
 
-        float64 ``(episodes, players, players)``. Of players with several places at a table each
-        place meets each: what is counted is the share of these pairs, ties half. Void episodes do
-        not count.
+        float64 ``(episodes, players, players)``. Players with several places at a table count the
+        share of the pairs of places that they won, ties half. Void episodes do not count.
         """
-        many = len(self.names)
-        found = np.zeros((self.episodes, many, many))
+        count = len(self.names)
+        wins = np.zeros((self.episodes, count, count))
         for counts, earned in zip(self.counts, self.earned, strict=True):
-            who, sits = np.flatnonzero(counts), places(counts)
-            share = (sits[:, None] == who) / counts[who]  # (places, players there)
-            one, other = earned.T[:, :, None], earned.T[:, None, :]
-            won = np.where(np.isnan(one + other), 0.0, (one > other) + 0.5 * (one == other))
-            found[:, who[:, None], who] += share.T @ won @ share
-        found[:, range(many), range(many)] = 0
-        return found
+            players, sits = np.flatnonzero(counts), places(counts)
+            share = (sits[:, None] == players) / counts[players]  # (places, players there)
+            first, other = earned.T[:, :, None], earned.T[:, None, :]
+            won = np.where(np.isnan(first + other), 0.0, (first > other) + 0.5 * (first == other))
+            wins[:, players[:, None], players] += share.T @ won @ share
+        wins[:, range(count), range(count)] = 0
+        return wins
 
     @cached_property
     def payoffs(self) -> Array:
@@ -143,29 +139,29 @@ class Cross:
                 "is known of them: give a larger max_steps, or leave a player out"
             )
         mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
-        paid = np.where(there, self.paid, mean[..., None])
-        paid[self.counts == 0] = np.nan
+        payoffs = np.where(there, self.paid, mean[..., None])
+        payoffs[self.counts == 0] = np.nan
         if self.which == ALL:
-            order = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
+            order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
             wanted = lineups(len(self.names), self.seats).tolist()
-            return paid[[order[tuple(row)] for row in wanted]]
-        return self._pairs(paid)
+            return payoffs[[order[tuple(row)] for row in wanted]]
+        return self._pairs(payoffs)
 
-    def _pairs(self, paid: Array) -> Array:
-        many, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
-        order = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
-        pairs = lineups(many, 2)
-        found = np.full((len(pairs), many, self.episodes), np.nan)
-        for place, (one, other) in enumerate(np.repeat(np.arange(many), row) for row in pairs):
-            for own, them in ((one, other), (other, one)):
-                row = order[tuple((kinds[own] + (self.seats - 1) * kinds[them]).tolist())]
-                found[place, own] = paid[row, own]
-        return found
+    def _pairs(self, payoffs: Array) -> Array:
+        count, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
+        order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
+        pairs = lineups(count, 2)
+        pair_payoffs = np.full((len(pairs), count, self.episodes), np.nan)
+        for index, (first, other) in enumerate(np.repeat(np.arange(count), row) for row in pairs):
+            for player, opponent in ((first, other), (other, first)):
+                row = order[tuple((kinds[player] + (self.seats - 1) * kinds[opponent]).tolist())]
+                pair_payoffs[index, player] = payoffs[row, player]
+        return pair_payoffs
 
     def meta(self, weights: Array | None = None) -> MetaGame:
         """Return the meta-game of mean payoffs; `weights` ``(episodes,)`` weigh the episodes."""
-        many = self.episodes
-        share = np.full(many, 1 / many) if weights is None else weights / weights.sum()
+        count = self.episodes
+        share = np.full(count, 1 / count) if weights is None else weights / weights.sum()
         return MetaGame(self.names, self.seats if self.which == ALL else 2, self.payoffs @ share)
 
     def against(self, mixture: Array) -> Array:
@@ -179,19 +175,19 @@ class Cross:
 def lineup(names: Sequence[str], counts: Array) -> str:
     """Return a line-up in words, such as ``2 × rational, random``."""
     pairs = zip(names, counts.tolist(), strict=True)
-    return ", ".join(f"{many} × {name}" if many > 1 else name for name, many in pairs if many)
+    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in pairs if count)
 
 
 def places(counts: Array) -> Array:
-    """Return who has each place of a line-up, int64 ``(places,)``: places of a kind together."""
+    """Return the player of each place of a line-up, int64 ``(places,)``, in order of players."""
     return np.repeat(np.arange(len(counts)), counts)
 
 
 def seating(counts: Array, episodes: int) -> Array:
-    """Return which place sits in each seat in each episode, int64 ``(seats, episodes)``."""
+    """Return the place that sits in each seat in each episode, int64 ``(seats, episodes)``."""
     rows = np.array(rotated(places(counts).tolist()))
-    found: Array = rows[np.arange(episodes) % len(rows)].T
-    return found
+    seats_by_episode: Array = rows[np.arange(episodes) % len(rows)].T
+    return seats_by_episode
 
 
 def crossplay(
@@ -207,7 +203,7 @@ def crossplay(
         BadParameter: a player asks a model (`llm-games run` plays these, and keeps their
             answers), cannot play the game, or is there twice; or there are too many line-ups.
     """
-    names = tuple(one if isinstance(one, str) else one.name for one in players)
+    names = tuple(player if isinstance(player, str) else player.name for player in players)
     if len(set(names)) != len(names) or len(names) < 2:
         raise BadParameter(f"cross-play has two players or more, each once, got {', '.join(names)}")
     which, counts = chosen(len(names), rules.players, which)
@@ -226,26 +222,30 @@ def payoffs(
 
     What is not over after `max_steps` counts as far as it came. Raises as `crossplay`.
     """
-    found = np.empty((len(counts), rules.players, len(seeds)))
+    totals = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
         chance = [seeds[column] for column in columns]
-        at = np.stack([seating(row, len(seeds))[:, columns] for row in counts[rows]], axis=1)
-        who = np.stack([places(row) for row in counts[rows]], axis=1)
-        flat = np.take_along_axis(who[..., None], at, axis=0).reshape(rules.players, -1)
+        seat_of_place = np.stack(
+            [seating(row, len(seeds))[:, columns] for row in counts[rows]], axis=1
+        )
+        players_of_places = np.stack([places(row) for row in counts[rows]], axis=1)
+        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0).reshape(
+            rules.players, -1
+        )
         total = np.zeros(flat.shape)
         seeds_of_tables = chance * len(rows)
         for _, outcome in play_batch(rules, players, flat, seeds_of_tables, max_steps=max_steps):
             total += outcome.rewards
-        earned = np.empty(at.shape)
-        np.put_along_axis(earned, at, total.reshape(at.shape), axis=0)
-        found[np.ix_(rows, range(rules.players), columns)] = earned.swapaxes(0, 1)
-    return found
+        earned = np.empty(seat_of_place.shape)
+        np.put_along_axis(earned, seat_of_place, total.reshape(seat_of_place.shape), axis=0)
+        totals[np.ix_(rows, range(rules.players), columns)] = earned.swapaxes(0, 1)
+    return totals
 
 
-def _parts(many: int, episodes: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield line-ups and episodes that are played together, at most `TOGETHER` tables."""
+def _parts(count: int, episodes: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the line-ups and episodes of each batch, at most `TOGETHER` tables."""
     size = max(1, TOGETHER // episodes)
-    for first in range(0, many, size):
-        rows = list(range(first, min(first + size, many)))
+    for first in range(0, count, size):
+        rows = list(range(first, min(first + size, count)))
         for start in range(0, episodes, TOGETHER):
             yield rows, list(range(start, min(start + TOGETHER, episodes)))

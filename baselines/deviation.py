@@ -1,11 +1,10 @@
-"""What each game's theory says: regret and distance, what "rational" is, replies, welfare.
+"""Access to each game's theory: regret, distance, rational play, replies and welfare.
 
-A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and as far as they are
-defined in the game ``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``;
-the functions
-of these names here are the doors to them. `Steps` are the records of a whole play, each array with
-the steps on a last axis, ``(players, *batch, steps)``, without those of talk; what is not summed
-over steps takes a single ``Outcome.record`` as well.
+A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and where they are defined
+for the game ``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``; the
+functions of these names here call them. `Steps` are the records of a whole play, each array with
+the steps on a last axis, ``(players, *batch, steps)``, without steps of talk; functions that do not
+sum over steps also take a single ``Outcome.record``.
 """
 
 from __future__ import annotations
@@ -33,15 +32,14 @@ MOST_CELLS = 4_000_000
 
 
 class Deviation(NamedTuple):
-    """How far one step was from equilibrium. Tables that were over before it mean nothing.
+    """Distance of one step from equilibrium. Tables that were over before it have no meaning.
 
-    `regret` is what each seat could have gained by another action, 0 if it did not act: in the
-    game's own payoffs, and in hindsight, against what the others did in this step; NaN where its
-    action counted for nothing (`Rulebook.unplayed`). `distance` is
-    that of the actions to the nearest equilibrium (set), L1, as a share of the range of all actions
-    together, 0 to 1; NaN where none is defined, or actions without limits are farther off. For
-    auctions, to the equilibrium bids of these valuations, which assume that their law is known to
-    the bidders.
+    `regret` is what each seat could have gained by another action, in the game's payoffs and in
+    hindsight, against the others' actions of this step: 0 if it did not act, NaN where its action
+    had no effect (`Rulebook.unplayed`). `distance` is the L1 distance of the actions to the nearest
+    equilibrium (set), as a share of the range of all actions together, 0 to 1; NaN where none is
+    defined, or where unlimited actions are farther off. In auctions the equilibrium bids are those
+    of these valuations, and assume that bidders know their distribution.
     """
 
     regret: PerPlayer
@@ -49,24 +47,23 @@ class Deviation(NamedTuple):
 
     @property
     def nash_conv(self) -> PerTable:
-        """Return the sum of the seats' regrets."""
         return self.regret.sum(axis=0)
 
 
 class Claim(NamedTuple):
-    """What the player ``rational`` is in a game: a proven equilibrium, or less than that."""
+    """How ``rational`` plays a game: a proven equilibrium, or something weaker."""
 
     kind: Literal["equilibrium", "best known", "heuristic"]
     sentence: str  # what it does, and in which sense it is rational
 
 
 class Welfare(NamedTuple):
-    """The sum of what everybody got, between the least and the most that legal play can bring.
+    """The sum of all payoffs, between the least and the most that legal play can bring.
 
-    What is summed stands in a room's ``WELFARE`` where that is not all payoffs: in auctions the
-    seller counts, so that prices cancel out. Each is of a whole play, ``(*batch)``.
-    `lowest` and `highest` are those of the equilibria that are known, NaN where none is. Chance may
-    allow more than `best` where it is a mean.
+    A room's ``WELFARE`` says what is summed if that is not all payoffs: in auctions the seller
+    counts, so that prices cancel out. Each is of a whole play, ``(*batch)``. `lowest` and `highest`
+    are those of the known equilibria, NaN where none is known. Where `best` is a mean, chance may
+    allow more.
     """
 
     total: PerTable
@@ -79,7 +76,7 @@ class Welfare(NamedTuple):
     def efficiency(self) -> PerTable:
         """Return the total as a share of the way from worst to best; NaN where these are equal.
 
-        0 where rules were broken and less than the worst is left.
+        0 where broken rules leave less than the worst.
         """
         span = np.asarray(self.best - self.worst, np.float64)
         above = np.maximum(self.total - self.worst, 0)
@@ -93,26 +90,24 @@ class Welfare(NamedTuple):
 
 
 def has(game: str, measure: str) -> bool:
-    """Return whether a game's theory defines a measure, one of `REQUIRED` and `OPTIONAL`."""
     return callable(getattr(rooms.part(game, "theory"), measure, None))
 
 
-def _of(game: Rulebook, measure: str) -> Callable[..., Any]:
+def _theory_function(game: Rulebook, measure: str) -> Callable[..., Any]:
     if not has(game.name, measure):
         defined = [name for name in rooms.ROOMS if has(name, measure)]
         raise unknown(f"{measure} for", game.name, defined)
-    found: Callable[..., Any] = getattr(rooms.part(game.name, "theory"), measure)
-    return found
+    function: Callable[..., Any] = getattr(rooms.part(game.name, "theory"), measure)
+    return function
 
 
 def has_deviation(game: str) -> bool:
-    """Return whether an equilibrium, or what comes closest to one, is known for a game."""
     return has(game, "deviation")
 
 
 def deviation(game: Rulebook, record: Steps) -> Deviation:
     """Return the deviation of one step by its ``Outcome.record``, or raise `UnknownName`."""
-    regret, distance = _of(game, "deviation")(game.core, record)
+    regret, distance = _theory_function(game, "deviation")(game.core, record)
     regret = np.where(game.core.unplayed(record), np.nan, regret)
     far = np.asarray(distance, np.float64)
     return Deviation(regret, np.where(far > 1, np.nan, far))
@@ -124,12 +119,12 @@ def regret(game: Rulebook, record: Steps) -> PerPlayer:
 
 
 def rational(game: Rulebook) -> Claim:
-    """Return what the player ``rational`` is in a game, or raise `UnknownName`."""
-    return Claim(*_of(game, "rational")(game.core))
+    """Return the claim about the player ``rational`` in a game, or raise `UnknownName`."""
+    return Claim(*_theory_function(game, "rational")(game.core))
 
 
 def claimed(game: Rulebook) -> str:
-    """Return that in words, such as "an equilibrium: gives nothing"; "" where nothing is said."""
+    """Return the claim in words, such as "an equilibrium: gives nothing"; "" for none."""
     if not has(game.name, "rational"):
         return ""
     try:
@@ -140,118 +135,119 @@ def claimed(game: Rulebook) -> str:
 
 
 def caveats(game: Rulebook) -> list[str]:
-    """Return what claims and scores of a game hang on that its players do not read, in sentences.
+    """Return sentences on what scores depend on that players do not read.
 
-    That is what they are not told though it pays, what they are told though it need not be so, and
-    what stands for chance but is the same in every episode.
+    These are payoffs that players are not told of, statements to them that need not be true, and
+    draws that are the same in every episode.
     """
-    rules, said = game.core, []
+    rules, sentences = game.core, []
     if rules.silent:
         names = ", ".join(rules.silent)
-        said.append(
+        sentences.append(
             f"Payoffs, and what is claimed of them, depend on what players are not told: {names}."
         )
     if rules.fictions:
-        said.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
-    return said + [conditional(game)] * bool(conditional(game))
+        sentences.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
+    return sentences + [conditional(game)] * bool(conditional(game))
 
 
-def conditional(game: Rulebook, given: Any = None) -> str:
-    """Say that scores are of one draw, or of chance that was given; "" where there are others."""
-    same = game.core.repeated or "chance, as it was given" * bool(given)
+def conditional(game: Rulebook, fixed_chance: Any = None) -> str:
+    """Say that scores hold for a single draw or for fixed chance; "" where chance varies."""
+    same = game.core.repeated or "chance, as it was given" * bool(fixed_chance)
     return f"All episodes have the same {same}: intervals hold for these alone." if same else ""
 
 
 def replies(game: Rulebook) -> tuple[str, ...]:
-    """Return the names of rule players among which a best reply is looked for."""
-    return tuple(_of(game, "replies")(game.core))
+    """Return the rule players among which a best reply is sought, by name."""
+    return tuple(_theory_function(game, "replies")(game.core))
 
 
 def interim(game: Rulebook, record: Steps) -> PerPlayer:
-    """Return what each action lost on average over what its seat could not know.
+    """Return the mean loss of each action over what its seat could not know.
 
     That is others' private information and chance, others playing the equilibrium: unlike regret in
-    hindsight it holds no luck. In the game's payoffs, at least 0, ``(players, *batch)``; NaN where
-    it is not defined. Raises `UnknownName` for a game without private information or chance.
+    hindsight it contains no luck. In the game's payoffs, at least 0, ``(players, *batch)``; NaN
+    where it is not defined. Raises `UnknownName` for a game without private information or chance.
     """
-    return np.asarray(_of(game, "interim")(game.core, record), np.float64)
+    return np.asarray(_theory_function(game, "interim")(game.core, record), np.float64)
 
 
 def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
-    """Return what a best reply gains a step on copies of each seat's own play, ``(players,)``.
+    """Return a best reply's gain per step on copies of each seat's play, ``(players,)``.
 
-    The copies take their moves independently, as often as the seat in all these steps did: 0 where
-    these frequencies are a symmetric equilibrium. Few steps flatter the reply, so that it is biased
-    upwards; `llm_games.baselines.copies.exploited` has an interval. Raises `UnknownName` where it
-    is not defined.
+    The copies draw their moves independently, with the seat's frequencies over all these steps: 0
+    where these are a symmetric equilibrium. With few steps it is biased upwards;
+    `llm_games.baselines.copies.exploited` has an interval. Raises `UnknownName` where it is not
+    defined.
     """
     return np.array([max(gain_on_copies(game, steps, i)[0], 0.0) for i in range(game.players)])
 
 
 def gain_on_copies(game: Rulebook, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a reply gains a step on copies of a seat's own play, and the reply.
+    """Return a reply's gain per step on copies of a seat's play, and the reply.
 
-    By default a best one; a reply that was best to other steps is valued without bias. NaN where
-    the play says nothing. Raises `UnknownName` where it is not defined.
+    By default the best one; a reply that was chosen on other steps is valued without bias. NaN
+    where the play determines none. Raises `UnknownName` where it is not defined.
     """
-    found: tuple[float, Any] = _of(game, "exploitability")(game.core, steps, seat, reply)
-    return found
+    gain_and_reply: tuple[float, Any] = _theory_function(game, "exploitability")(
+        game.core, steps, seat, reply
+    )
+    return gain_and_reply
 
 
 def welfare(game: Rulebook, steps: Steps) -> Welfare:
     """Return the welfare of a whole play; `UnknownName` where the sum of payoffs is constant."""
-    parts = _of(game, "welfare")(game.core, steps)
+    parts = _theory_function(game, "welfare")(game.core, steps)
     return Welfare(*np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts)))
 
 
 def welfare_of(game: str) -> str:
-    """Return what welfare sums up in a game."""
     return str(getattr(rooms.part(game, "theory"), "WELFARE", "payoffs"))
 
 
 def surplus(game: Rulebook, steps: Steps) -> tuple[PerTable, PerTable]:
-    """Return what consumers have of a play, and they and the players together, ``(*batch)`` each.
+    """Return the consumers' surplus of a play and the total one, ``(*batch)`` each.
 
     Raises `UnknownName` for a game without consumers.
     """
-    consumers, total = _of(game, "surplus")(game.core, steps)
+    consumers, total = _theory_function(game, "surplus")(game.core, steps)
     return np.asarray(consumers, np.float64), np.asarray(total, np.float64)
 
 
 def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
-    """Return what a best response to the whole play of others gains, ``(players, plays)``.
+    """Return the gain of a best response to the whole play of others, ``(players, plays)``.
 
-    It is found in some of the plays and valued in the others, with all else as recorded, so that
-    the mean is below 0 by chance alone; NaN for a single play. Raises `UnknownName` where it is not
-    defined: where actions do not outlive their step, `deviation` says as much.
+    It is chosen in some of the plays and valued in the others, all else as recorded, so that its
+    mean is below 0 only by chance; NaN for a single play. Raises `UnknownName` where it is not
+    defined: where actions have no effect after their step, `deviation` says the same.
     """
-    return np.asarray(_of(game, "response_gap")(game.core, plays), np.float64)
+    return np.asarray(_theory_function(game, "response_gap")(game.core, plays), np.float64)
 
 
 def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
-    """Put the records of a whole play together, steps on a last axis.
+    """Stack the records of a whole play, steps on a last axis.
 
-    What has another shape in each step, such as a list of what came in between, is left out.
+    Entries whose shape varies between steps are left out.
     """
-    found = {}
+    arrays = {}
     for name in records[0]:
         try:
             whole = np.asarray([record[name] for record in records])
         except ValueError:  # of different shapes
             continue
-        found[name] = np.ascontiguousarray(np.moveaxis(whole, 0, -1))
-    return found
+        arrays[name] = np.ascontiguousarray(np.moveaxis(whole, 0, -1))
+    return arrays
 
 
 # -- for the rooms ---------------------------------------------------------------------------------
 
 
-def constants(low: int, high: int, unit: int = 1, most: int = 101) -> list[str]:
-    """Return players who always do the same, from low to high in at most so many equal steps."""
-    if high - low < most:
+def constants(low: int, high: int, unit: int = 1, limit: int = 101) -> list[str]:
+    """Return names of constant players, from low to high in equal steps, at most `limit`."""
+    if high - low < limit:
         moves = list(range(low, high + 1))
     else:
-        moves = sorted({low + (high - low) * i // (most - 1) for i in range(most)})
+        moves = sorted({low + (high - low) * i // (limit - 1) for i in range(limit)})
     if unit == 1:
         return [f"fixed:{move}" for move in moves]
     decimals = len(str(unit)) - 1
@@ -259,17 +255,17 @@ def constants(low: int, high: int, unit: int = 1, most: int = 101) -> list[str]:
 
 
 def draws(moves: Array, others: int, times: int = 1) -> tuple[Array, Array]:
-    """Return profiles of others who move independently as often as in `moves`, and their chances.
+    """Return profiles of others who draw independently from `moves`, and their chances.
 
-    ``(others, profiles)`` and ``(profiles,)``; all of them, or up to some thousands drawn from a
-    fixed seed where there are too many: fewer if each is gone through more `times`.
+    ``(others, profiles)`` and ``(profiles,)``: all profiles, or where there are too many up to
+    `SAMPLED` drawn from a fixed seed, fewer if the caller goes through each more `times`.
     """
     kinds, counts = np.unique(moves, return_counts=True)
     share, cells = counts / counts.sum(), MOST_CELLS // (others * len(kinds))
     if comb(others + len(kinds) - 1, others) > min(MOST_PROFILES, cells):
-        many = max(min(SAMPLED, MOST_CELLS // (others * times)), 1)
-        drawn = np.random.default_rng(0).choice(kinds, (others, many), p=share)
-        return drawn, np.full(many, 1 / many)
+        count = max(min(SAMPLED, MOST_CELLS // (others * times)), 1)
+        drawn = np.random.default_rng(0).choice(kinds, (others, count), p=share)
+        return drawn, np.full(count, 1 / count)
     picks = np.array(list(combinations_with_replacement(range(len(kinds)), others)), np.int64)
     taken = (picks[:, :, None] == np.arange(len(kinds))).sum(axis=1)  # how often each kind is
     logs = np.append(0, np.cumsum(np.log(np.arange(1, others + 1))))  # of factorials

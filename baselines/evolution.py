@@ -31,12 +31,12 @@ def alpha_rank(
 ) -> Array:
     """Return how often each strategy holds a population in the long run, ``(strategies,)``.
 
-    Somebody of another strategy comes rarely, and takes over or dies out by imitation of whoever
-    earns more (`alpha`: how strongly, in units of one over the range of payoffs). By ``global``
-    selection tables are drawn from the population without replacement, own one excepted, as the
-    paper and, for more than two players, Moran's process have it: OpenSpiel's
-    ``use_local_selection_model=False``. By ``local``, OpenSpiel's default, only the payoffs of the
-    two who differ count, at a table of these two; how those who are alike fare does not.
+    A mutant of another strategy comes rarely, and takes over or dies out by imitation of whoever
+    earns more (`alpha`: how strongly, in units of one over the range of payoffs). With ``global``
+    selection tables are drawn from the population without replacement, excluding oneself, as in the
+    paper and, for more than two players, in Moran's process: OpenSpiel's
+    ``use_local_selection_model=False``. With ``local``, OpenSpiel's default, only the payoffs of
+    the two who differ count, at a table of these two.
 
     Raises:
         BadParameter: `alpha` is not above 0 or infinite, `population` smaller than a table, or
@@ -48,11 +48,11 @@ def alpha_rank(
             "selection is 'global', or at tables of two 'local', got "
             f"{selection!r} for {game.players} players"
         )
-    many = len(game.names)
-    if many == 1:
+    count = len(game.names)
+    if count == 1:
         return np.ones(1)
-    rates = np.zeros((many, many))
-    for resident, other in np.ndindex(many, many):
+    rates = np.zeros((count, count))
+    for resident, other in np.ndindex(count, count):
         if resident != other:
             if selection == "local":
                 apart = game.earned(other, resident) - game.earned(resident, other)
@@ -65,30 +65,30 @@ def alpha_rank(
 
 
 def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = POPULATION) -> Array:
-    """Return how often each line-up is met in the long run, ``(lineups,)``.
+    """Return how often each line-up occurs in the long run, ``(lineups,)``.
 
-    α-rank of several populations, one for each seat: all of a population are of one strategy, until
-    somebody of another one comes, and takes over or dies out as in `alpha_rank` while the other
-    populations stay as they are. Line-ups are all profiles of seats that have these counts.
+    α-rank of one population for each seat: all of a population follow one strategy until a mutant
+    comes, which takes over or dies out as in `alpha_rank` while the other populations stay. A
+    line-up is all profiles of seats with these counts.
 
     Raises:
         BadParameter: as `alpha_rank`, or there are more than `RANKED` line-ups.
     """
     _check_rank(game, alpha, population)
-    many = len(game.counts)
-    if many > RANKED:
+    size = len(game.counts)
+    if size > RANKED:
         raise BadParameter(
-            f"α-rank of {many:,} line-ups takes too long; more than {RANKED:,} are not ranked"
+            f"α-rank of {size:,} line-ups takes too long; more than {RANKED:,} are not ranked"
         )
-    one, rates = np.eye(len(game.names), dtype=np.int64), np.full((many, many), -np.inf)
-    paid, mutants = game.payoffs * alpha / game.scale, np.arange(population)
+    identity, rates = np.eye(len(game.names), dtype=np.int64), np.full((size, size), -np.inf)
+    payoffs, mutants = game.payoffs * alpha / game.scale, np.arange(population)
     for row, counts in enumerate(game.counts):
-        for own, other in product(np.flatnonzero(counts), range(len(game.names))):
-            if own != other:
-                to = game.row[tuple((counts - one[own] + one[other]).tolist())]
-                ahead = paid[to, other] - paid[row, own]
+        for strategy, other in product(np.flatnonzero(counts), range(len(game.names))):
+            if strategy != other:
+                to = game.row[tuple((counts - identity[strategy] + identity[other]).tolist())]
+                ahead = payoffs[to, other] - payoffs[row, strategy]
                 taken = -np.logaddexp.reduce(-ahead * mutants)
-                rates[row, to] = np.log(counts[own]) + taken
+                rates[row, to] = np.log(counts[strategy]) + taken
     return stationary(rates)
 
 
@@ -100,20 +100,20 @@ def _check_rank(game: MetaGame, alpha: float, population: int) -> None:
         )
 
 
-def _ahead(game: MetaGame, one: int, other: int, population: int) -> Array:
-    """Return how much more `one` earns than `other` while 1, 2, ... of the population are it."""
+def _ahead(game: MetaGame, strategy: int, other: int, population: int) -> Array:
+    """Return the lead of `strategy` over `other` while 1, 2, ... of the population play it."""
     rest = range(game.players)  # of the others at a table, how many are `one`
-    mixed = [[one] * k + [other] * (game.players - 1 - k) for k in rest]
-    own = np.array([game.earned(one, *others) for others in mixed])
-    theirs = np.array([game.earned(other, *others) for others in mixed])
+    mixed = [[strategy] * k + [other] * (game.players - 1 - k) for k in rest]
+    payoffs = np.array([game.earned(strategy, *others) for others in mixed])
+    other_payoffs = np.array([game.earned(other, *others) for others in mixed])
     drawn = _drawn(population - 1, game.players - 1)
-    found: Array = drawn[: population - 1] @ own - drawn[1:population] @ theirs
-    return found
+    gains: Array = drawn[: population - 1] @ payoffs - drawn[1:population] @ other_payoffs
+    return gains
 
 
 @cache
 def _drawn(all_of_them: int, taken: int) -> Array:
-    """Return how likely each number of ones is among those taken, by how many there are in all."""
+    """Return the chance of each number of ones among those taken, by their number in the whole."""
     total = comb(all_of_them, taken)
     ways = [
         [comb(ones, k) * comb(all_of_them - ones, taken - k) / total for k in range(taken + 1)]
@@ -123,22 +123,22 @@ def _drawn(all_of_them: int, taken: int) -> Array:
 
 
 def stationary(rates: Array) -> Array:
-    """Return how often each state is visited, from the logarithms of the rates between them.
+    """Return how often each state is visited, from the logarithms of the rates between states.
 
     ``(states, states)``; the diagonal does not count. By elimination without subtractions
-    (Grassmann, Taksar and Heyman, Operations Research 33, 1985), in logarithms: it stays exact
-    where rates differ by more than a float can hold.
+    (Grassmann, Taksar and Heyman, Operations Research 33, 1985), in logarithms: exact also where
+    rates differ by more than a float can hold.
     """
-    left = np.maximum(np.array(rates, np.float64), LEAST)
-    many = len(left)
-    for last in range(many - 1, 0, -1):
-        left[:last, last] -= np.logaddexp.reduce(left[last, :last])
-        through = left[:last, last, None] + left[last, :last]
-        left[:last, :last] = np.logaddexp(left[:last, :last], through)
-    found = np.zeros(many)
-    for state in range(1, many):
-        found[state] = np.logaddexp.reduce(found[:state] + left[:state, state])
-    share: Array = np.exp(found - found.max())
+    logs = np.maximum(np.array(rates, np.float64), LEAST)
+    count = len(logs)
+    for last in range(count - 1, 0, -1):
+        logs[:last, last] -= np.logaddexp.reduce(logs[last, :last])
+        through = logs[:last, last, None] + logs[last, :last]
+        logs[:last, :last] = np.logaddexp(logs[:last, :last], through)
+    log_shares = np.zeros(count)
+    for state in range(1, count):
+        log_shares[state] = np.logaddexp.reduce(log_shares[:state] + logs[:state, state])
+    share: Array = np.exp(log_shares - log_shares.max())
     return share / share.sum()
 
 

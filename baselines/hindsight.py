@@ -1,8 +1,8 @@
-"""The best reply of one decision: which moves leave nothing to regret, and what they earn.
+"""The best reply of one decision: the moves without regret, and their payoffs.
 
-A move's regret is what its game's theory says of it (`deviation`). All moves that a seat could have
-made are played at once, one a table of a batch, others and chance as they were, and theory judges
-each: so no game has to say twice what is best in it.
+A move's regret is that of the game's theory (`deviation`). All moves that a seat could have made
+are played at once, one at each table of a batch, others and chance unchanged, and theory values
+each, so no game needs a second function for its best moves.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ CLOSE = 1e-9
 class Hindsight(NamedTuple):
     """A move beside all others that its seat could have made.
 
-    `best` are the moves without regret among those tried, the own one first, others ascending;
-    `alike` says that all that were tried are, `whole` that these were all legal ones. `earned` is
-    what the own move paid in its step, `possible` what the first of the best would have; theories
-    that look further than the step mean more than that by regret.
+    `best` are the tried moves without regret, the seat's own first, others ascending; `alike` says
+    that these are all that were tried, `whole` that all legal ones were. `earned` is the payoff of
+    the seat's move in its step, `possible` that of the first of `best`; regret may cover more than
+    the step, where a theory looks further.
     """
 
     regret: float
@@ -43,98 +43,102 @@ class Hindsight(NamedTuple):
 
     @property
     def immediate(self) -> bool:
-        """Whether the regret is what the best move would have paid more in this step."""
+        """Whether the regret equals the payoff that the best move adds in this step."""
         return abs(self.possible - self.earned - self.regret) <= 1e-6 * max(1, abs(self.possible))
 
 
 def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight | None:
-    """Return the best replies of a seat to a step of one table, ``(players,)`` moves as decided.
+    """Return the best replies of a seat in a step of one table; `moves` ``(players,)`` as decided.
 
-    None where nothing is to be said: theory defines no regret here.
+    None where theory defines no regret.
     """
     game, state = game.core, state
     if not has_deviation(game.name) or not game.asked(state)[seat]:
         return None
     tried, whole = _candidates(game, state, moves, seat)
     try:
-        lost, paid = _judged(game, state, moves, seat, tried)
+        lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
         if not whole and len(tried) > 1 and np.isfinite(lost[1:]).all():
             finer = _around(game, state, seat, tried, 1 + int(lost[1:].argmin()))
             tried = [tried[0], *finer]
-            lost, paid = _judged(game, state, moves, seat, tried)
+            lost, payoffs = _regrets_and_payoffs(game, state, moves, seat, tried)
     except BadParameter:  # too large to be solved
         return None
     if not np.isfinite(lost).all():
         return None
     least = max(float(lost.min()), 0.0) + CLOSE
-    best = [place for place in range(len(tried)) if lost[place] <= least]
+    best = [index for index in range(len(tried)) if lost[index] <= least]
     first = best[0]
-    known = dict.fromkeys(tried[place] for place in best)
-    paid_by = float(paid[0]), float(paid[first])
-    return Hindsight(float(lost[0]), tuple(known), *paid_by, len(best) == len(tried), whole)
+    best_moves = dict.fromkeys(tried[index] for index in best)
+    earned_possible = float(payoffs[0]), float(payoffs[first])
+    return Hindsight(
+        float(lost[0]), tuple(best_moves), *earned_possible, len(best) == len(tried), whole
+    )
 
 
-def _judged(
+def _regrets_and_payoffs(
     game: Rulebook, state: Any, moves: Array, seat: int, tried: Sequence[Action]
 ) -> tuple[Array, Array]:
-    """Return the regret of each move of a seat, and what it pays in the step."""
-    many = len(tried)
-    tables = state.table(np.newaxis).table(np.zeros(many, np.int64))
+    """Return the regret of each tried move of a seat, and its payoff in the step."""
+    count = len(tried)
+    tables = state.table(np.newaxis).table(np.zeros(count, np.int64))
     plans = game.division is not None and any(isinstance(move, tuple) for move in tried)
-    actions = np.repeat(np.asarray(moves)[:, None], many, axis=1)
-    for place, move in enumerate(tried):
+    actions = np.repeat(np.asarray(moves)[:, None], count, axis=1)
+    for index, move in enumerate(tried):
         if plans:
-            actions[:, place] = game.assemble(state, {seat: move})
+            actions[:, index] = game.assemble(state, {seat: move})
         else:
-            actions[seat, place] = move
+            actions[seat, index] = move
     _, outcome = game.step(tables, actions)
-    found = deviation(game, {name: np.asarray(value) for name, value in outcome.record.items()})
-    return np.asarray(found.regret[seat]), np.asarray(outcome.rewards[seat])
+    step_deviation = deviation(
+        game, {name: np.asarray(value) for name, value in outcome.record.items()}
+    )
+    return np.asarray(step_deviation.regret[seat]), np.asarray(outcome.rewards[seat])
 
 
 def _candidates(game: Rulebook, state: Any, moves: Array, seat: int) -> tuple[list[Action], bool]:
-    """Return the own move and those to compare it with, and whether these are all legal ones."""
-    own: Action = int(moves[seat])
+    """Return the seat's move and those to compare it with, and whether these are all legal ones."""
+    seat_move: Action = int(moves[seat])
     if game.division is not None and game.sharers(state).any():
-        own = tuple(int(share) for share in moves)
-        return [own, *_of_players(game, state, seat)], False
+        seat_move = tuple(int(share) for share in moves)
+        return [seat_move, *_reply_moves(game, state, seat)], False
     low, high = (int(limit[seat]) for limit in game.amounts(state))
     beside = [] if game.decline is None else [game.decline]
     if high < low:
-        return [own, *beside], True
+        return [seat_move, *beside], True
     if high - low < MOST:
-        return [own, *beside, *range(low, high + 1)], True
+        return [seat_move, *beside, *range(low, high + 1)], True
     spread = np.unique(np.linspace(low, high, MOST // 2).astype(np.int64)).tolist()
-    others = [int(move) + more for move in moves for more in (-1, 0, 1) if move != MISSING]
+    others = [int(move) + offset for move in moves for offset in (-1, 0, 1) if move != MISSING]
     near = sorted({move for move in others if low <= move <= high})[: MOST // 2]
-    return [own, *beside, *sorted({*spread, *near})], False
+    return [seat_move, *beside, *sorted({*spread, *near})], False
 
 
 def _around(
     game: Rulebook, state: Any, seat: int, tried: Sequence[Action], best: int
 ) -> list[Action]:
-    """Return the legal moves between the neighbours of the best one, at most `MOST`, and it."""
+    """Return the legal moves between the best one's neighbours, at most `MOST`, and itself."""
     if isinstance(tried[best], tuple):
         return list(tried[1:])
     low, high = (int(limit[seat]) for limit in game.amounts(state))
-    known = sorted({int(move) for move in tried[1:]})  # type: ignore[arg-type]
-    place = known.index(int(tried[best]))  # type: ignore[arg-type]
-    begin = max(known[max(place - 1, 0)], low)
-    end = min(known[min(place + 1, len(known) - 1)], high)
+    ordered = sorted({int(move) for move in tried[1:]})  # type: ignore[arg-type]
+    index = ordered.index(int(tried[best]))  # type: ignore[arg-type]
+    begin = max(ordered[max(index - 1, 0)], low)
+    end = min(ordered[min(index + 1, len(ordered) - 1)], high)
     finer = np.unique(np.linspace(begin, end, MOST).astype(np.int64)).tolist()
     return [*sorted({*finer, tried[best]})]
 
 
-def _of_players(game: Rulebook, state: Any, seat: int) -> list[Action]:
-    """Return what the game's players would do who are tried as replies."""
-    found = (rule_move(game, state, seat, name) for name in replies(game))
-    return [move for move in dict.fromkeys(found) if move is not None]
+def _reply_moves(game: Rulebook, state: Any, seat: int) -> list[Action]:
+    """Return the moves of the game's rule players that are tried as replies."""
+    moves = (rule_move(game, state, seat, name) for name in replies(game))
+    return [move for move in dict.fromkeys(moves) if move is not None]
 
 
 def rule_move(game: Rulebook, state: Any, seat: int, name: str = "rational") -> Action | None:
-    """Return what a player that follows a rule does in a state; None if it can't be said.
+    """Return the move of a rule player in a state; None if there is none.
 
-    It comes to the table as it is now: what it would remember, it does not.
+    It has no memory of earlier steps.
     """
     game = game.core
     try:

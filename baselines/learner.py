@@ -1,4 +1,4 @@
-"""Learners' views of a game with players by name: what Gymnasium's registry calls."""
+"""Learners' environments with opponents by name: entry points of Gymnasium's registry."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ def learner(
     it has more focal seats than the learner's, `opponents` play those. It raises what
     `SingleAgentEnv`, `make_player` and `Scenario.opponents` do.
     """
-    rules, more = _ready(SingleAgentEnv, game, opponents, scenario, regret, settings)
-    return SingleAgentEnv(rules, **more)
+    rules, view_settings = _rules_and_settings(
+        SingleAgentEnv, game, opponents, scenario, regret, settings
+    )
+    return SingleAgentEnv(rules, **view_settings)
 
 
 def learners(
@@ -49,8 +51,10 @@ def learners(
     **settings: Any,
 ) -> GameVectorEnv:
     """Make a `GameVectorEnv` whose opponents may be named; otherwise as `learner`."""
-    rules, more = _ready(GameVectorEnv, game, opponents, scenario, regret, settings)
-    return GameVectorEnv(rules, num_envs, **more)
+    rules, view_settings = _rules_and_settings(
+        GameVectorEnv, game, opponents, scenario, regret, settings
+    )
+    return GameVectorEnv(rules, num_envs, **view_settings)
 
 
 def rollouts(
@@ -65,11 +69,13 @@ def rollouts(
 
     With `regret`, the language model learns from minus its regret, instead of from its payoff.
     """
-    rules, more = _ready(GameRollout, game, opponents, scenario, regret, settings)
-    return GameRollout(rules, **more)
+    rules, view_settings = _rules_and_settings(
+        GameRollout, game, opponents, scenario, regret, settings
+    )
+    return GameRollout(rules, **view_settings)
 
 
-def _ready(
+def _rules_and_settings(
     kind: type,
     game: str | Rulebook,
     opponents: Named,
@@ -77,7 +83,7 @@ def _ready(
     regret: bool,
     settings: dict[str, Any],
 ) -> tuple[Rulebook, dict[str, Any]]:
-    """Return the rules and what else a view takes, from settings and parameters of the game."""
+    """Return the rules and the view's settings, parted from one set of parameters."""
     ours = signature(kind).parameters
     about = {key: settings.pop(key) for key in [*settings] if key not in ours}
     if scenario is not None:
@@ -92,12 +98,12 @@ def _ready(
             message = f"unexpected keyword argument {key!r}: {error}; or of the view: {views}"
             raise UnknownKeyword(message, key) from None
         raise
-    made: dict[str, Policy] = {}  # one player for all seats of a name
+    policies: dict[str, Policy] = {}  # one player for all seats of a name
 
     def seated(player: Any) -> Any:
-        if isinstance(player, str) and player not in made:
-            made[player] = make_player(player, rules)
-        return made[player] if isinstance(player, str) else player
+        if isinstance(player, str) and player not in policies:
+            policies[player] = make_player(player, rules)
+        return policies[player] if isinstance(player, str) else player
 
     if isinstance(opponents, Mapping):
         settings["opponents"] = {seat: seated(player) for seat, player in opponents.items()}

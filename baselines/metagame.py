@@ -30,10 +30,10 @@ def lineups(strategies: int, players: int) -> Array:
     Raises:
         BadParameter: there are more than `MOST`.
     """
-    many = comb(strategies + players - 1, players)
-    if many > MOST:
+    size = comb(strategies + players - 1, players)
+    if size > MOST:
         raise BadParameter(
-            f"{strategies} strategies in {players} seats make {many:,} line-ups, more than {MOST:,}"
+            f"{strategies} strategies in {players} seats make {size:,} line-ups, more than {MOST:,}"
         )
     rows = combinations_with_replacement(range(strategies), players)
     return np.array([np.bincount(row, minlength=strategies) for row in rows], np.int64)
@@ -66,8 +66,8 @@ class MetaGame:
         if not np.isfinite(self.payoffs[self.counts > 0]).all():
             row = np.argwhere((self.counts > 0) & ~np.isfinite(self.payoffs))[0][0]
             there = zip(self.counts[row], self.names, strict=True)
-            who = ", ".join(f"{n} × {name}" for n, name in there if n)
-            raise BadParameter(f"what {who} earn together is not known: play this line-up")
+            lineup = ", ".join(f"{n} × {name}" for n, name in there if n)
+            raise BadParameter(f"what {lineup} earn together is not known: play this line-up")
 
     @classmethod
     def of_matrix(cls, names: Sequence[str], matrix: Any) -> MetaGame:
@@ -76,13 +76,13 @@ class MetaGame:
         Raises:
             BadParameter: as of the class.
         """
-        matrix, many = np.asarray(matrix, np.float64), len(names)
-        if matrix.shape != (many, many):
-            raise BadParameter(f"{many} strategies have a square of payoffs, got {matrix.shape}")
-        payoffs = np.full((many * (many + 1) // 2, many), np.nan)
-        for row, counts in enumerate(lineups(many, 2)):
-            one, other = np.repeat(np.arange(many), counts)
-            payoffs[row, one], payoffs[row, other] = matrix[one, other], matrix[other, one]
+        matrix, count = np.asarray(matrix, np.float64), len(names)
+        if matrix.shape != (count, count):
+            raise BadParameter(f"{count} strategies have a square of payoffs, got {matrix.shape}")
+        payoffs = np.full((count * (count + 1) // 2, count), np.nan)
+        for row, counts in enumerate(lineups(count, 2)):
+            first, second = np.repeat(np.arange(count), counts)
+            payoffs[row, first], payoffs[row, second] = matrix[first, second], matrix[second, first]
         return cls(tuple(names), 2, payoffs)
 
     @cached_property
@@ -92,7 +92,7 @@ class MetaGame:
 
     @cached_property
     def row(self) -> dict[tuple[int, ...], int]:
-        """The place of each line-up."""
+        """The row of each line-up's counts."""
         return {tuple(counts): row for row, counts in enumerate(self.counts.tolist())}
 
     @cached_property
@@ -101,14 +101,16 @@ class MetaGame:
         return float(np.nanmax(self.payoffs) - np.nanmin(self.payoffs)) or 1.0
 
     def earned(self, *seats: int) -> float:
-        """Return what the first strategy earns where these sit."""
+        """Return the payoff of the first strategy where these sit together."""
         counts = np.bincount(seats, minlength=len(self.names))
         return float(self.payoffs[self.row[tuple(counts.tolist())], seats[0]])
 
     def matrix(self) -> Array:
-        """Return what each earns as the only one among those of a kind, ``(own, others)``."""
+        """Return each strategy's payoff alone among others of one kind, ``(strategy, others)``."""
         every, rest = range(len(self.names)), self.players - 1
-        return np.array([[self.earned(own, *[other] * rest) for other in every] for own in every])
+        return np.array(
+            [[self.earned(strategy, *[other] * rest) for other in every] for strategy in every]
+        )
 
     def tensor(self) -> Array:
         """Return the first seat's payoff by the strategies of all seats; for other libraries.
@@ -116,73 +118,78 @@ class MetaGame:
         Raises:
             BadParameter: it has more than a million entries.
         """
-        many = len(self.names)
-        if many**self.players > 1_000_000:
-            raise BadParameter(f"a tensor of {many} to the {self.players} entries is too large")
-        cells = np.ndindex(*[many] * self.players)
+        count = len(self.names)
+        if count**self.players > 1_000_000:
+            raise BadParameter(f"a tensor of {count} to the {self.players} entries is too large")
+        cells = np.ndindex(*[count] * self.players)
         flat = np.array([self.earned(*cell) for cell in cells])
-        return flat.reshape([many] * self.players)
+        return flat.reshape([count] * self.players)
 
-    def part(self, some: Sequence[int]) -> MetaGame:
-        """Return the game in which only some of the strategies are there."""
-        rows = ~np.delete(self.counts, some, axis=1).any(axis=1)
-        left = self.counts[rows][:, some]
-        names, order = tuple(self.names[one] for one in some), lineups(len(some), self.players)
-        place = {tuple(counts): row for row, counts in enumerate(left.tolist())}
-        rows_of = [place[tuple(counts)] for counts in order.tolist()]
-        return MetaGame(names, self.players, self.payoffs[rows][rows_of][:, some])
+    def part(self, strategies: Sequence[int]) -> MetaGame:
+        """Return the game of only these strategies."""
+        rows = ~np.delete(self.counts, strategies, axis=1).any(axis=1)
+        part_counts = self.counts[rows][:, strategies]
+        names, order = (
+            tuple(self.names[strategy] for strategy in strategies),
+            lineups(len(strategies), self.players),
+        )
+        rows_by_counts = {tuple(counts): row for row, counts in enumerate(part_counts.tolist())}
+        rows_of = [rows_by_counts[tuple(counts)] for counts in order.tolist()]
+        return MetaGame(names, self.players, self.payoffs[rows][rows_of][:, strategies])
 
     # -- against mixtures: float64 ``(*batch, strategies)`` that sum to 1 -------------------------
 
     @cached_property
     def _beside(self) -> tuple[Array, Array, Array]:
-        """What a strategy earns beside another and ``players - 2`` more, by these; see `pairs`."""
-        many, rest = len(self.names), lineups(len(self.names), self.players - 2)
-        one = np.eye(many, dtype=np.int64)
-        table = np.empty((many, many, len(rest)))
-        for own, other in np.ndindex(many, many):
-            rows = [self.row[tuple(c)] for c in (rest + one[own] + one[other]).tolist()]
-            table[own, other] = self.payoffs[rows, own]
+        """Payoff of a strategy beside another one and ``players - 2`` more; see `pairs`."""
+        count, rest = len(self.names), lineups(len(self.names), self.players - 2)
+        identity = np.eye(count, dtype=np.int64)
+        table = np.empty((count, count, len(rest)))
+        for strategy, other in np.ndindex(count, count):
+            rows = [
+                self.row[tuple(c)] for c in (rest + identity[strategy] + identity[other]).tolist()
+            ]
+            table[strategy, other] = self.payoffs[rows, strategy]
         ways = [multinomial(counts) for counts in rest.tolist()]
         return table, rest, np.array(ways, np.float64)
 
     def pairs(self, mixture: Array) -> Array:
-        """Return what each earns beside one other and the rest drawn, ``(*batch, own, other)``.
+        """Return each strategy's payoff beside one other, the rest drawn, ``(*batch, own, other)``.
 
         It is also the slope of `against` in the mixture, divided by ``players - 1``.
         """
         table, rest, ways = self._beside
         chance = ways * np.prod(np.asarray(mixture)[..., None, :] ** rest, axis=-1)
-        found: Array = chance @ table.reshape(-1, table.shape[2]).T
-        return found.reshape(*chance.shape[:-1], *table.shape[:2])
+        pair_payoffs: Array = chance @ table.reshape(-1, table.shape[2]).T
+        return pair_payoffs.reshape(*chance.shape[:-1], *table.shape[:2])
 
     def against(self, mixture: Array) -> Array:
-        """Return what each strategy earns when all others are drawn from a mixture."""
+        """Return each strategy's payoff when all others are drawn from a mixture."""
         return np.einsum("...ij,...j->...i", self.pairs(mixture), np.asarray(mixture))
 
     def chances(self, mixture: Array) -> Array:
-        """Return how likely a seat of each strategy finds itself in each line-up, as `payoffs`.
+        """Return the chance of each line-up for a seat of each strategy, shaped as `payoffs`.
 
         All others are drawn from a mixture, ``(strategies,)``; 0 where the strategy has no seat.
         """
-        found = np.zeros(self.counts.shape)
-        for own, one in enumerate(np.eye(len(self.names), dtype=np.int64)):
-            rows = np.flatnonzero(self.counts[:, own])
-            others = self.counts[rows] - one
+        chances = np.zeros(self.counts.shape)
+        for strategy, seat_count in enumerate(np.eye(len(self.names), dtype=np.int64)):
+            rows = np.flatnonzero(self.counts[:, strategy])
+            others = self.counts[rows] - seat_count
             ways = np.array([multinomial(counts) for counts in others.tolist()], np.float64)
-            found[rows, own] = ways * np.prod(np.asarray(mixture) ** others, axis=1)
-        return found
+            chances[rows, strategy] = ways * np.prod(np.asarray(mixture) ** others, axis=1)
+        return chances
 
     def regret(self, mixture: Array) -> Array:
-        """Return what the best single strategy gains over the mixture, ``(*batch,)``."""
+        """Return the gain of the best single strategy over the mixture, ``(*batch,)``."""
         earned = self.against(mixture)
         return earned.max(axis=-1) - (earned * mixture).sum(axis=-1)
 
 
 def multinomial(counts: Sequence[int]) -> int:
-    """Return in how many orders things can stand of which some are alike."""
-    found, total = 1, 0
-    for many in counts:
-        total += many
-        found *= comb(total, many)
-    return found
+    """Return the number of orders of things of which `counts` are alike."""
+    orders, total = 1, 0
+    for count in counts:
+        total += count
+        orders *= comb(total, count)
+    return orders

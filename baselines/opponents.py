@@ -1,4 +1,4 @@
-"""Opponents that follow rules: all that they may do, and how likely each of it is."""
+"""Rule-following opponents: all moves that they may make, with their chances."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def _draw() -> Any:
 
 
 class Others:
-    """Opponents as rules: a rule in each other seat, another one in each world.
+    """Opponents as rules: one rule in each other seat, different ones by world.
 
-    `worlds` are places in `rules`, ``(worlds, players - 1)``, `chances` how likely each is.
+    `worlds` are indices of `rules`, ``(worlds, players - 1)``, `chances` the probability of each
+    world.
 
     Raises:
         NoRule: one of them follows no rule.
@@ -53,20 +54,22 @@ class Others:
         self.game, self.seat = game, seat
         self.seats = [other for other in range(game.players) if other != seat]
         options = [_options(player) for player in players]
-        names = {one.name: one for own in options for one, _ in own}
+        names = {policy.name: policy for choices in options for policy, _ in choices}
         self.rules = list(names.values())
-        self.found: list[Rule] = [rule.rule_in(game) for rule in self.rules]
-        place = {name: i for i, name in enumerate(names)}
-        if prod(len(own) for own in options) > MOST // 1000:
+        self.game_rules: list[Rule] = [rule.rule_in(game) for rule in self.rules]
+        indices = {name: i for i, name in enumerate(names)}
+        if prod(len(choices) for choices in options) > MOST // 1000:
             raise TooLarge("there are too many combinations of opponents")
         each = list(product(*options))
-        self.worlds = np.array([[place[one.name] for one, _ in world] for world in each], np.int64)
+        self.worlds = np.array(
+            [[indices[policy.name] for policy, _ in world] for world in each], np.int64
+        )
         self.chances = np.array([prod(w for _, w in world) for world in each])
 
-    def repeat(self, many: int) -> None:
-        """Have so many worlds, one after another, where there was one."""
-        self.worlds = np.repeat(self.worlds, many, axis=0)
-        self.chances = np.repeat(self.chances, many)
+    def repeat(self, count: int) -> None:
+        """Replace each world by `count` copies of it, one after another."""
+        self.worlds = np.repeat(self.worlds, count, axis=0)
+        self.chances = np.repeat(self.chances, count)
 
     def moves(self, state: Any, world: Array) -> tuple[Array, Array]:
         """Return all joint moves of the others, and their chances.
@@ -74,16 +77,16 @@ class Others:
         ``(players - 1, tables, joint)`` and ``(tables, joint)``, of tables in these worlds.
         """
         parts = []
-        for place, other in enumerate(self.seats):
-            kinds = self.worlds[world, place]
+        for column, other in enumerate(self.seats):
+            kinds = self.worlds[world, column]
             answers = {k: self._answers(k, other, state, kinds == k) for k in np.unique(kinds)}
-            wide = max(values.shape[1] for values, _ in answers.values())
-            values = np.zeros((len(world), wide), np.int64)
-            chances = np.zeros((len(world), wide))
-            for k, (own, likely) in answers.items():
-                where = np.flatnonzero(kinds == k)
-                values[where, : own.shape[1]] = own
-                chances[where, : own.shape[1]] = likely
+            width = max(values.shape[1] for values, _ in answers.values())
+            values = np.zeros((len(world), width), np.int64)
+            chances = np.zeros((len(world), width))
+            for k, (moves, likely) in answers.items():
+                tables = np.flatnonzero(kinds == k)
+                values[tables, : moves.shape[1]] = moves
+                chances[tables, : moves.shape[1]] = likely
             parts.append((values, chances))
         joint: Array = np.ones((len(world), 1))
         actions = np.zeros((0, len(world), 1), np.int64)
@@ -98,66 +101,65 @@ class Others:
                 ]
             )
             joint = np.repeat(joint, values.shape[1], axis=1) * np.tile(chances, joint.shape[1])
-            met = (joint > 0).any(axis=0)
-            actions, joint = actions[:, :, met], joint[:, met]
+            possible = (joint > 0).any(axis=0)
+            actions, joint = actions[:, :, possible], joint[:, possible]
         return actions, joint
 
-    def _answers(self, kind: int, other: int, state: Any, where: Array) -> tuple[Array, Array]:
-        """Return what a rule does in a seat at some tables, ``(tables, moves)``, and how often."""
-        rule, some = self.found[kind], np.flatnonzero(where)
-        view = Sight(self.game, state.table(some)).view(other)
+    def _answers(self, kind: int, other: int, state: Any, mask: Array) -> tuple[Array, Array]:
+        """Return a rule's moves in a seat, ``(tables, moves)``, and their chances."""
+        rule, tables = self.game_rules[kind], np.flatnonzero(mask)
+        view = Sight(self.game, state.table(tables)).view(other)
         try:
             moves = legal(view, rule(view, Noise.due(view.batch, _draw)))
-            return np.broadcast_to(moves, some.shape)[:, None], np.ones((len(some), 1))
+            return np.broadcast_to(moves, tables.shape)[:, None], np.ones((len(tables), 1))
         except _Drawn:
             pass
         step, parts = max(1, AT_ONCE // STRATA), []
-        for first in range(0, len(some), step):
-            here = np.repeat(some[first : first + step], STRATA)
+        for first in range(0, len(tables), step):
+            here = np.repeat(tables[first : first + step], STRATA)
             view = Sight(self.game, state.table(here)).view(other)
             moves = np.broadcast_to(legal(view, rule(view, Strata(len(here)))), here.shape)
-            parts.append(_counted(moves.reshape(-1, STRATA)))
-        wide = max(values.shape[1] for values, _ in parts)
-        if wide > KINDS:
+            parts.append(_distinct_moves(moves.reshape(-1, STRATA)))
+        width = max(values.shape[1] for values, _ in parts)
+        if width > KINDS:
             raise TooLarge(f"{self.rules[kind].name} makes more than {KINDS} different moves")
-        padded = [[np.pad(p, ((0, 0), (0, wide - p.shape[1]))) for p in part] for part in parts]
-        return tuple(np.concatenate(own) for own in zip(*padded, strict=True))  # type: ignore[return-value]
+        padded = [[np.pad(p, ((0, 0), (0, width - p.shape[1]))) for p in part] for part in parts]
+        return tuple(np.concatenate(columns) for columns in zip(*padded, strict=True))  # type: ignore[return-value]
 
 
 def _options(player: Policy) -> list[tuple[RulePolicy, float]]:
-    """Return the rules that a player may be, and how likely each is."""
+    """Return the rules that a player may follow, and their chances."""
     if isinstance(player, Mixture):
         shares = player.weights / player.weights.sum()
         each = zip(player.players, shares.tolist(), strict=True)
-        return [(rule, w * own) for one, w in each for rule, own in _options(one)]
+        return [(rule, w * share) for member, w in each for rule, share in _options(member)]
     if not isinstance(player, RulePolicy):
         raise NoRule(f"{player.name} follows no rule")
     return [(player, 1.0)]
 
 
-def _counted(moves: Array) -> tuple[Array, Array]:
-    """Return the different moves of each row and how often each is met, padded with 0."""
+def _distinct_moves(moves: Array) -> tuple[Array, Array]:
+    """Return the distinct moves of each row and their frequencies, padded with 0."""
     ordered = np.sort(moves, axis=1)
     new = np.concatenate([np.ones((len(moves), 1), bool), np.diff(ordered, axis=1) > 0], axis=1)
-    place, rows = np.cumsum(new, axis=1) - 1, np.arange(len(moves))[:, None]
-    values = np.zeros((len(moves), int(place.max()) + 1), np.int64)
+    column, rows = np.cumsum(new, axis=1) - 1, np.arange(len(moves))[:, None]
+    values = np.zeros((len(moves), int(column.max()) + 1), np.int64)
     chances = np.zeros(values.shape)
-    values[np.broadcast_to(rows, place.shape), place] = ordered
-    np.add.at(chances, (np.broadcast_to(rows, place.shape), place), 1 / moves.shape[1])
+    values[np.broadcast_to(rows, column.shape), column] = ordered
+    np.add.at(chances, (np.broadcast_to(rows, column.shape), column), 1 / moves.shape[1])
     return values, chances
 
 
 class Strata(Noise):
-    """Noise of tables that come in groups of `STRATA`: each has another part of all chance.
+    """Noise of tables in groups of `STRATA`, each with another part of all chance.
 
-    What is drawn once is met as often as it is likely, to one in `STRATA`; of several draws each,
-    and together as in so many games.
+    A single draw occurs as often as it is likely, to one in `STRATA`; of several draws each does,
+    and together as in that many games.
     """
 
     __slots__ = ("path",)
 
     def __init__(self, tables: int, path: int = 1) -> None:
-        """Make the noise of so many tables, under a key."""
         self._keep(np.zeros(tables, np.uint64))
         self.path = path
 
@@ -167,12 +169,12 @@ class Strata(Noise):
         return Strata(self.batch[0], int.from_bytes(word, "little"))
 
     def bits(self, shape: Any = ()) -> Any:
-        """Return the middle of each table's part."""
+        """Return the middle of each table's part of the range of uint64."""
         lead = (shape,) if isinstance(shape, int) else tuple(shape)
         drawn = np.empty((*lead, *self.batch), np.uint64)
-        for place in np.ndindex(lead):
-            key = Noise(self.path % 2**63).of("strata", *place) if place else Noise(self.path)
+        for index in np.ndindex(lead):
+            key = Noise(self.path % 2**63).of("strata", *index) if index else Noise(self.path)
             order = key.order(STRATA).astype(np.uint64)
             part = (order * np.uint64(2) + np.uint64(1)) * np.uint64(2**63 // STRATA)
-            drawn[place] = np.resize(part, self.batch)
+            drawn[index] = np.resize(part, self.batch)
         return drawn

@@ -1,7 +1,7 @@
 """All players by name: ``make_player("level_k:2")``.
 
-A name is a kind, and for some kinds a value after a colon; else ``provider/model``; else somebody's
-own, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
+A name is a kind, for some kinds with a value after a colon; else ``provider/model``; else a user's
+object, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
 share; a game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher
 floors.
 """
@@ -71,9 +71,9 @@ def fixed(move: int, view: View, noise: Noise) -> Array:
 
 def meaning(game: Rulebook, value: str) -> Any:
     """Return the action, or what else a game takes, that the value of ``fixed:VALUE`` means."""
-    own = handed(game.name).meaning
-    if own is not None:
-        return own(game, value)
+    room_meaning = handed(game.name).meaning
+    if room_meaning is not None:
+        return room_meaning(game, value)
     state = game.reset(0)
     question = game.question(state, int(np.argmax(game.asked(state))))
     if isinstance(question, Choice):
@@ -99,7 +99,7 @@ def _share(value: str) -> Fraction:
 
 
 def _asking(
-    where: str | Client,
+    source: str | Client,
     value: Any,
     client: Settings,
     settings: Settings,
@@ -107,21 +107,21 @@ def _asking(
     like: str = "",
     **usual: Any,
 ) -> Policy:
-    """Return a player on a client with its layers, once all settings are known to exist.
+    """Return a player on a client with its layers; checks all names of settings first.
 
-    The client is one, or ``module:function`` that makes it and takes settings `like`
-    another one.
+    `source` is the client or the ``module:function`` that makes it, which takes the settings of
+    `like` if that is given.
     """
     from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
 
-    if isinstance(where, str):
-        make, declared = _at(where), _at(like or where)
+    if isinstance(source, str):
+        make, declared = _load(source), _load(like or source)
         name, calling = declared.__name__, list(signature(declared).parameters)[1:]
     else:
-        make, name, calling = (lambda value: where), where.name, []
+        make, name, calling = (lambda value: source), source.name, []
     calling += LAYER_SETTINGS
     talking = list(signature(LLMPolicy).parameters)[1:-1]
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
@@ -133,13 +133,13 @@ def _asking(
             raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
         if key not in talking:
             raise unknown_keyword("setting of LLMPolicy", key, talking)
-    given = {**usual, **client}
-    layers = {key: given.pop(key) for key in LAYER_SETTINGS if key in given}
-    return llm_player(dress(make(value, **given), **layers), settings)
+    client_settings = {**usual, **client}
+    layers = {key: client_settings.pop(key) for key in LAYER_SETTINGS if key in client_settings}
+    return llm_player(dress(make(value, **client_settings), **layers), settings)
 
 
-def _at(where: str) -> Any:
-    module, _, name = where.partition(":")
+def _load(address: str) -> Any:
+    module, _, name = address.partition(":")
     return getattr(import_module(module), name)
 
 
@@ -168,7 +168,7 @@ def llm_player(client: Client, settings: Settings) -> LLMPolicy:
 
 
 def mind_of(game: str) -> type[Mind]:
-    """Return what a planning player thinks with in a game: its room's ``MIND``, else in words."""
+    """Return the kind of mind of a planning player: the game room's ``MIND``, else one in words."""
     from llm_games.wrappers.mind import Mind
 
     return getattr(rooms.part(game, "mind"), "MIND", Mind)
@@ -199,34 +199,34 @@ def _network(path: str, deterministic: bool | None = None) -> Policy:
 def _talker(kind: str, value: str) -> Policy:
     from llm_games.baselines import talkers
 
-    found: Policy = getattr(talkers, kind)(value)
-    return found
+    talker: Policy = getattr(talkers, kind)(value)
+    return talker
 
 
 def _mixed(value: str) -> Policy:
-    """Return a player that is one of those named, each perhaps after a weight and a star."""
+    """Return a mixture of the named players, each perhaps after a weight and a star."""
     from llm_games.wrappers.mixture import Mixture
 
     name, names, weights = f"mix:{value}", [], []
     for part in value.split("|"):
-        weight, star, own = part.partition("*")
-        names.append(own if star else part)
+        weight, star, player = part.partition("*")
+        names.append(player if star else part)
         try:
             weights.append(Fraction(weight) if star else 1)
         except (ValueError, ZeroDivisionError):
             raise BadParameter(f"{name}: the weight before * is a number, got {weight!r}") from None
-    for own in names:
-        if not own or own.startswith("mix:"):
+    for player in names:
+        if not player or player.startswith("mix:"):
             raise BadParameter(
                 f"{name}: name each player once, as in mix:level_k:0|level_k:1 or "
-                f"mix:3*level_k:0|level_k:1, got {own!r}"
+                f"mix:3*level_k:0|level_k:1, got {player!r}"
             )
-        if asks_model(own):
+        if asks_model(player):
             raise BadParameter(
-                f"{name}: {own!r} asks a model, whose client and budget a name cannot give; "
+                f"{name}: {player!r} asks a model, whose client and budget a name cannot give; "
                 "make it by llm_games.player and mix it by llm_games.wrappers.mixture.Mixture"
             )
-    return Mixture([make_player(own) for own in names], [float(w) for w in weights], name)
+    return Mixture([make_player(player) for player in names], [float(w) for w in weights], name)
 
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}
@@ -339,42 +339,41 @@ PROVIDED: Model = partial(
 
 
 def kind_of(name: str) -> Kind | None:
-    """Return a kind that is not of one game alone; None if there is none of this name."""
-    found: Kind | None = PLAYERS.get(name)
-    return _at(rooms.KINDS[name]) if found is None and name in rooms.KINDS else found
+    """Return a kind that is not specific to a game; None if none has this name."""
+    kind: Kind | None = PLAYERS.get(name)
+    return _load(rooms.KINDS[name]) if kind is None and name in rooms.KINDS else kind
 
 
-def _known() -> set[str]:
-    """Return the names of all kinds."""
-    return {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_own(*rooms.ROOMS)}
+def _kind_names() -> set[str]:
+    return {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_room_kinds(*rooms.ROOMS)}
 
 
 # -- what the games' rooms say --------------------------------------------------------------------
 
 
 def handed(game: str) -> Players:
-    """Return what a game's room says of its players; nothing if it has no ``players.py``."""
+    """Return the players of a game's room; none if it has no ``players.py``."""
     module = rooms.part(game, "players")
     if module is None:
         return Players()
-    found = getattr(module, "PLAYERS", None)
-    if not isinstance(found, Players):
+    room_players = getattr(module, "PLAYERS", None)
+    if not isinstance(room_players, Players):
         raise BadParameter(f"{module.__name__} must have PLAYERS = Players({{...}}), see Players")
-    return found
+    return room_players
 
 
-def _own(*games: str) -> dict[str, Kind]:
-    """Return the kinds of players that are of these games alone."""
+def _room_kinds(*games: str) -> dict[str, Kind]:
+    """Return the kinds of players that only these games have."""
     rules = (item for game in games for item in handed(game).rules.items())
     return {name: kind for name, kind in rules if isinstance(kind, Kind)}
 
 
 def rule_of(kind: str, game: str) -> tuple[Kind, Rule] | None:
-    """Return what a kind of player is and does in a game; None if it is not defined there."""
-    about = (PLAYERS | _own(game)).get(kind)
-    said = handed(game).rules.get(kind, about)
-    rule = said.rule if isinstance(said, Kind) else said
-    return (about, rule) if about and rule else None
+    """Return a kind of player and its rule in a game; None if it has none there."""
+    kind_of_player = (PLAYERS | _room_kinds(game)).get(kind)
+    entry = handed(game).rules.get(kind, kind_of_player)
+    rule = entry.rule if isinstance(entry, Kind) else entry
+    return (kind_of_player, rule) if kind_of_player and rule else None
 
 
 def games_of(kind: str) -> list[str]:
@@ -383,15 +382,15 @@ def games_of(kind: str) -> list[str]:
 
 
 def _rule_in(name: str, game: Rulebook) -> Rule:
-    """Return the rule of a player by its full name in a game."""
+    """Return the rule of a player in a game, by its full name."""
     kind, colon, value = name.partition(":")
-    found = rule_of(kind, game.name)
-    if found is None:
+    kind_and_rule = rule_of(kind, game.name)
+    if kind_and_rule is None:
         games = ", ".join(games_of(kind))
         raise BadParameter(f"player {name!r} is not defined for {game.name}; it is for {games}")
-    about, rule = found
-    alone = rule is not about.rule or kind not in PLAYERS
-    rule = partial(rule, about.meaning(game, about.read(value))) if colon else rule
+    player_kind, rule = kind_and_rule
+    alone = rule is not player_kind.rule or kind not in PLAYERS
+    rule = partial(rule, player_kind.meaning(game, player_kind.read(value))) if colon else rule
     return partial(seat_by_seat, rule) if alone and not handed(game.name).broadcasts else rule
 
 
@@ -399,13 +398,13 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
 
 
 def reading(name: str) -> str:
-    """Return how a player's name is read: ``kind``, ``provider`` or ``own``; "" if in no way.
+    """Return how a player's name is read: ``kind``, ``provider`` or ``own``; "" if not at all.
 
     Raises:
-        BadParameter: it can be read in two ways, one of them a file that is there.
+        BadParameter: it can be read in two ways, one of them an existing file.
     """
     head, ways = name.partition(":")[0], {}
-    if kind_of(head) or head in ELSEWHERE or head in _own(*rooms.ROOMS):
+    if kind_of(head) or head in ELSEWHERE or head in _room_kinds(*rooms.ROOMS):
         ways["kind"] = f"the kind of player {head!r}"
     elif on_server(name):
         ways["provider"] = f"a model of {name.partition('/')[0]!r}"
@@ -442,19 +441,19 @@ def asks_model(player: Any) -> bool:
 
 
 def _own_player(thing: Any, name: str, client: Settings, settings: Settings) -> Policy:
-    found = player_of(thing, name)
-    if not isinstance(found, Policy):
-        return _asking(found, None, client, settings)
+    player = player_of(thing, name)
+    if not isinstance(player, Policy):
+        return _asking(player, None, client, settings)
     if client or settings:
         raise _no_settings(name, client, settings)
-    return found
+    return player
 
 
 def _no_settings(
     name: str, client: Settings, settings: Settings, taken: Sequence[str] = ()
 ) -> BadParameter:
-    given, known = ", ".join([*client, *settings]), ", ".join(taken) or "no settings"
-    return BadParameter(f"player {name!r} asks no model and takes {known}, got {given}")
+    names, allowed = ", ".join([*client, *settings]), ", ".join(taken) or "no settings"
+    return BadParameter(f"player {name!r} asks no model and takes {allowed}, got {names}")
 
 
 def _unknown(name: str) -> UnknownName:
@@ -463,14 +462,13 @@ def _unknown(name: str) -> UnknownName:
         return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
-    return unknown("player", name, _known())
+    return unknown("player", name, _kind_names())
 
 
 def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
-    """Return the kind of a player and the value in its name."""
     kind, colon, value = name.partition(":")
-    own = {} if rules is None else _own(rules.name)
-    about = own.get(kind) or kind_of(kind) or _own(*rooms.ROOMS).get(kind)
+    room_kinds = {} if rules is None else _room_kinds(rules.name)
+    about = room_kinds.get(kind) or kind_of(kind) or _room_kinds(*rooms.ROOMS).get(kind)
     if about is None and kind in ELSEWHERE:
         raise BadParameter(f"player {name!r}: {ELSEWHERE[kind]}")
     if about is None:
@@ -527,24 +525,24 @@ def make_player(
 
 
 def _try(policy: Policy, rules: Rulebook) -> None:
-    """Check that a player can play a game in some seat, or raise what it says of the first."""
-    said: BadParameter | None = None
+    """Check that a player can play a game in some seat, or raise the first seat's error."""
+    first_error: BadParameter | None = None
     for seat in range(rules.players):
         try:
             policy.start(rules, seat, 0)
             return
         except WrongSeat as error:
-            said = said or error
-    if said is not None:
-        raise said
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
 
 
 def players_for(game: str) -> dict[str, str]:
-    """Return the players that are defined for a game (or `UnknownName`): name and one line."""
+    """Return the players of a game (or `UnknownName`): one line by name."""
     if game not in rooms.ROOMS:
         game = game_class(game).name
-    brought = {kind: _at(where) for kind, where in rooms.KINDS.items()}
-    names, kinds = {}, brought | PLAYERS | _own(game)
+    shared = {kind: _load(address) for kind, address in rooms.KINDS.items()}
+    names, kinds = {}, shared | PLAYERS | _room_kinds(game)
     for kind, about in sorted(kinds.items(), key=lambda item: item[1].model is not None):
         if about.model or about.made or rule_of(kind, game):
             summary = about.summary

@@ -1,8 +1,8 @@
-"""Players that follow a rule, and how a game's room hands them over.
+"""Players that follow a rule, and the form in which a game's room declares them.
 
-A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind of player that
-there is for the game. What a kind is, is said once: of those that several games share in
-`llm_games.baselines.players`, of those of one game in its room.
+A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind of player of the
+game. Kinds that several games share are defined in `llm_games.baselines.players`, those of one game
+in its room.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Kind:
 
 @dataclass(frozen=True)
 class Players:
-    """What a game's room says of its players.
+    """The players of a game's room.
 
-    `rules` say what each kind of player does; a kind of this game alone comes as a `Kind`.
-    `meaning` is that of ``fixed:VALUE``, if the value is no word or number of the game. `reply_to`
-    is the best response to given actions of the others ``(players - 1,)``.
+    `rules` maps each kind of player to its rule; a kind of this game alone comes as a `Kind`.
+    `meaning` reads ``fixed:VALUE``, if the value is no word or number of the game. `reply_to` is
+    the best response to given actions of the others ``(players - 1,)``.
     """
 
     rules: Mapping[str, Rule | Kind] = field(default_factory=dict)
@@ -67,13 +67,12 @@ class Players:
 
 
 class Found:
-    """A rule in a game; pickled, it is found again."""
+    """A rule bound to a game; unpickling makes the rule anew."""
 
     def __init__(self, rule_in: Callable[[Rulebook], Rule], game: Rulebook) -> None:
         self.rule_in, self.game, self.rule = rule_in, game, rule_in(game)
 
     def __call__(self, view: View, noise: Noise) -> Any:
-        """Follow it."""
         return self.rule(view, noise)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -81,7 +80,7 @@ class Found:
 
 
 class Memory(NamedTuple):
-    """All that a rule player remembers: its rule, its seed, and how often it has decided."""
+    """Memory of a rule player: its rule, its seed, and its number of decisions."""
 
     rule: Rule
     seed: int
@@ -94,9 +93,13 @@ class Cells:
     def __init__(self, where: Array) -> None:
         self.where = where
         tables: Any = np.flatnonzero(where.any(axis=0))
-        rows, many, cells = np.flatnonzero(where.any(axis=1)), len(tables), np.count_nonzero(where)
-        self.some, self.alone = many > 0, cells == many and len(rows) > 1
-        if nearly_all(many, where.shape[1]):  # others are passed over
+        rows, table_count, cells = (
+            np.flatnonzero(where.any(axis=1)),
+            len(tables),
+            np.count_nonzero(where),
+        )
+        self.some, self.alone = table_count > 0, cells == table_count and len(rows) > 1
+        if nearly_all(table_count, where.shape[1]):  # others are passed over
             tables = slice(None)
         self.tables, self.own = tables, where[:, tables]
         self.seats: Array = rows[:, None]
@@ -111,7 +114,7 @@ class Cells:
 
 
 class Memories(NamedTuple):
-    """The same of a batch: keys of its seats' noise, and how often they have decided.
+    """Memory of rule players in a batch: the keys of its seats' noise, and decision counts.
 
     Both are ``(players, tables)``. `cells` are those that it decided for last.
     """
@@ -138,84 +141,86 @@ class RulePolicy(Policy):
         return Memory(Found(self.rule_in, game), seed)
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
-        """Decide by the rule; copies in a batch have noise of their own."""
+        """Decide by the rule; copies in a batch have independent noise."""
         rule, seed, decided = memory
         alike = view.batch and not np.ndim(seed)
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
         return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Memories | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: Memories | None = None
     ) -> Memories:
         """Return the memory of a batch; the seats that begin have not decided yet."""
         if memory is None:
-            counts = np.zeros(where.shape, np.int64)
+            counts = np.zeros(mask.shape, np.int64)
             memory = Memories(Found(self.rule_in, game), counts.astype(np.uint64), counts)
         keys = memory.keys.copy()
-        keys[where] = Noise(seeds[where].astype(np.uint64)).key
-        return memory._replace(keys=keys, decided=np.where(where, 0, memory.decided))
+        keys[mask] = Noise(seeds[mask].astype(np.uint64)).key
+        return memory._replace(keys=keys, decided=np.where(mask, 0, memory.decided))
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: Memories
+        self, sight: Sight, mask: Array, memory: Memories
     ) -> tuple[Decided, Memories]:
-        """Follow the rule in all these seats at once, at the tables where there are any."""
+        """Follow the rule in all these seats at once, at the tables that have any."""
         cells = memory.cells
-        if cells is None or cells.where is not where:
-            cells = Cells(where)
-        after = memory._replace(decided=memory.decided + where, cells=cells)
+        if cells is None or cells.where is not mask:
+            cells = Cells(mask)
+        next_memory = memory._replace(decided=memory.decided + mask, cells=cells)
         if isinstance(cells.tables, slice):
-            return Decided(_followed(memory, sight, cells)), after
-        actions = np.zeros(where.shape, np.int64)
+            return Decided(_rule_actions(memory, sight, cells)), next_memory
+        actions = np.zeros(mask.shape, np.int64)
         if cells.some:
-            actions[:, cells.tables] = _followed(memory, sight.table(cells.tables), cells)
-        return Decided(actions), after
+            actions[:, cells.tables] = _rule_actions(memory, sight.table(cells.tables), cells)
+        return Decided(actions), next_memory
 
 
-def _followed(memory: Memories, sight: Sight, cells: Cells) -> Array:
-    """Return what a rule does in these seats at their tables of a batch, of which `sight` is."""
+def _rule_actions(memory: Memories, sight: Sight, cells: Cells) -> Array:
+    """Return the rule's actions in the cells of a batch; `sight` is of their tables."""
     rule, keys, decided, _ = memory
-    where, place = cells.own, cells.place
+    mask, index = cells.own, cells.place
 
     def key() -> Array:
-        base, counts = keys[:, cells.tables][place], decided[:, cells.tables][place]
+        base, counts = keys[:, cells.tables][index], decided[:, cells.tables][index]
         alike = not any_true(counts != (first := int(counts.flat[0])))
         noise = Noise.due(base.shape, lambda: base)
         return noise.of(first if alike else counts).key
 
     view = sight.view(cells.seats)
-    found = legal(view, rule(view, Noise.due(view.batch, key)))
-    if found.ndim > len(view.batch):  # plans, or votes among zeros
-        return found * where.any(axis=0) if cells.alone else (found * where[place]).sum(axis=1)
-    actions = np.zeros(where.shape, np.int64)
-    actions[place] = found
-    return actions if cells.full else actions * where
+    moves = legal(view, rule(view, Noise.due(view.batch, key)))
+    if moves.ndim > len(view.batch):  # plans, or votes among zeros
+        return moves * mask.any(axis=0) if cells.alone else (moves * mask[index]).sum(axis=1)
+    actions = np.zeros(mask.shape, np.int64)
+    actions[index] = moves
+    return actions if cells.full else actions * mask
 
 
 def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
-    """Follow a rule that minds one seat in the view of several, see `Sight.view`."""
+    """Follow a rule that takes one seat in the view of several, see `Sight.view`."""
     seats, sight = view.seat, view.sight
     if not isinstance(seats, np.ndarray):
         return rule(view, noise)
     batch: tuple[int, ...] = sight.state.round.shape
     if seats.ndim > len(batch):  # several of all tables
         each = [(sight.view(int(seat)), noise.table(i)) for i, seat in enumerate(seats.ravel())]
-        return np.stack([_wide(rule(*one), batch) for one in each], axis=-1 - len(batch))
-    found: Any = None
+        return np.stack(
+            [_broadcast(rule(*seat_view), batch) for seat_view in each], axis=-1 - len(batch)
+        )
+    actions: Any = None
     for seat in np.unique(seats).tolist():
         here = np.flatnonzero(seats == seat)
-        part = _wide(rule(sight.table(here).view(seat), noise.table(here)), here.shape)
-        found = np.zeros((*part.shape[:-1], *batch), np.int64) if found is None else found
-        found[..., here] = part
-    return found
+        part = _broadcast(rule(sight.table(here).view(seat), noise.table(here)), here.shape)
+        actions = np.zeros((*part.shape[:-1], *batch), np.int64) if actions is None else actions
+        actions[..., here] = part
+    return actions
 
 
-def _wide(action: Any, batch: tuple[int, ...]) -> Array:
+def _broadcast(action: Any, batch: tuple[int, ...]) -> Array:
     shape = np.shape(action)
     return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
 
 
 def legal(view: View, action: Any) -> Array:
-    """Return what a rule says as int64; numbers are kept within what is legal now."""
+    """Return a rule's actions as int64; numbers are clipped to what is legal now."""
     values = np.asarray(action)
     if values.ndim <= len(view.batch):
         low, high = view.game.bounds() if view.game.same_limits else (view.low, view.high)
@@ -224,7 +229,7 @@ def legal(view: View, action: Any) -> Array:
 
 
 def decision(view: View, action: Any) -> Decision:
-    """Return a decision; numbers are kept within what is legal now."""
+    """Return a decision; numbers are clipped to what is legal now."""
     values = legal(view, action)
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
@@ -235,7 +240,6 @@ def decision(view: View, action: Any) -> Decision:
 
 
 def shape(view: View) -> tuple[int, ...]:
-    """Return the batch of a view, () for one table."""
     return view.batch
 
 
@@ -255,7 +259,7 @@ def pick(chances: Array, noise: Noise) -> Array:
 
 
 def count_from(low: int, high: int, needs: str) -> Callable[[str], int]:
-    """Return what reads a value from `low` to `high`; `needs` says what is needed, for errors."""
+    """Return a reader of whole numbers from `low` to `high`; `needs` begins its error."""
 
     def read(value: str) -> int:
         plain = value.isascii() and value.isdigit() and len(value) <= len(str(high))
@@ -267,5 +271,5 @@ def count_from(low: int, high: int, needs: str) -> Callable[[str], int]:
 
 
 def cannot_play(game: Rulebook, value: str, allowed: str) -> BadParameter:
-    """Return the error for a value that means nothing in a game."""
+    """Return the error for a value of ``fixed:VALUE`` that a game does not take."""
     return BadParameter(f"fixed:{value} cannot be played in {game.name}: it takes {allowed}")

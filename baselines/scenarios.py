@@ -61,30 +61,30 @@ class Scenario:
     pays: tuple[str, ...] = ()
 
     def rules(self) -> Rulebook:
-        """Build the rules."""
         return rulebook(self.game, **self.params)
 
     def opponents(self, others: Any = None) -> list[Any]:
-        """Return who sits in all seats but a learner's, in their order.
+        """Return the players of all seats but a learner's, in their order.
 
         `others` play the other focal seats, which come first: one for all, or one for each.
 
         Raises:
             BadParameter: there are no other focal seats, or not so many.
         """
-        given = list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
-        if others is not None and not given:
-            given = [others] * (self.focal - 1)
-        if len(given) != self.focal - 1 or (others is not None and self.focal == 1):
+        focal_players = (
+            list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
+        )
+        if others is not None and not focal_players:
+            focal_players = [others] * (self.focal - 1)
+        if len(focal_players) != self.focal - 1 or (others is not None and self.focal == 1):
             raise BadParameter(
                 f"{self.game}, scenario {self.name}, has {self.focal - 1} focal seats beside the "
                 f"learner's, whose players are its opponents=; got {others!r}"
             )
-        return [*given, *self.background]
+        return [*focal_players, *self.background]
 
 
 def games() -> list[str]:
-    """Return the games whose rooms have scenarios."""
     return [game for game in rooms.ROOMS if rooms.file(game, FILE)]
 
 
@@ -93,7 +93,7 @@ def scenarios(game: str) -> dict[str, Scenario]:
 
     Raises:
         UnknownName: there is no such game, or it has none.
-        BadParameter: one of them is not as it must be.
+        BadParameter: its file is invalid.
     """
     name = game if game in rooms.ROOMS else game_class(game).name
     path = rooms.file(name, FILE)
@@ -108,10 +108,10 @@ def scenario(game: str, name: str | Scenario) -> Scenario:
         if name.game != game_class(game).name:
             raise BadParameter(f"the scenario {name.name} is one of {name.game}, not of {game}")
         return name
-    known = scenarios(game)
-    if name not in known:
-        raise unknown(f"scenario of {game}", name, known)
-    return known[name]
+    scenarios_by_name = scenarios(game)
+    if name not in scenarios_by_name:
+        raise unknown(f"scenario of {game}", name, scenarios_by_name)
+    return scenarios_by_name[name]
 
 
 def seated_in(
@@ -119,30 +119,32 @@ def seated_in(
 ) -> tuple[Rulebook, list[Any]]:
     """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
 
-    It warns of one of the game's that is held out.
+    Warns of a scenario that is held out, if it is given by name.
 
     Raises:
-        BadParameter: there are parameters of the game beside those of the scenario, or
-            what `Scenario.opponents` raises.
+        BadParameter: there are parameters of the game beside those of the scenario, or what
+            `Scenario.opponents` raises.
     """
-    found = scenario(game if isinstance(game, str) else game.name, name)
-    if isinstance(name, str) and not found.train:
-        trains = ", ".join(one.name for one in scenarios(found.game).values() if one.train)
+    match = scenario(game if isinstance(game, str) else game.name, name)
+    if isinstance(name, str) and not match.train:
+        trains = ", ".join(
+            candidate.name for candidate in scenarios(match.game).values() if candidate.train
+        )
         warnings.warn(
             f"the scenario {name} is held out: judge learners in it, but train them in {trains}",
             stacklevel=4,
         )
     if parameters or not isinstance(game, str):
-        given = ", ".join(parameters) or f"a game of its own, {game.name}"
-        raise BadParameter(f"the scenario {found.name} brings all parameters; got {given}")
-    return found.rules(), found.opponents(others)
+        overrides = ", ".join(parameters) or f"a game of its own, {game.name}"
+        raise BadParameter(f"the scenario {match.name} brings all parameters; got {overrides}")
+    return match.rules(), match.opponents(others)
 
 
 def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
-    """Return the scenarios that a file's content describes, by name.
+    """Return the scenarios of a file's parsed content, by name.
 
     Raises:
-        BadParameter, UnknownName: something in it cannot be; the message names the file.
+        BadParameter, UnknownName: an entry is invalid; the message names the file.
     """
     _check(raw, {**KEYS, **TABLES}, str(source))
     game, params = raw.get("game", ""), raw.get("params", {})
@@ -153,17 +155,17 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
     if players < 2:
         raise BadParameter(f'{source}: scenarios need game = "NAME", one of at least two players')
     common = {key: raw[key] for key in ("episodes", "max_steps") if key in raw}
-    found: dict[str, Scenario] = {}
+    scenarios_by_name: dict[str, Scenario] = {}
     for number, part in enumerate(raw.get("backgrounds", ())):
-        where = f"{source}: backgrounds[{number}]"
-        _check(part, {**PARTS, **dict.fromkeys(LISTS, list)}, where)
+        location = f"{source}: backgrounds[{number}]"
+        _check(part, {**PARTS, **dict.fromkeys(LISTS, list)}, location)
         if missing := [key for key in ("name", "players") if not part.get(key)]:
-            raise BadParameter(f"{where} has no {' and no '.join(missing)}")
+            raise BadParameter(f"{location} has no {' and no '.join(missing)}")
         seats = dict(zip(FOCAL, (1, players // 2, players - 1), strict=True))
         for share in part.get("focal", FOCAL):
             if share not in seats:
-                raise BadParameter(f"{where}.focal = {share!r}: it should be {LISTS['focal']}")
-            one = Scenario(
+                raise BadParameter(f"{location}.focal = {share!r}: it should be {LISTS['focal']}")
+            entry = Scenario(
                 game=game,
                 name=f"{part['name']}-{share}",
                 about=part.get("about", ""),
@@ -174,21 +176,21 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
                 pays=tuple(part.get("pays", ())),
                 **common,
             )
-            if one.name in found:
-                raise BadParameter(f"{where}: there is a scenario {one.name} already")
-            found[one.name] = one
-    return found
+            if entry.name in scenarios_by_name:
+                raise BadParameter(f"{location}: there is a scenario {entry.name} already")
+            scenarios_by_name[entry.name] = entry
+    return scenarios_by_name
 
 
-def _check(table: Any, keys: Mapping[str, type], where: str) -> None:
-    """Check that a table has no other keys, and values of the right types."""
+def _check(table: Any, keys: Mapping[str, type], location: str) -> None:
+    """Check that a table has no other keys, and values of the right types, or raise."""
     if not isinstance(table, Mapping):
-        raise BadParameter(f"{where} should be a table, got {table!r}")
+        raise BadParameter(f"{location} should be a table, got {table!r}")
     for key, value in table.items():
         if key not in keys:
-            raise unknown(f"key in {where} called", key, keys)
+            raise unknown(f"key in {location} called", key, keys)
         right = type(value) is keys[key] and (type(value) is not int or value >= 0)
         words = key not in ("players", *LISTS) or (right and all(isinstance(v, str) for v in value))
         if not right or not words or (key == "pays" and len(value) != 2):
             wanted = LISTS.get(key, "names of players" if key == "players" else keys[key].__name__)
-            raise BadParameter(f"{where}.{key} = {value!r}: it should be {wanted}")
+            raise BadParameter(f"{location}.{key} = {value!r}: it should be {wanted}")

@@ -1,9 +1,9 @@
-"""Measures of skill: what a seat gave away against the field that it met.
+"""Measures of skill: what a seat lost against the field that it played.
 
 Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
-whole episodes are played again with a fixed rule in the seat's place, chance and others as recorded
-(`counterfactual`): the paired difference to a reply that was named before, and the gap to the best
-of several (`best_reply_gap`). What a game's theory says of itself: `llm_games.baselines.deviation`.
+whole episodes are replayed with a fixed rule in the seat, chance and others as recorded
+(`counterfactual`): the paired difference to a reply that was named in advance, and the gap to the
+best of several (`best_reply_gap`). Measures of a game's theory: `llm_games.baselines.deviation`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Field = Callable[[Any], PerPlayer]
 
 
 class NoReplay(LLMGamesError):
-    """Recorded moves do not say what others would have done after another move, or for too long."""
+    """Recorded moves do not determine others' later moves, or the replay lasts too long."""
 
 
 class TooManyTurns(BadParameter):
@@ -48,11 +48,11 @@ class TooManyTurns(BadParameter):
 
 
 class BestReplyGap(NamedTuple):
-    """What a seat would have gained by the best of some fixed replies, mean per episode.
+    """Gain of the best of some fixed replies over a seat's play, mean per episode.
 
-    `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down.
-    From `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
-    `best` is the place of the reply that the `gap` belongs to, None if none beats the own play.
+    `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down. From
+    `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
+    `best` is the index of the reply with that `gap`, None if none beats the seat's play.
     """
 
     gap: float
@@ -86,23 +86,23 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
     n, means = len(gains), gains.mean(axis=0)
     best = int(means.argmax())
     gap = max(float(means[best]), 0.0)
-    found = BestReplyGap(gap, None, None, None, best if gap > 0 else None, n)
+    estimate = BestReplyGap(gap, None, None, None, best if gap > 0 else None, n)
     if n < 2:
-        return found
+        return estimate
     from scipy.special import stdtrit
 
-    wide = stdtrit(n - 1, (1 + LEVEL) / 2) / np.sqrt(n)
+    half_width = stdtrit(n - 1, (1 + LEVEL) / 2) / np.sqrt(n)
     crossed = np.zeros(n)
     for half, other in ((slice(0, n, 2), slice(1, n, 2)), (slice(1, n, 2), slice(0, n, 2))):
         elsewhere = gains[other].mean(axis=0)
         if elsewhere.max() > 0:  # else the own play is best there
             crossed[half] = gains[half, elsewhere.argmax()]
-    low = max(0.0, float(crossed.mean() - wide * crossed.std(ddof=1)))
-    high = max(low, float((means + wide * gains.std(axis=0, ddof=1)).max()))
+    low = max(0.0, float(crossed.mean() - half_width * crossed.std(ddof=1)))
+    high = max(low, float((means + half_width * gains.std(axis=0, ddof=1)).max()))
     note = "rests on near-normal runs" if n <= FEW else ""
     if np.ptp(gains[:, best]) <= 1e-9 * np.abs(gains[:, best]).max():
         note = f"no spread in {n} runs"
-    return found._replace(crossed=float(crossed.mean()), low=low, high=high, note=note)
+    return estimate._replace(crossed=float(crossed.mean()), low=low, high=high, note=note)
 
 
 # -- tables of rule players ------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
 class Played(NamedTuple):
     """Episodes of rule players, all tables at once.
 
-    `records` are the steps' ``Outcome.record``, tables last; a table has ended after `lengths`.
+    `records` are the steps' ``Outcome.record``, tables last; a table ended after `lengths` steps.
     """
 
     payoffs: PerPlayer
@@ -119,7 +119,7 @@ class Played(NamedTuple):
     lengths: PerTable
 
     def records_of(self, table: int) -> list[dict[str, Any]]:
-        """Return what happened at a table, step by step, as a file has it."""
+        """Return a table's records step by step, as lists, the form of a file."""
         return [
             {name: np.asarray(value)[..., table].tolist() for name, value in record.items()}
             for record in self.records[: self.lengths[table]]
@@ -138,7 +138,7 @@ def play_rules(
     game: Rulebook,
     names: Sequence[str | Policy],
     seeds: Sequence[int],
-    given: Mapping[str, Any] | None = None,
+    fixed_chance: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> Played:
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
@@ -150,11 +150,11 @@ def play_rules(
     """
     if len(names) != game.players:
         raise BadParameter(f"{game.players} seats need as many players, got {len(names)}")
-    who = list(dict.fromkeys(names))
-    sits = np.tile([[who.index(name)] for name in names], len(seeds))
+    players = list(dict.fromkeys(names))
+    sits = np.tile([[players.index(name)] for name in names], len(seeds))
     payoffs, lengths = np.zeros(sits.shape), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
-    for over, outcome in play_batch(game, who, sits, seeds, given, max_steps):
+    for over, outcome in play_batch(game, players, sits, seeds, fixed_chance, max_steps):
         lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
@@ -166,15 +166,15 @@ def play_batch(
     names: Sequence[str | Policy],
     sits: Array,
     seeds: Sequence[int],
-    given: Mapping[str, Any] | None = None,
+    fixed_chance: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
     models: bool = False,
 ) -> Iterator[tuple[PerTable, Outcome]]:
-    """Play an episode of each seed as `play_rules` does, and yield what happens in each step.
+    """Play an episode of each seed as `play_rules` does, step by step.
 
-    `sits`, integers ``(players, tables)``, says which of the players sits where. Yielded are which
-    tables were over before the step, ``(tables,)``, and its outcome. It raises as `play_rules`, but
-    with `models` players may ask one.
+    `sits`, integers ``(players, tables)``, is the index of the player in each seat. Yield which
+    tables were over before the step, ``(tables,)``, and the step's outcome. It raises as
+    `play_rules`, but with `models` players may ask one.
     """
     policies = [make_player(name, game) for name in names]
     for name, policy in zip(names, policies, strict=True):
@@ -182,33 +182,32 @@ def play_batch(
             raise BadParameter(f"this needs players that ask no model, got {name!r}")
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, policies, sits)
-    tables.reset([int(seed) for seed in seeds], given=given)
+    tables.reset([int(seed) for seed in seeds], given=fixed_chance)
     seats.start(np.ones(len(seeds), np.bool_))
     for step in range(max_steps or game.length() or ENDLESS):
         over = tables.state.over
         if over.all():
             return
         if step == LONGEST and game.turns and game.length():
-            who = ", ".join(dict.fromkeys(policy.name for policy in policies))
-            raise TooManyTurns(f"{who} take more than {LONGEST} turns")
+            player_names = ", ".join(dict.fromkeys(policy.name for policy in policies))
+            raise TooManyTurns(f"{player_names} take more than {LONGEST} turns")
         outcome = tables.step(seats.ask_now(tables.ready().turn))
         seats.hear(~over)
         yield over, outcome
 
 
 def _decided(policy: RulePolicy, memory: Any, view: View, asked: Array) -> tuple[Array, Any]:
-    """Return a seat's moves at some tables, and its memory; it decides only where it is asked."""
-    decided, after = policy.act(view, memory)
+    """Return a seat's moves at some tables, and its memory; only where it is `asked` it decides."""
+    decided, next_memory = policy.act(view, memory)
     if view.game.turns:
-        after = after._replace(decided=memory.decided + asked.astype(np.int64))
-    return np.asarray(decided.action), after
+        next_memory = next_memory._replace(decided=memory.decided + asked.astype(np.int64))
+    return np.asarray(decided.action), next_memory
 
 
 # -- recorded episodes, played again with other moves of one seat ----------------------------------
 
 
 def can_replay(game: Rulebook) -> bool:
-    """Return whether `counterfactual` can play the game."""
     return not game.turns or hasattr(rooms.part(game.name, "theory"), "field")
 
 
@@ -218,7 +217,7 @@ def counterfactual(
     moves: Sequence[Any],
     seats: Sequence[int],
     replies: Sequence[str],
-    given: Mapping[str, Any] | None = None,
+    fixed_chance: Mapping[str, Any] | None = None,
 ) -> tuple[Array, Array]:
     """Play recorded episodes again with a rule player in one seat, all others as recorded.
 
@@ -252,28 +251,28 @@ def counterfactual(
             "in hindsight (llm_games.baselines.deviation) is by decision"
         )
     rules = [rule_player(game, name) for name in replies]
-    own, paid = np.empty(len(seeds)), np.empty((len(replies), len(seeds)))
+    recorded_payoffs, reply_payoffs = np.empty(len(seeds)), np.empty((len(replies), len(seeds)))
     size = max(1, TOGETHER // max(1, len(replies)))
     order = np.argsort(seats, kind="stable")
-    for some in (order[at : at + size] for at in range(0, len(order), size)):
+    for batch in (order[start : start + size] for start in range(0, len(order), size)):
         tape = _Tape.of(
             game,
-            np.array([seeds[i] for i in some], np.uint64),
-            [np.asarray(moves[i], np.int64) for i in some],
-            np.array([seats[i] for i in some]),
-            given,
+            np.array([seeds[i] for i in batch], np.uint64),
+            [np.asarray(moves[i], np.int64) for i in batch],
+            np.array([seats[i] for i in batch]),
+            fixed_chance,
         )
-        own[some] = tape.paid
+        recorded_payoffs[batch] = tape.payoffs
         if rules:
-            paid[:, some] = tape.again(rules)
-    return own, paid
+            reply_payoffs[:, batch] = tape.again(rules)
+    return recorded_payoffs, reply_payoffs
 
 
 class _Tape(NamedTuple):
     """Recorded episodes of one game, ascending by seat; `moves` are ``(steps, players, tables)``.
 
-    `states` are those before each step, `broke` which moves broke a rule, `stop` the steps after
-    which a table ends that the rules did not end, and `paid` what the seat got.
+    `states` precede each step, `broke` marks moves that broke a rule, `stop` is the number of steps
+    after which a table ends though the rules did not end it, and `payoffs` are the seat's.
     """
 
     game: Rulebook
@@ -284,35 +283,36 @@ class _Tape(NamedTuple):
     states: list[Any]
     broke: Array
     stop: Array
-    paid: Array
+    payoffs: Array
 
     @classmethod
-    def of(cls, game: Rulebook, seeds: Array, moves: list[Array], seats: Array, given: Any) -> Any:
-        """Play the recorded moves."""
+    def of(
+        cls, game: Rulebook, seeds: Array, moves: list[Array], seats: Array, fixed_chance: Any
+    ) -> Any:
         lengths = np.array([len(taken) for taken in moves])
         steps, tables = int(lengths.max()), len(seeds)
         taken = np.full((steps, game.players, tables), MISSING, np.int64)
         for table, recorded in enumerate(moves):
             taken[: len(recorded), :, table] = recorded
-        chance = game.chance(Noise(seeds), given)
-        state, states, paid = game.begin(chance, (tables,)), [], np.zeros(tables)
+        chance = game.chance(Noise(seeds), fixed_chance)
+        state, states, payoffs = game.begin(chance, (tables,)), [], np.zeros(tables)
         broke, over = np.zeros(taken.shape, bool), np.zeros(tables, bool)
         for step in range(steps):
             states.append(state)
             state, outcome = game.step(state, taken[step])
             broke[step] = outcome.broke
-            paid += outcome.rewards[seats, np.arange(tables)] * (step < lengths)
+            payoffs += outcome.rewards[seats, np.arange(tables)] * (step < lengths)
             over |= state.over & (step < lengths)
         stop = np.where(over, np.iinfo(np.int64).max, lengths)
-        return cls(game, seeds, seats, chance, taken, states, broke, stop, paid)
+        return cls(game, seeds, seats, chance, taken, states, broke, stop, payoffs)
 
     def again(self, policies: Sequence[RulePolicy]) -> Array:
-        """Return what the seat gets by each rule, ``(rules, tables)``."""
-        game, tables, many = self.game, len(self.seeds), len(policies)
-        columns, seats = np.arange(many * tables), np.tile(self.seats, many)
-        chance = {name: np.tile(drawn, many) for name, drawn in self.chance.items()}
-        state, paid = game.begin(chance, (many * tables,)), np.zeros(many * tables)
-        stop, same = np.tile(self.stop, many), np.ones(many * tables, bool)
+        """Return the seat's payoff under each rule, ``(rules, tables)``."""
+        game, tables, count = self.game, len(self.seeds), len(policies)
+        columns, seats = np.arange(count * tables), np.tile(self.seats, count)
+        chance = {name: np.tile(drawn, count) for name, drawn in self.chance.items()}
+        state, payoffs = game.begin(chance, (count * tables,)), np.zeros(count * tables)
+        stop, same = np.tile(self.stop, count), np.ones(count * tables, bool)
         constant, players = self._players(policies)
         field = self._field()
         for step in range(max(len(self.moves), game.length() or 0)):
@@ -321,28 +321,28 @@ class _Tape(NamedTuple):
                 break
             if step >= max(len(self.moves), LONGEST):
                 raise NoReplay(f"another move makes {game.name} last more than {LONGEST} steps")
-            actions, recorded = self._others(state, step, many, same, field)
+            actions, recorded = self._others(state, step, count, same, field)
             sight = Sight(game, state)
             low, high = (limit[seats, columns] for limit in sight.legal)
             asked, moves = game.asked(state)[seats, columns], np.clip(constant, low, high)
-            for place, (seat, where, policy, memory) in enumerate(players):
-                if not asked[where].any():
+            for index, (seat, span, policy, memory) in enumerate(players):
+                if not asked[span].any():
                     continue
-                view = _part(sight, seat, where)
-                moves[where], memory = _decided(policy, memory, view, asked[where])
-                players[place] = (seat, where, policy, memory)
+                view = _part(sight, seat, span)
+                moves[span], memory = _decided(policy, memory, view, asked[span])
+                players[index] = (seat, span, policy, memory)
             actions[seats, columns] = moves
             same &= ~asked | (moves == recorded[seats, columns])
             state, outcome = game.step(state, actions)
-            paid += np.where(ending, 0.0, outcome.rewards[seats, columns])
-        return paid.reshape(many, tables)
+            payoffs += np.where(ending, 0.0, outcome.rewards[seats, columns])
+        return payoffs.reshape(count, tables)
 
     def _players(self, policies: Sequence[RulePolicy]) -> tuple[Array, list[Any]]:
-        """Return who plays where: moves that never change, and others by seat, with memories.
+        """Return the moves of constant players, and the other players by seat.
 
         These are ``(seat, tables one after another, policy, memory)``.
         """
-        tables, found = len(self.seeds), []
+        tables, players = len(self.seeds), []
         constant = np.zeros(len(policies) * tables, np.int64)
         kinds, firsts = np.unique(self.seats, return_index=True)
         for number, policy in enumerate(policies):
@@ -353,34 +353,34 @@ class _Tape(NamedTuple):
             for seat, low, high in zip(kinds, firsts, [*firsts[1:], tables], strict=True):
                 noise = Noise(self.seeds[low:high]).of("seat", int(seat))
                 memory = policy.start(self.game, int(seat), noise.seed())
-                found.append((int(seat), slice(first + low, first + high), policy, memory))
-        return constant, found
+                players.append((int(seat), slice(first + low, first + high), policy, memory))
+        return constant, players
 
     def _field(self) -> Field | None:
         if not self.game.turns:
             return None
         theory: Any = rooms.part(self.game.name, "theory")
-        found: Field = theory.field(self.game, self.states, self.moves)
-        return found
+        field: Field = theory.field(self.game, self.states, self.moves)
+        return field
 
     def _others(
-        self, state: Any, step: int, many: int, same: PerTable, field: Field | None
+        self, state: Any, step: int, count: int, same: PerTable, field: Field | None
     ) -> tuple[PerPlayer, PerPlayer]:
-        """Return what all do if they act as in the record, and what is recorded."""
+        """Return all seats' moves if they act as recorded, and the recorded moves."""
         game, late = self.game, step >= len(self.moves)
         shape = game.players, len(self.seeds)
         taken = np.full(shape, MISSING, np.int64) if late else self.moves[step]
         bad = np.zeros(shape, bool) if late else self.broke[step]
-        taken, bad = np.tile(taken, many), np.tile(bad, many)
+        taken, bad = np.tile(taken, count), np.tile(bad, count)
         if field is not None:
             return np.where(same, taken, field(state)), taken
-        anew = game.breaks(state, taken) & ~bad
-        return np.where(anew, np.clip(taken, *game.legal(state)), taken), taken
+        newly_illegal = game.breaks(state, taken) & ~bad
+        return np.where(newly_illegal, np.clip(taken, *game.legal(state)), taken), taken
 
 
-def _part(sight: Sight, seat: int, where: slice) -> View:
-    """Return a seat's view of some of the tables, what is worked out for all taken from there."""
-    view = View(Sight(sight.game, sight.state.table(where)), seat)
-    low, high = (limit[seat, where] for limit in sight.legal)
-    view.__dict__.update(numbers=sight.numbers[seat, where], low=low, high=high)
+def _part(sight: Sight, seat: int, span: slice) -> View:
+    """Return a seat's view of a span of tables, sliced from the views' cached arrays."""
+    view = View(Sight(sight.game, sight.state.table(span)), seat)
+    low, high = (limit[seat, span] for limit in sight.legal)
+    view.__dict__.update(numbers=sight.numbers[seat, span], low=low, high=high)
     return view

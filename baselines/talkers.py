@@ -1,8 +1,8 @@
-"""Players by rule that talk: ``announcer:KIND``, ``liar:KIND`` and ``proposer``.
+"""Talking players that follow rules: ``announcer:KIND``, ``liar:KIND`` and ``proposer``.
 
-Each plays as a rule player does in the game inside the talk. When it may speak it names one move:
-in words, by a sentence in which `Question.named` finds it, or by a symbol, see `symbols`. Where it
-is not to move next it is silent.
+Each moves as a rule player does in the game inside the talk. When it may speak it names one move:
+in words, by a sentence in which `Question.named` finds it, or by a symbol, see `symbols`. It is
+silent unless it moves next.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PROPOSAL = "Let us all do what is best for all of us."
 
 
 class Memory(NamedTuple):
-    """What a talker remembers, of one table or of a batch.
+    """Memory of a talker, of one table or of a batch.
 
-    That is how it plays, what it names moves by (None: the same), its seeds and how often it has
-    moved.
+    `plays` and `names` are the memories of the rules that it moves by and names moves by (None: the
+    same), then its seeds and its number of moves.
     """
 
     plays: Any
@@ -38,9 +38,9 @@ class Memory(NamedTuple):
 
 
 class Talker(Policy):
-    """Plays as `plays` does, and names the move of `names`, by default its own.
+    """Moves as `plays` does, and names the move of `names`, by default its own.
 
-    A liar names that one if it is not its own, else any other. `before` is said before it.
+    A liar names that one if it is not its own, else any other. `before` precedes it.
     """
 
     speaks = True
@@ -58,19 +58,19 @@ class Talker(Policy):
         self.lies, self.before = lies, before
 
     def _named_by(self, game: Rulebook) -> RulePolicy | None:
-        """Return whose moves it names, if not its own."""
+        """Return the player whose moves it names, if not its own."""
         if self.names is None or (self.lies and rule_of(self.names, game.name) is None):
             return None
         return rule_player(self.names)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
-        """Return the memory at the start; raises what its rules say they cannot play."""
+        """Return the memory at the start; raises as the rules' `start` do."""
         core, other = game.core, self._named_by(game)
         plays = self.plays.start(core, seat, seed)
         return Memory(plays, other and other.start(core, seat, seed), seed, 0)
 
     def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
-        """Decide by the rule, or speak; what is named costs no chance of the move."""
+        """Decide by the rule, or speak; naming a move draws nothing from the move's chance."""
         core, other = view.core, self._named_by(view.game)
         speaks = bool(view.sight.talking)
         question = core.question
@@ -83,97 +83,97 @@ class Talker(Policy):
         noise = Noise(memory.seed).of("lie", memory.moved)
         if view.game.talk.alphabet is None:
             assert question is not None
-            said = self._words(question, decision.action, named.action, noise)
-            return Decision(said), memory
-        mine, its = (np.asarray(_amount(made.action, core.seat)) for made in (decision, named))
+            text = self._words(question, decision.action, named.action, noise)
+            return Decision(text), memory
+        mine, its = (np.asarray(_amount(choice.action, core.seat)) for choice in (decision, named))
         return Decision(int(self._symbols(view.game, mine, its, noise))), memory
 
-    def _words(self, question: Question, own: Action, named: Action, noise: Noise) -> str:
-        """Return what is said in words by one who is to make a move, and names another or not."""
+    def _words(self, question: Question, own_move: Action, named: Action, noise: Noise) -> str:
+        """Return the speech of a player about to make `own_move` that names `named`, or another."""
         if self.lies:
             drawn = (question.sample(noise.of(i)) for i in range(TRIES))
-            named = next((move for move in (named, *drawn) if move != own), own)
-            if named == own:
+            named = next((move for move in (named, *drawn) if move != own_move), own_move)
+            if named == own_move:
                 return ""  # there is no other move
         return " ".join(filter(None, (self.before, sentence(question, named))))
 
-    def _symbols(self, game: Any, own: Array, named: Array, noise: Noise) -> Array:
-        """Return the symbols that are said, of moves as in `_words`."""
+    def _symbols(self, game: Any, own_moves: Array, named: Array, noise: Noise) -> Array:
+        """Return the spoken symbols, for moves as in `_words`."""
         count = game.talk.alphabet
         if not self.lies:
             return symbols(game.core, named, count)
-        mine, said = (symbols(game.core, moves, count) for moves in (own, named))
+        mine, named_symbols = (symbols(game.core, moves, count) for moves in (own_moves, named))
         used = int(symbols(game.core, np.asarray(game.bounds()[1]), count))
         if used == 1:
             return np.zeros_like(mine)
         other = 1 + (mine + noise.integers(used - 1)) % used
-        return np.where(said != mine, said, other)
+        return np.where(named_symbols != mine, named_symbols, other)
 
     # -- of a batch ------------------------------------------------------------------------------
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Memory | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: Memory | None = None
     ) -> Memory:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
-        before = memory or Memory(None, None, seeds, np.zeros(seeds.shape, np.int64))
+        previous = memory or Memory(None, None, seeds, np.zeros(seeds.shape, np.int64))
         core, other = game.core, self._named_by(game)
         return Memory(
-            self.plays.start_batch(core, where, seeds, before.plays),
-            other and other.start_batch(core, where, seeds, before.names),
-            np.where(where, seeds, before.seed),
-            np.where(where, 0, before.moved),
+            self.plays.start_batch(core, mask, seeds, previous.plays),
+            other and other.start_batch(core, mask, seeds, previous.names),
+            np.where(mask, seeds, previous.seed),
+            np.where(mask, 0, previous.moved),
         )
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: Memory
+        self, sight: Sight, mask: Array, memory: Memory
     ) -> tuple[Decided, Memory]:
-        """Decide in these cells what `act` does; in words at one table only."""
+        """Decide as `act` in these cells; in words only at a single table."""
         core, other = sight.core, self._named_by(sight.game)
         game: Any = sight.game
         talking = game.talking(sight.state)
-        moves, speaks = where & ~talking, where & talking & core.turn
-        actions, after = np.zeros(where.shape, np.int64), memory
+        moves, speaks = mask & ~talking, mask & talking & core.turn
+        actions, next_memory = np.zeros(mask.shape, np.int64), memory
         if moves.any():
             decided, plays = await self.plays.decide_batch(core, moves, memory.plays)
             names = other and (await other.decide_batch(core, moves, memory.names))[1]
             actions = decided.actions
-            after = Memory(plays, names, memory.seed, memory.moved + moves)
+            next_memory = Memory(plays, names, memory.seed, memory.moved + moves)
         if speaks.any():
-            own = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
-            named = own
+            own_moves = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
+            named = own_moves
             if other:
                 named = (await other.decide_batch(core, speaks, memory.names))[0].actions
             noise = Noise(memory.seed.astype(np.uint64)).of("lie", memory.moved)
             if game.talk.alphabet is None:
-                actions = self._texts(core, speaks, actions, (own, named), noise)
+                actions = self._texts(core, speaks, actions, (own_moves, named), noise)
             else:
-                said = self._symbols(game, own, named, noise)
-                actions = np.where(speaks, said, actions)
-        return Decided(actions), after
+                spoken = self._symbols(game, own_moves, named, noise)
+                actions = np.where(speaks, spoken, actions)
+        return Decided(actions), next_memory
 
     def _texts(
         self, core: Sight, speaks: Array, played: Array, named: tuple[Array, Array], noise: Noise
     ) -> Array:
-        """Return what is said in words in these cells, and the moves of others, as objects."""
+        """Return the speeches of these cells, and the moves of the others, as an object array."""
         actions = np.where(speaks, "", played.astype(object))
         for (seat, table), view in views_of(core, speaks).items():
             cell = (slice(None), table) if isinstance(view.question, Shares) else (seat, table)
-            own, other = (_move(values[cell]) for values in named)
+            own_move, other = (_move(values[cell]) for values in named)
             question, chance = view.question, noise.table((seat, table))
             assert question is not None
-            actions[seat, table] = self._words(question, own, other, chance)
+            actions[seat, table] = self._words(question, own_move, other, chance)
         return actions
 
 
 def sentence(question: Question, action: Action) -> str:
-    """Return what announces a move."""
+    """Return the sentence that announces a move."""
     return f"I will choose {question.spoken(action)}."
 
 
 def symbols(game: Rulebook, actions: Array, count: int) -> Array:
     """Return the symbols 1 to `count` that stand for actions, int64 of their shape.
 
-    Actions are numbered from the lowest that is ever legal; where there are more than symbols,
+    Actions are numbered from the lowest that is ever legal; if there are more than symbols,
     neighbours share one.
     """
     low, high = game.bounds()
@@ -182,12 +182,12 @@ def symbols(game: Rulebook, actions: Array, count: int) -> Array:
 
 
 def _move(values: Array) -> Action:
-    """Return a move of one seat of a batch, of which a plan is a column."""
+    """Return a seat's move of a batch as an action; a plan is a column."""
     return tuple(values.tolist()) if values.ndim else int(values)
 
 
 def _amount(action: Action, seat: int) -> int:
-    """Return a move as a number; a plan's is the own share."""
+    """Return a move as a number; of a plan, the seat's share."""
     assert not isinstance(action, str), "a speech is no move"
     return action[seat] if isinstance(action, tuple) else action
 
@@ -201,16 +201,16 @@ def rule_player(name: str) -> RulePolicy:
 
 
 def announcer(value: str) -> Talker:
-    """Return one that says what it will do, and does it."""
+    """Return a talker that announces its move and makes it."""
     return Talker(f"announcer:{value}", rule_player(value))
 
 
 def liar(value: str) -> Talker:
-    """Return one that promises its part of what is best for all, or says anything but the truth."""
+    """Return a talker that promises its part of the common optimum, or names another move."""
     return Talker(f"liar:{value}", rule_player(value), "cooperative", lies=True)
 
 
 def proposer(value: str) -> Talker:
-    """Return one that proposes what is best for all; it does its part if nothing else is said."""
+    """Return a talker that proposes the common optimum, and does its part by default."""
     name = f"proposer:{value}" if value else "proposer"
     return Talker(name, rule_player(value or "cooperative"), "cooperative", before=PROPOSAL)

@@ -1,4 +1,4 @@
-"""Tools that a language model can be given by name: calculators.
+"""Tools that a language model can call, by name: calculators.
 
 Adding a `Tool` to `TOOLS` adds one; settings name them, see `equipped`.
 """
@@ -38,21 +38,21 @@ LONGEST = 200  # characters of an expression
 def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
     room = handed(view.game.name)
     if "others" not in arguments:
-        return f"the best response, {room.assumed}: {_said(view, 'best_response')}"
-    name, others, given = view.game.name, view.game.players - 1, arguments["others"]
+        return f"the best response, {room.assumed}: {_rule_text(view, 'best_response')}"
+    name, others, answers = view.game.name, view.game.players - 1, arguments["others"]
     if room.reply_to is None:
         raise BadCall(f"no best response to given actions is defined for {name}; leave out others")
-    if len(given) != others:
+    if len(answers) != others:
         raise BadCall(
-            f"others must be {others} actions, one for each other player, got {len(given)}"
+            f"others must be {others} actions, one for each other player, got {len(answers)}"
         )
     question = _question(view)
     try:
-        actions = np.array([question.read(value) for value in given], np.int64)
+        actions = np.array([question.read(value) for value in answers], np.int64)
     except BadReply as bad:
         raise BadCall(f"others: {bad}") from None
     reply = int(np.clip(room.reply_to(view, actions), view.low, view.high))
-    return f"the best response to these actions: {_written(view, reply)}"
+    return f"the best response to these actions: {_action_text(view, reply)}"
 
 
 _KINDS = {
@@ -64,34 +64,34 @@ _KINDS = {
 
 
 def _equilibrium(view: View, arguments: Mapping[str, Any]) -> str:
-    does = _said(view, "rational")
+    does = _rule_text(view, "rational")
     kind = rational(view.game).kind if has(view.game.name, "rational") else "heuristic"
     return f"{_KINDS[kind]}: {does}"
 
 
-def _said(view: View, kind: str) -> str:
-    """Say what a rule does, with the chances of each action if it plays by chance."""
+def _rule_text(view: View, kind: str) -> str:
+    """Return a rule player's action in words, with the chances of each if it plays by chance."""
     game = view.game.name
-    found = rule_of(kind, game)
-    if found is None:
+    kind_and_rule = rule_of(kind, game)
+    if kind_and_rule is None:
         raise BadCall(f"it is not defined for {game}; it is for {', '.join(games_of(kind))}")
     noise, draws = Noise(0), DRAWS if handed(game).mixed else 1
-    drawn = (decision(view, found[1](view, noise.of(i))).action for i in range(draws))
-    counts = Counter(_written(view, action) for action in drawn)
+    drawn = (decision(view, kind_and_rule[1](view, noise.of(i))).action for i in range(draws))
+    counts = Counter(_action_text(view, action) for action in drawn)
     if len(counts) == 1:
         return next(iter(counts))
     likely = (f"{action} in {n / DRAWS:.0%}" for action, n in counts.most_common(5))
     return f"by chance: {', '.join(likely)} of {DRAWS} draws"
 
 
-def _written(view: View, action: Action) -> str:
+def _action_text(view: View, action: Action) -> str:
     """Write an action as in an answer, without the quotes and braces."""
     question = _question(view)
     return f"{question.key} {json.dumps(question.value_of(action))}".replace('"', "")
 
 
 def _question(view: View) -> Question:
-    """Return what is asked now, or will be once all have talked."""
+    """Return the question of now, or once all have talked; `BadCall` if there is none."""
     if view.question is None:
         raise BadCall("it is about a move of your own, and you are not to move next")
     return view.question
@@ -134,7 +134,7 @@ def _value(node: ast.expr, text: str) -> Fraction:
 
 
 def _number(value: Fraction) -> str:
-    """Write a whole number or a short decimal exactly, anything else as a ratio and about."""
+    """Write a whole number or a short decimal exactly, others as a ratio and a rounded decimal."""
     for places in range(13):
         scaled = value * 10**places
         if scaled.denominator == 1:
@@ -172,13 +172,13 @@ TOOLS: dict[str, Tool] = {
 
 
 def tool_named(name: str) -> Tool:
-    """Return a tool by its name, or ``name:always``: told before every request, not called.
+    """Return a tool by its name; with ``name:always`` its output opens every request.
 
-    One's own is ``module:Name``, see `named`.
+    A user's tool is ``module:Name``, see `named`.
 
     Raises:
         UnknownName: there is no such tool; names the nearest.
-        BadParameter: it is no `Tool`, or cannot always be told.
+        BadParameter: it is no `Tool`, or takes arguments and so cannot open requests.
     """
     kind, colon, how = name.partition(":")
     if kind in TOOLS and colon and how != "always":
@@ -193,7 +193,7 @@ def tool_named(name: str) -> Tool:
 
 
 def equipped(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of `LLMPolicy` with tools in place of their names, see `tool_named`."""
+    """Return settings of `LLMPolicy` in which tools replace their names, see `tool_named`."""
     if "tools" not in settings:
         return dict(settings)
     tools = (tool_named(tool) if isinstance(tool, str) else tool for tool in settings["tools"])

@@ -1,14 +1,14 @@
-"""A small game as a whole: all its moves, what each seat knows before them, and what they bring.
+"""The whole tree of a small game: all moves, the information sets before them, and the payoffs.
 
 The tree is made from the rules alone, one step of all its nodes at once. Seats that move in the
-same step do not see each other's moves. A seat's information set is its seat, what it sees (the
-columns of `Rulebook.observe`) and the last of its own moves, which stands for all it saw and did
-before: everybody recalls all of it. Each legal move of an information set is a *row*; a strategy
-gives each row its probability, ``(rows,)``, those of a set adding up to 1.
+same step do not see each other's moves. An information set is a seat, its observation (the columns
+of `Rulebook.observe`) and the last of its own moves, which stands for all it observed and did
+before: perfect recall. Each legal move of an information set is a *row*; a strategy gives each row
+its probability, ``(rows,)``, those of a set adding up to 1.
 
-Chance is exact where a room says what it may bring: in a whole game, ``theory.deals(game, most)``,
-or in the next step, ``theory.nature(game, state)``. Else a game that leaves something to chance is
-that of some equally likely deals, drawn.
+Chance is exact where a room enumerates it: over a whole game in ``theory.deals(game, most)``, or
+for the next step in ``theory.nature(game, state)``. Else chance is approximated by some drawn,
+equally likely deals.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class TooLarge(BadParameter):
 class Level(NamedTuple):
     """One step of all games: nodes, and the joint moves (edges) that leave them, node by node.
 
-    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`. Of an edge,
-    ``begin`` is the first of each node, `node` its own; `rows` ``(players, edges)`` are the moves
-    that make it (of a seat that is not asked, the last row, which is always played), `rewards` what
-    it pays.
+    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`. ``begin`` is
+    the first edge of each node, `node` the node of each edge. `rows` ``(players, edges)`` are the
+    moves of an edge (of a seat that is not asked, the last row, which is always played), `rewards`
+    its payoffs.
     """
 
     edge: Array
@@ -65,33 +65,35 @@ class Level(NamedTuple):
 
 @dataclass
 class _Sets:
-    """Information sets as they are found."""
+    """Information sets, collected while the tree is made."""
 
     width: int
-    known: dict[bytes, int] = field(default_factory=dict)
+    index_by_key: dict[bytes, int] = field(default_factory=dict)
     seat: list[int] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
-    seen: list[Array] = field(default_factory=list)
+    observations: list[Array] = field(default_factory=list)
     first: list[int] = field(default_factory=lambda: [0])
     moves: list[Array] = field(default_factory=list)
 
-    def of(self, seat: int, before: Array, seen: Array, moves: Callable[[int], Array]) -> Array:
-        """Return the sets of a seat at some nodes, making those that are new."""
-        keys = keys_of(seat, before, seen)
+    def of(
+        self, seat: int, previous_rows: Array, observations: Array, moves: Callable[[int], Array]
+    ) -> Array:
+        """Return the information sets of a seat at some nodes; new ones are added."""
+        keys = keys_of(seat, previous_rows, observations)
         _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        own = np.empty(len(firsts), np.int64)
-        for place, node in enumerate(firsts.tolist()):
+        sets = np.empty(len(firsts), np.int64)
+        for index, node in enumerate(firsts.tolist()):
             key = keys[node].tobytes()
-            if key not in self.known:
-                self.known[key] = len(self.seat)
+            if key not in self.index_by_key:
+                self.index_by_key[key] = len(self.seat)
                 legal = moves(node).reshape(-1, self.width)
                 self.seat.append(seat)
-                self.before.append(int(before[node]))
-                self.seen.append(seen[node])
+                self.before.append(int(previous_rows[node]))
+                self.observations.append(observations[node])
                 self.first.append(self.first[-1] + len(legal))
                 self.moves.append(legal)
-            own[place] = self.known[key]
-        return own[inverse.reshape(-1)]
+            sets[index] = self.index_by_key[key]
+        return sets[inverse.reshape(-1)]
 
 
 class Tree:
@@ -100,41 +102,41 @@ class Tree:
     Args:
         game: the rules; talk is left out.
         seed: of the deals, where these are drawn.
-        deals: how many are.
-        most: joint moves, of all nodes together, up to which it is made.
+        deals: the number of deals, where these are drawn.
+        limit: the largest number of joint moves, of all nodes together.
 
     Raises:
         TooLarge: there are more.
     """
 
     def __init__(
-        self, game: Rulebook, seed: int = 1, deals: int = DEALS, most: int = MOST_EDGES
+        self, game: Rulebook, seed: int = 1, deals: int = DEALS, limit: int = MOST_EDGES
     ) -> None:
-        self.game, self.most = game.core, most
+        self.game, self.limit = game.core, limit
         game = game.core
         nature = getattr(rooms.part(game.name, "theory"), "nature", None)
-        found = None if nature else deals_of(game, MOST_EDGES)
-        drawn = nature is None and found is None
+        deals_and_chances = None if nature else deals_of(game, MOST_EDGES)
+        drawn = nature is None and deals_and_chances is None
         self.deals = deals if drawn else 0
         """how many deals were drawn; 0: chance is exact"""
-        if found is None:
+        if deals_and_chances is None:
             noise = Noise.copies(seed, (deals if drawn else 1,))
-            found = game.chance(noise), np.full(noise.batch, 1 / noise.batch[0])
-        chance, likely = found
+            deals_and_chances = game.chance(noise), np.full(noise.batch, 1 / noise.batch[0])
+        chance, likely = deals_and_chances
         state = game.begin(chance, likely.shape)
-        states = _dealt(game, nature, state, np.full(len(likely), -1), likely)
+        states = _after_nature(game, nature, state, np.full(len(likely), -1), likely)
         sets = _Sets(game.players if game.division is not None else 1)
         self.levels: list[Level] = []
         self.sets: list[tuple[Array, Any]] = []
         """the sets of each level, ascending, and states in which they are, one table for each"""
         last, edges = np.full((game.players, len(states[1])), -1), 0
         while len(states[1]):
-            level, after, taken = self._level(sets, *states, last, edges)
+            level, next_states, taken = self._level(sets, *states, last, edges)
             self.levels.append(level)
             edges += len(level.node)
-            going = np.flatnonzero(~after.over)
-            going_on = after.table(going)
-            states = _dealt(game, nature, going_on, going, np.ones(len(going)))
+            going = np.flatnonzero(~next_states.over)
+            going_on = next_states.table(going)
+            states = _after_nature(game, nature, going_on, going, np.ones(len(going)))
             last = taken[:, states[1]]
         self._finish(sets)
 
@@ -145,45 +147,54 @@ class Tree:
         game, nodes = self.game, len(edge)
         turn, legal = game.asked(state), _Legal(game, state)
         self._check(edges, np.where(turn, legal.fewest(), 1))  # before what takes long
-        seen, known, nodes_of = game.observe(state), len(sets.seat), dict[int, int]()
-        own, counts = np.full(turn.shape, -1), np.ones(turn.shape, np.int64)
+        observations, known_count, nodes_of = game.observe(state), len(sets.seat), dict[int, int]()
+        set_by_node, counts = np.full(turn.shape, -1), np.ones(turn.shape, np.int64)
         for seat in range(game.players):
-            at = np.flatnonzero(turn[seat])
-            if len(at):
-                moves = partial(legal.moves, seat, at)
-                own[seat, at] = found = sets.of(seat, last[seat, at], seen[seat, at], moves)
-                counts[seat, at] = np.diff(sets.first)[found]
-                nodes_of |= dict(zip(found.tolist(), at.tolist(), strict=True))
-        new = np.arange(known, len(sets.seat))
+            nodes_asked = np.flatnonzero(turn[seat])
+            if len(nodes_asked):
+                moves = partial(legal.moves, seat, nodes_asked)
+                set_by_node[seat, nodes_asked] = node_sets = sets.of(
+                    seat, last[seat, nodes_asked], observations[seat, nodes_asked], moves
+                )
+                counts[seat, nodes_asked] = np.diff(sets.first)[node_sets]
+                nodes_of |= dict(zip(node_sets.tolist(), nodes_asked.tolist(), strict=True))
+        new = np.arange(known_count, len(sets.seat))
         self.sets.append(
-            (new, state.table(np.array([nodes_of[one] for one in new.tolist()], np.int64)))
+            (
+                new,
+                state.table(
+                    np.array([nodes_of[set_index] for set_index in new.tolist()], np.int64)
+                ),
+            )
         )
         self._check(edges, counts)
-        many = counts.prod(axis=0)
-        node = np.repeat(np.arange(nodes), many)
-        begin = np.cumsum(many) - many
-        place = np.arange(len(node)) - begin[node]
+        edge_counts = counts.prod(axis=0)
+        node = np.repeat(np.arange(nodes), edge_counts)
+        begin = np.cumsum(edge_counts) - edge_counts
+        offset = np.arange(len(node)) - begin[node]
         rows, first = np.full((game.players, len(node)), -1), np.array(sets.first)
         for seat in reversed(range(game.players)):
-            digit, place = place % counts[seat, node], place // counts[seat, node]
-            rows[seat] = np.where(own[seat, node] < 0, -1, first[own[seat, node]] + digit)
-        after, outcome = game.step(state.table(node), self._actions(sets, rows))
+            digit, offset = offset % counts[seat, node], offset // counts[seat, node]
+            rows[seat] = np.where(
+                set_by_node[seat, node] < 0, -1, first[set_by_node[seat, node]] + digit
+            )
+        next_state, outcome = game.step(state.table(node), self._actions(sets, rows))
         taken = np.where(rows < 0, last[:, node], rows)
-        return Level(edge, chance, begin, node, rows, outcome.rewards), after, taken
+        return Level(edge, chance, begin, node, rows, outcome.rewards), next_state, taken
 
     def _check(self, edges: int, counts: PerPlayer) -> None:
-        """Raise TooLarge if a step with so many moves is too much beside what there is."""
+        """Raise TooLarge if the edges and the moves of one more step exceed `limit`."""
         large = edges + counts.prod(axis=0, dtype=np.float64).sum()
-        if large > self.most:
+        if large > self.limit:
             step, name = len(self.levels) + 1, self.game.name
             raise TooLarge(
                 f"{name} has {large:,.0f} joint moves up to step {step}, and a tree holds "
-                f"{self.most:,}: choose fewer than {self.game.players} players, fewer rounds or "
+                f"{self.limit:,}: choose fewer than {self.game.players} players, fewer rounds or "
                 "amounts"
             )
 
     def _actions(self, sets: _Sets, rows: PerPlayer) -> PerPlayer:
-        """Return the rules' actions of edges; whole plans are columns, votes stand alone."""
+        """Return the rules' actions of edges; a plan is a whole column, a vote one entry of it."""
         nothing = np.zeros((1, sets.width), np.int64)
         moves = np.concatenate([*sets.moves, nothing])  # what the last row stands for
         if sets.width == 1:
@@ -193,22 +204,25 @@ class Tree:
 
     def _finish(self, sets: _Sets) -> None:
         first = np.array(sets.first)
-        seat, before = np.array(sets.seat), np.array(sets.before)
-        self.rows = Rows(seat, before, np.array(sets.seen), first, np.concatenate(sets.moves))
+        seat, previous_rows = np.array(sets.seat), np.array(sets.before)
+        self.rows = Rows(
+            seat, previous_rows, np.array(sets.observations), first, np.concatenate(sets.moves)
+        )
         self.count = int(first[-1])
         self.owner = np.repeat(np.arange(len(seat)), np.diff(first))
         depth = np.zeros(len(seat), np.int64)
-        for one, row in enumerate(before.tolist()):  # sets come after those they follow
-            depth[one] = 0 if row < 0 else depth[self.owner[row]] + 1
+        for index, row in enumerate(previous_rows.tolist()):  # sets come after those they follow
+            depth[index] = 0 if row < 0 else depth[self.owner[row]] + 1
         self.depth = depth
         self.levels = [  # a row that is always played stands last
-            own._replace(rows=np.where(own.rows < 0, self.count, own.rows)) for own in self.levels
+            level._replace(rows=np.where(level.rows < 0, self.count, level.rows))
+            for level in self.levels
         ]
 
     # -- strategies ------------------------------------------------------------------------------
 
     def uniform(self) -> Array:
-        """Return the strategy that plays every legal move as often."""
+        """Return the strategy that plays all legal moves of a set with equal chances."""
         return 1 / np.diff(self.rows.first)[self.owner]
 
     def scaled(self, weights: Array) -> Array:
@@ -219,7 +233,7 @@ class Tree:
     def strategy_of(
         self, players: Policy | Sequence[Policy], draws: int = 1, seed: int = 1
     ) -> Array:
-        """Return how often players without memory make each move, asked so often in each set.
+        """Return the strategy of players without memory, from `draws` decisions in each set.
 
         One player for all seats, or one for each. A move that is no row raises BadParameter.
         """
@@ -227,76 +241,82 @@ class Tree:
         weights, size = np.zeros(self.count), max(1, ASKED // draws)
         for sets, states in self.sets:
             for part in range(0, len(sets), size):
-                some = np.arange(part, min(part + size, len(sets)))
-                sight = Sight(self.game, states.table(np.repeat(some, draws)))
-                moves = self._asked(each, sight, np.repeat(self.rows.seat[sets[some]], draws), seed)
-                for one, given in zip(sets[some], moves.reshape(len(some), draws, -1), strict=True):
-                    own = slice(*self.rows.first[one : one + 2])
-                    same = (self.rows.moves[own] == given[:, None]).all(axis=2)
+                batch = np.arange(part, min(part + size, len(sets)))
+                sight = Sight(self.game, states.table(np.repeat(batch, draws)))
+                moves = self._asked(
+                    each, sight, np.repeat(self.rows.seat[sets[batch]], draws), seed
+                )
+                for set_index, drawn in zip(
+                    sets[batch], moves.reshape(len(batch), draws, -1), strict=True
+                ):
+                    row_span = slice(*self.rows.first[set_index : set_index + 2])
+                    same = (self.rows.moves[row_span] == drawn[:, None]).all(axis=2)
                     if not same.any(axis=1).all():
-                        odd = given[same.any(axis=1).argmin()].tolist()
-                        who = self.game.names()[self.rows.seat[one]]
+                        odd = drawn[same.any(axis=1).argmin()].tolist()
+                        player = self.game.names()[self.rows.seat[set_index]]
                         raise BadParameter(
-                            f"{who} plays {odd} in {self.game.name}, which is none of the "
+                            f"{player} plays {odd} in {self.game.name}, which is none of the "
                             f"{same.shape[1]} moves of the tree there"
                         )
-                    weights[own] = same.sum(axis=0)
+                    weights[row_span] = same.sum(axis=0)
         return self.scaled(weights)
 
     def _asked(self, each: Sequence[Policy], sight: Sight, seats: Array, seed: int) -> Array:
-        """Return the moves of a seat at each table, ``(tables, width of a move)``."""
+        """Return each table's move of its seat, ``(tables, width of a move)``."""
         tables, width = np.arange(len(seats)), self.rows.moves.shape[1]
         seeds = np.asarray(Noise(tables + seed).of("seat").seed())
         moves = np.zeros((len(seats), width), np.int64)
         for seat in np.unique(seats).tolist():
-            where = np.zeros((self.game.players, len(seats)), np.bool_)
-            where[seat, own := tables[seats == seat]] = True
-            memory = each[seat].start_batch(self.game, where, where * seeds)
-            decided, _ = at_once(each[seat].decide_batch(sight, where, memory))
-            moves[own] = (
-                decided.actions[:, own].T if width > 1 else decided.actions[seat, own][:, None]
+            mask = np.zeros((self.game.players, len(seats)), np.bool_)
+            mask[seat, seat_tables := tables[seats == seat]] = True
+            memory = each[seat].start_batch(self.game, mask, mask * seeds)
+            decided, _ = at_once(each[seat].decide_batch(sight, mask, memory))
+            moves[seat_tables] = (
+                decided.actions[:, seat_tables].T
+                if width > 1
+                else decided.actions[seat, seat_tables][:, None]
             )
         return moves
 
     def own_reach(self, strategy: Array) -> Array:
-        """Return how likely each seat's own moves lead it to each of its sets, ``(sets,)``."""
-        found = np.ones(len(self.depth))
+        """Return the probability of each set by its seat's own moves alone, ``(sets,)``."""
+        reach = np.ones(len(self.depth))
         for depth in range(1, int(self.depth.max(initial=0)) + 1):
             here = np.flatnonzero(self.depth == depth)
-            before = self.rows.before[here]
-            found[here] = found[self.owner[before]] * strategy[before]
-        return found
+            previous_rows = self.rows.before[here]
+            reach[here] = reach[self.owner[previous_rows]] * strategy[previous_rows]
+        return reach
 
     # -- what strategies bring ---------------------------------------------------------------------
 
     def reaches(self, strategy: Array) -> list[tuple[PerPlayer, Array]]:
-        """Return each level's edges' chance of being reached by each seat's moves, and by chance.
+        """Return the probabilities of each level's edges by each seat's moves, and by chance.
 
         ``(players, edges)`` and ``(edges,)``.
         """
         sure = np.append(strategy, 1.0)
-        own, luck = np.ones((self.game.players, 1)), np.ones(1)
-        found = []
+        reach, luck = np.ones((self.game.players, 1)), np.ones(1)
+        by_level = []
         for level in self.levels:
             entered = np.maximum(level.edge, 0)
-            own, luck = own[:, entered], luck[entered] * level.chance
-            own, luck = own[:, level.node] * sure[level.rows], luck[level.node]
-            found.append((own, luck))
-        return found
+            reach, luck = reach[:, entered], luck[entered] * level.chance
+            reach, luck = reach[:, level.node] * sure[level.rows], luck[level.node]
+            by_level.append((reach, luck))
+        return by_level
 
     def worth(self, strategy: Array, replies: Array | None = None) -> tuple[Array, Array]:
-        """Return what each seat gets on average, and what each row brings.
+        """Return each seat's mean payoff, and the counterfactual value of each row.
 
-        Seats follow the `replies` themselves (by default the strategy), others the strategy. The
-        worth of a row, ``(rows,)``, is counterfactual: weighted by how likely chance and the others
-        make it that the set is reached.
+        Seats follow the `replies` themselves (by default the strategy), others the strategy. A
+        row's value, ``(rows,)``, is weighted by the probability that chance and the others lead to
+        its set.
         """
         sure = np.append(strategy, 1.0)
         mine = sure if replies is None else np.append(replies, 1.0)
         brought, reaches = np.zeros(self.count + 1), self.reaches(strategy)
         later: Array | float = 0.0
-        for place in reversed(range(len(self.levels))):
-            level, (reach, luck) = self.levels[place], reaches[place]
+        for depth in reversed(range(len(self.levels))):
+            level, (reach, luck) = self.levels[depth], reaches[depth]
             edges = level.rewards + later
             values = np.empty((len(edges), len(level.begin)))
             for seat, rows in enumerate(level.rows):
@@ -306,15 +326,17 @@ class Tree:
                 chances = mine[rows] * sure[level.rows[others]].prod(axis=0)
                 values[seat] = np.add.reduceat(chances * edges[seat], level.begin)
             values *= level.chance
-            if place:
-                many = len(self.levels[place - 1].node)
-                later = np.stack([np.bincount(level.edge, own, many) for own in values])
+            if depth:
+                edge_count = len(self.levels[depth - 1].node)
+                later = np.stack(
+                    [np.bincount(level.edge, seat_values, edge_count) for seat_values in values]
+                )
         return values.sum(axis=1), brought[:-1]
 
     def best_response(self, strategy: Array) -> tuple[Array, Array]:
-        """Return everybody's best reply to the others' strategy, and what it brings each seat.
+        """Return everybody's best reply to the others' strategy, and its payoff by seat.
 
-        It is exact; where the others never lead, the first move stands for any.
+        It is exact; in sets that the others never reach it is the first move.
         """
         replies = self.uniform()
         for depth in range(int(self.depth.max()), -1, -1):
@@ -330,59 +352,60 @@ class Tree:
         return likeliest(near.astype(np.float64), self.rows.first)
 
     def gains(self, strategy: Array) -> Array:
-        """Return what each seat gains by its best reply; they add up to the NashConv."""
+        """Return each seat's gain by its best reply; the sum is NashConv."""
         return np.maximum(self.best_response(strategy)[1] - self.worth(strategy)[0], 0)
 
     def nash_conv(self, strategy: Array) -> float:
-        """Return the sum of what seats gain by best replies: 0 in equilibrium."""
+        """Return the sum of the seats' gains by best replies: 0 in equilibrium."""
         return float(self.gains(strategy).sum())
 
 
 # -- chance and moves ------------------------------------------------------------------------------
 
 
-def deals_of(game: Rulebook, most: int) -> tuple[dict[str, Array], Array] | None:
-    """Return what chance may bring in a whole game, on a last axis, and how likely that is.
+def deals_of(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array] | None:
+    """Return all chance of a whole game, on a last axis, and its probabilities.
 
-    A room's ``theory.deals(game, most)`` says so; None where none does and something is drawn.
+    A room's ``theory.deals(game, most)`` enumerates it; None where none does and something is
+    drawn.
 
     Raises:
-        TooLarge: that is more than `most`.
+        TooLarge: there are more than `limit`.
     """
     theory: Any = rooms.part(game.name, "theory")
     if hasattr(theory, "deals"):
-        found: tuple[dict[str, Array], Array] | None = theory.deals(game, most)
-        if found is None:
+        deals: tuple[dict[str, Array], Array] | None = theory.deals(game, limit)
+        if deals is None:
             raise TooLarge(f"chance may bring too much in {game.name}: choose fewer rounds")
-        return found
+        return deals
     drawn = game.chance(Noise(np.arange(TRIED, dtype=np.uint64)))
     if any((values != values[..., :1]).any() for values in drawn.values()):
         return None
     return {name: values[..., :1] for name, values in drawn.items()}, np.ones(1)
 
 
-def _dealt(
+def _after_nature(
     game: Rulebook, nature: Any, state: Any, edge: Array, chance: Array
 ) -> tuple[Any, Array, Array]:
-    """Return all that chance may make of these states, with the edges that lead there."""
+    """Return the states after every outcome of nature, with their edges and probabilities."""
     if nature is None or not len(edge):
         return state, edge, chance
     parts = [(np.broadcast_to(likely, edge.shape), other) for likely, other in nature(game, state)]
-    likely = np.concatenate([own * chance for own, _ in parts])
-    edge, kept = np.tile(edge, len(parts)), np.flatnonzero(likely > 0)
+    likely = np.concatenate([part_chances * chance for part_chances, _ in parts])
+    edge, possible = np.tile(edge, len(parts)), np.flatnonzero(likely > 0)
     whole = together([other for _, other in parts])
-    return whole.table(kept), edge[kept], likely[kept]
+    return whole.table(possible), edge[possible], likely[possible]
 
 
 def together(states: list[State]) -> Any:
-    """Put batches of tables one behind another."""
+    """Concatenate batches of tables."""
     fields = states[0].arrays()
     joined = {name: [getattr(state, name) for state in states] for name in fields}
-    return states[0].replace(**{k: np.concatenate(own, axis=-1) for k, own in joined.items()})
+    return states[0].replace(**{k: np.concatenate(arrays, axis=-1) for k, arrays in joined.items()})
 
 
 class _Legal:
-    """What seats may do in some states: amounts where these are few, else shares of them."""
+    """Legal moves of seats in some states: single amounts where these are few, else shares."""
 
     def __init__(self, game: Rulebook, state: Any) -> None:
         self.game, self.state = game, state
@@ -391,7 +414,7 @@ class _Legal:
         self.sharers = game.sharers(state) if game.division is not None else None
 
     def fewest(self) -> PerPlayer:
-        """Return how many moves there are at least, int64 ``(players, nodes)``."""
+        """Return a lower bound of the number of moves, int64 ``(players, nodes)``."""
         if self.mask is not None:
             return np.count_nonzero(self.mask, axis=-1)
         wide = self.high - self.low
@@ -400,9 +423,9 @@ class _Legal:
         few = (wide >= 0) & (wide < MOST_INDEXES) & (self.sharers is None)
         return np.where(few, wide + 1, 1)
 
-    def moves(self, seat: int, nodes: Array, place: int) -> Array:
-        """Return the moves of a seat at one of some nodes: ``(moves,)``, plans have a row each."""
-        game, node = self.game, int(nodes[place])
+    def moves(self, seat: int, nodes: Array, position: int) -> Array:
+        """Return the moves of a seat at one of some nodes: ``(moves,)``, or one plan a row."""
+        game, node = self.game, int(nodes[position])
         low, high = int(self.low[seat, node]), int(self.high[seat, node])
         if self.sharers is not None:
             if self.sharers[seat, node]:
@@ -417,17 +440,17 @@ class _Legal:
         declined = [] if game.decline is None else [game.decline]
         if high - low < MOST_INDEXES:
             return np.array([*declined, *range(low, high + 1)])
-        own = codec(game, seat)
+        seat_codec = codec(game, seat)
         view = Sight(game, self.state.table(node)).view(seat)
-        return np.unique([own.take(view, index) for index in range(own.space.n)])
+        return np.unique([seat_codec.take(view, index) for index in range(seat_codec.space.n)])
 
 
 def _plans(game: Rulebook, among: Array) -> Array:
     """Return all plans that divide among these seats, ``(plans, players)``."""
     total, bars = game.division or 0, len(among) - 1
-    if (many := comb(total + bars, bars)) > MOST_EDGES:
+    if (count := comb(total + bars, bars)) > MOST_EDGES:
         raise TooLarge(
-            f"{game.name} has {many:,} plans to divide {total} among {len(among)}, and a tree "
+            f"{game.name} has {count:,} plans to divide {total} among {len(among)}, and a tree "
             f"holds {MOST_EDGES:,}: divide less, or among fewer"
         )
     cuts = np.array(list(combinations(range(total + bars), bars)), np.int64).reshape(-1, bars)

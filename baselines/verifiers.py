@@ -1,6 +1,7 @@
-"""Any game as an environment of verifiers 0.4: a model in one seat, players by name in the others.
+"""Environments of verifiers 0.4: a model in one seat of a game, players by name in the others.
 
-verifiers finds an environment as a module with `__all__`, so that one's own names these three::
+verifiers finds an environment as a module with `__all__`, so that a user's module names these
+three::
 
     from llm_games.baselines.verifiers import GameEnv, GameTaskset, InProcess
 
@@ -9,7 +10,7 @@ verifiers finds an environment as a module with `__all__`, so that one's own nam
 A task is a seed: all rollouts of one have the same chance and the same seat, so that a group can be
 compared. An episode is a game; its traces are the model's decisions, each with its own prompt and
 its own reward, or one conversation. verifiers needs an environment of its own (`pip install
-verifiers`), since it wants a hundred other packages.
+verifiers`), since it depends on a hundred other packages.
 """
 
 from __future__ import annotations
@@ -62,7 +63,6 @@ class GameTaskset(vf.Taskset[SeedTask, GamesConfig]):
     """Seeds, one after another."""
 
     def load(self) -> Iterable[SeedTask]:
-        """Yield a task for each seed."""
         first = self.config.first
         for seed in range(first, first + self.config.games):
             yield SeedTask(Seed(prompt=None, seed=seed), self.config.task)
@@ -101,17 +101,17 @@ class GameEnv(vf.Env[GameConfig]):
         super().__init__(config)
         self.rules = rulebook(config.game, **config.params)
         named = config.opponents
-        many = self.rules.players - 1
-        names = [named] * many if isinstance(named, str) else list(named)
-        if len(names) != many:
-            raise BadParameter(f"{many} other seats need as many opponents, got {len(names)}")
+        count = self.rules.players - 1
+        names = [named] * count if isinstance(named, str) else list(named)
+        if len(names) != count:
+            raise BadParameter(f"{count} other seats need as many opponents, got {len(names)}")
         if config.seat != ROTATE:
-            check_integer("seat", config.seat, 0, many)
+            check_integer("seat", config.seat, 0, count)
         self.others = [make_player(name, self.rules) for name in names]
         _learner(_Learner(None, config.conversation), config)
 
     async def run(self, task: vf.Task[Any], agents: Any) -> None:
-        """Play one game, and record what each trace earned."""
+        """Play one game, and record the rewards of its traces."""
         seed, config = task.data.seed, self.config
         seat = seed % self.rules.players if config.seat == ROTATE else int(config.seat)
         policies: list[Policy] = [*self.others]
@@ -123,15 +123,15 @@ class GameEnv(vf.Env[GameConfig]):
         calls = [call for step in episode.steps for call in _attempts(step, seat)]
         legal = [call.outcome == "valid" for call in calls]
         for step, trace, number in asked.traces:
-            own = legal if config.conversation else legal[number : number + 1]
+            trace_legal = legal if config.conversation else legal[number : number + 1]
             trace.record_reward(config.reward, rewards[step])
-            trace.record_metric("legal", sum(own) / max(1, len(own)))
+            trace.record_metric("legal", sum(trace_legal) / max(1, len(trace_legal)))
             if config.legal:
-                trace.record_reward("legal", sum(own), config.legal)
+                trace.record_reward("legal", sum(trace_legal), config.legal)
 
 
 def _learner(client: Any, config: GameConfig) -> LLMPolicy:
-    """Return the model's player; a reply is not asked for again unless that is set."""
+    """Return the model's player; by default a reply is never asked for again."""
     settings: dict[str, Any] = {"max_attempts": 1, "structured": False, **config.settings}
     return LLMPolicy(client, **(kept_whole(settings) if config.conversation else settings))
 
@@ -141,19 +141,19 @@ def _attempts(step: Any, seat: int) -> Sequence[Any]:
 
 
 def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -> Any:
-    """Return by step what its trace earned; that of a conversation stands at the first step."""
+    """Return each step's reward; the sum over a conversation stands at the first step."""
     if config.reward == "payoff":
-        paid = np.array([step.outcome.rewards[seat] for step in episode.steps])
-        return np.cumsum(paid[::-1])[::-1]
+        payoffs = np.array([step.outcome.rewards[seat] for step in episode.steps])
+        return np.cumsum(payoffs[::-1])[::-1]
     lost = [0.0 if s.talk else float(regret(rules, s.outcome.record)[seat]) for s in episode.steps]
-    found = -np.array(lost)
-    return np.cumsum(found[::-1])[::-1] if config.conversation else found
+    gains = -np.array(lost)
+    return np.cumsum(gains[::-1])[::-1] if config.conversation else gains
 
 
 class _Learner:
-    """The client behind the model's seat: a reply is a turn of an agent of verifiers.
+    """The client of the model's seat: each reply is a turn of an agent of verifiers.
 
-    `traces` are, call by call, the step, the trace and the number of the call.
+    `traces` are the step, the trace and the number of each call.
     """
 
     name = "learner"
@@ -161,11 +161,11 @@ class _Learner:
     def __init__(self, seated: Any, conversation: bool) -> None:
         self.seated, self.conversation = seated, conversation
         self.traces: list[tuple[int, Any, int]] = []
-        self.calls = self.said = 0
+        self.calls = self.message_count = 0
         self.talk: Any = None
 
     async def complete(self, request: Request) -> Completion:
-        """Have the agent answer, in an interaction of this call or in that of all."""
+        """Ask the agent in an interaction of this call, or in one for all calls."""
         agent, task, stack = self.seated
         messages = [*request.messages]
         if not self.conversation:
@@ -176,8 +176,8 @@ class _Learner:
             if self.talk is None:
                 self.talk = await stack.enter_async_context(agent.interaction(task))
                 self.traces.append((request.who.step, self.talk.trace, self.calls))
-            text = await self._turn(self.talk, messages[self.said :] or messages[-1:])
-            self.said = len(messages) + 1
+            text = await self._turn(self.talk, messages[self.message_count :] or messages[-1:])
+            self.message_count = len(messages) + 1
         self.calls += 1
         return Completion(text, model=self.name)
 
@@ -188,11 +188,11 @@ class _Learner:
         return str(segment.last_reply)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: the agent belongs to verifiers."""
 
 
 class InProcess(vf.Harness[vf.HarnessConfig]):
-    """Sends a chat to the model from this process: what is there else starts one for each turn."""
+    """Sends a chat to the model from this process; other harnesses start a process a turn."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -209,14 +209,13 @@ class InProcess(vf.Harness[vf.HarnessConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> ProgramResult:
-        """Make one call of the model."""
         _, prompt = self.resolve_prompt(data)
         messages = [message_to_wire(message) for message in prompt or ()]
         async with httpx.AsyncClient(timeout=self.config.tool_timeout) as client:
-            found = await client.post(
+            response = await client.post(
                 f"{endpoint}/chat/completions",
                 json={"model": ctx.model, "messages": messages},
                 headers={"Authorization": f"Bearer {secret}"},
             )
-        failed = not found.is_success
-        return ProgramResult(int(failed), "", found.text[:500] if failed else "")
+        failed = not response.is_success
+        return ProgramResult(int(failed), "", response.text[:500] if failed else "")

@@ -300,7 +300,7 @@ def test_survival_has_intervals_over_games(tmp_path, episodes):
     ]
     wanted = intervals.score(numbers, 0, 5) if episodes >= 5 else None
     assert one.survivors.interval == wanted
-    assert one.survivors.mean == one.found.survivors
+    assert one.survivors.mean == one.indicators.survivors
     row = next(table.dicts())
     assert (row["SR Alex n"], row.get("N survivor n")) == (episodes, wanted and episodes)
 

@@ -316,8 +316,8 @@ ONE = auction([(0, 12), (1, 60), (1, 15)], (ADAPTIVE, STATIC))
 
 def test_money():
     a, b = standings([ONE])
-    assert (a.profit.mean, a.won.mean, a.left.mean, a.accepted.mean) == (8, 1, 88, 4)
-    assert (b.profit.mean, b.won.mean, b.left.mean, b.accepted.mean) == (45, 2, 25, 5)
+    assert (a.profit.mean, a.won.mean, a.money_left.mean, a.accepted.mean) == (8, 1, 88, 4)
+    assert (b.profit.mean, b.won.mean, b.money_left.mean, b.accepted.mean) == (45, 2, 25, 5)
     assert (a.price_ratio[:3], b.price_ratio.mean) == ((1.2, None, 1), pytest.approx(1.35))
     assert budget_curve([ONE], "a") == [100, 88, 88, 88]
     assert budget_curve([ONE], "b") == [100, 100, 40, 25]

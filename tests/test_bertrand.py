@@ -631,7 +631,7 @@ def test_memory_does_not_grow_with_the_rounds():
     assert sum(array.nbytes for array in state.arrays().values()) < 8000
 
 
-QUICK = Learning(decay=3e-3, patience=1500, most=40_000, prices=5)
+QUICK = Learning(decay=3e-3, patience=1500, max_periods=40_000, prices=5)
 
 
 @pytest.fixture(scope="module")
@@ -655,7 +655,7 @@ def test_learners_settle_above_competition(learned):
     game, found = learned
     one = q_learning.result(game, found)
     assert one["rested"] > 0.9
-    assert (found.periods[found.rested] < QUICK.most).all()
+    assert (found.periods[found.rested] < QUICK.max_periods).all()
     assert one["price_index"]["mean"] - one["price_index"]["half"] > 0.1
     assert 0.1 < one["profit_gain"]["mean"] < 1
 
@@ -705,7 +705,7 @@ def test_what_was_learned_comes_with_the_package():
 
 def test_one_market_learns_as_the_formula_says():
     """A plain loop over one market with the same chance comes to the same values."""
-    game, how = bertrand(), Learning(prices=3, decay=1e-2, patience=10**6, most=256)
+    game, how = bertrand(), Learning(prices=3, decay=1e-2, patience=10**6, max_periods=256)
     grid = q_learning.grid_of(game, how)
     profits = q_learning.profits_of(game, grid)
     fast = q_learning._Tables(profits, 1, 3, how, np.random.default_rng(5))

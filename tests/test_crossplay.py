@@ -419,7 +419,7 @@ def test_a_reply_is_kept_before_the_population_plays(tmp_path, monkeypatch):
     about, by_rule, made = BIDS | {"oracle": "rules"}, psro.by_rule, []
 
     class Stopped(psro.Population):
-        def _met(self):
+        def _meta_game(self):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(psro, "Population", Stopped)
@@ -449,9 +449,9 @@ def test_exact_replies_end_in_equilibrium(tmp_path, capsys):
     mixed = make_player(player, rules)
     assert whole.reply(mixed.players, mixed.weights / mixed.weights.sum())[1] < 1e-3  # four digits
     names = [*(one.name for one in mixed.players), "rational"]
-    met = whole.met({name: make_player(name, rules) for name in names[:2]})
+    meta_game = whole.meta_game({name: make_player(name, rules) for name in names[:2]})
     played = crossplay(rules, names[:2], range(6)).meta()  # those that draw nothing
-    assert met.payoffs == pytest.approx(played.payoffs, nan_ok=True)
+    assert meta_game.payoffs == pytest.approx(played.payoffs, nan_ok=True)
 
 
 def test_to_whom_no_reply_is_exact(monkeypatch):

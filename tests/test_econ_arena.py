@@ -160,7 +160,7 @@ def test_deviation_is_safe_at_zero(more, numbers, expected):
 def test_deviation_counts_from_the_drawn_limit():
     session = contest((10, 5, 0), preset="econ_arena_L")
     limit = Fraction(session.records[0]["limit"], session.rules.unit)
-    assert player_runs(session)[0][0].deviation == player_runs(session)[0][0].place == 10 / limit
+    assert player_runs(session)[0][0].deviation == player_runs(session)[0][0].position == 10 / limit
 
 
 def test_when_all_rules_are_broken():

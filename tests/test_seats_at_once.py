@@ -5,7 +5,7 @@ import pytest
 from playing import SETTINGS, batch_actions, every
 
 import llm_games
-from llm_games.baselines.players import PLAYERS, _own, make_player, rule_of
+from llm_games.baselines.players import PLAYERS, _room_kinds, make_player, rule_of
 from llm_games.baselines.rules import legal
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
@@ -21,7 +21,7 @@ SLOW = {("water_allocation", kind) for kind in ("rational", "best_response", "dp
 def rules_of(game):
     """Return every rule of a game, by the player's name."""
     found = {}
-    for kind in {**PLAYERS, **_own(game.name)}:
+    for kind in {**PLAYERS, **_room_kinds(game.name)}:
         if rule_of(kind, game.name) is None or kind == "fixed":
             continue
         name = f"{kind}:{VALUES[kind]}" if kind in VALUES else kind

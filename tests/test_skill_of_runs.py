@@ -10,7 +10,7 @@ from llm_games.baselines import cache
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import references
 from llm_games.benchmarks.runs.skill import Seen, measured
-from llm_games.benchmarks.studies.skill_accuracy import known
+from llm_games.benchmarks.studies.skill_accuracy import reference_players
 from llm_games.registry import rulebook
 from llm_games.rooms import ROOMS
 
@@ -43,7 +43,10 @@ def run(folder, game, seats, **more):
 def test_players_known_to_differ_are_told_apart(name):
     """Among some others, a player that draws its moves gives more away than another one."""
     game = rulebook(name, **SMALL.get(name, {}))
-    assert any(told_apart(list(known(game, range(6), [field]))) for field in ("random", "rational"))
+    assert any(
+        told_apart(list(reference_players(game, range(6), [field])))
+        for field in ("random", "rational")
+    )
 
 
 def told_apart(rows):
@@ -58,7 +61,10 @@ def told_apart(rows):
 
 def test_at_a_mixed_equilibrium_all_are_equal_and_away_from_it_they_are_not():
     """Beside rational guests of the bar nothing is to be gained; beside random ones, by going."""
-    rows = {(row.field, row.player): row.skill for row in known(rulebook("el_farol_bar"), range(8))}
+    rows = {
+        (row.field, row.player): row.skill
+        for row in reference_players(rulebook("el_farol_bar"), range(8))
+    }
     for player in ("rational", "random", "fixed:go", "fixed:stay"):
         assert rows["rational", player].gap.low == 0
     seen = [rows["random", player].gap for player in ("fixed:go", "rational", "fixed:stay")]

@@ -351,7 +351,7 @@ def test_no_decision_is_learned_from_alone(script, kind, tmp_path):
     small = options(
         kind, tmp_path / "a", copies=3, rollout=3, steps=9
     )  # in parts of 2 and the rest
-    assert ppo.part(small) == 3
+    assert ppo.minibatch_size(small) == 3
     assert np.isfinite(script.train(small).payoff)
 
 

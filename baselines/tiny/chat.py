@@ -1,8 +1,8 @@
-"""How a chat becomes the text that the tiny model reads: the same as its Jinja chat template.
+"""Text of a chat as the tiny model reads it, equal to its Jinja chat template.
 
-The model was trained on single turns, so only the system text and the last user message are
-kept; earlier rounds of a dialogue are dropped here and not by the callers. The template also writes
-a reply that ends a chat, which is how training libraries show the model what to say.
+The model was trained on single turns, so only the system text and the last user message are used;
+earlier rounds of a dialogue are dropped here and not by the callers. The template also writes a
+final reply of the assistant, which training libraries need.
 """
 
 from __future__ import annotations

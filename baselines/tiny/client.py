@@ -1,4 +1,4 @@
-"""The tiny model as a client: calls that wait at the same time are answered in one batch."""
+"""The tiny model as a client: simultaneous calls are answered in one batch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MAX_TOKENS = 400  # of a reply where the request names no limit
 
 
 class Batcher:
-    """Collects what is asked at the same time and runs it in a worker thread, batch by batch.
+    """Collects simultaneous requests and runs them in a worker thread, batch by batch.
 
-    Asks may join whenever a batch begins. For use by one event loop at a time.
+    Requests may join whenever a batch begins. For use by one event loop at a time.
     """
 
     def __init__(self, model: TinyLM) -> None:
@@ -37,7 +37,6 @@ class Batcher:
         return Batcher, (self.model,)
 
     async def reply(self, ask: Ask) -> Sampled:
-        """Return the model's reply."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Sampled] = loop.create_future()
         if self._runner is None or self._runner.done():
@@ -100,11 +99,11 @@ class TinyClient:
         return Completion(reply.text, finish, reply.tokens_in, len(reply.tokens), took, self.name)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection to close."""
 
 
 def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
-    """Return which texts can begin a legal reply, after a short plain explanation if wanted."""
+    """Return a test whether a text can begin a legal reply, after a short explanation if wanted."""
     head = '{"explanation": "'
     plain = re.compile(rf'[^"\\\x00-\x1f]{{0,{THOUGHT}}}')
 
@@ -121,15 +120,17 @@ def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
 
 
 def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return whether a text can begin a reply of this schema; an explanation is kept short.
+    """Return a test whether a text can begin a reply of this schema; explanations are short.
 
-    A ValueError says that it is no schema of an object, or has a part that is not known.
+    Raises ValueError for a schema that is not of an object, or has an unsupported part.
     """
     short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
     with suppress(LookupError, TypeError, AttributeError, ValueError):
         if schema["type"] == "object" and schema["properties"]:
-            kept = {name: short.get(name, part) for name, part in schema["properties"].items()}
-            return beginnings({**schema, "properties": kept})
+            short_parts = {
+                name: short.get(name, part) for name, part in schema["properties"].items()
+            }
+            return beginnings({**schema, "properties": short_parts})
     raise ValueError(
         "json_schema must be an object with properties that are integers, numbers, strings, "
         f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"

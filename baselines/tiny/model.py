@@ -24,7 +24,7 @@ BLOCK = 8
 
 
 class TinyModelError(LLMGamesError):
-    """The folder of a tiny model cannot be used."""
+    """The folder holds no usable tiny model."""
 
 
 class Llama:
@@ -51,17 +51,17 @@ class Llama:
         self.nothing: Cache = [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * layers
         self.pieces = [self.tokenizer.decode([i]) for i in range(len(self.embed))]
 
-    def read(self, ids: Sequence[int], before: Cache) -> tuple[Floats, Cache]:
+    def read(self, ids: Sequence[int], prefix_cache: Cache) -> tuple[Floats, Cache]:
         """Run one prompt; return the last logits ``(vocabulary,)`` and its keys and values.
 
-        Those of what stands before it are `before`, ``(groups, tokens, size)`` a layer.
+        `prefix_cache` has those of the text before it, ``(groups, tokens, size)`` a layer.
         """
-        n, start, cache = len(ids), before[0][0].shape[1], []
+        n, start, cache = len(ids), prefix_cache[0][0].shape[1], []
         causal = np.triu(np.full((n, n), -np.inf, np.float32), 1)
 
         def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
             cache.append((k.swapaxes(0, 1).copy(), v.swapaxes(0, 1).copy()))
-            pairs = zip(before[layer], cache[-1], strict=True)
+            pairs = zip(prefix_cache[layer], cache[-1], strict=True)
             keys, values = (np.concatenate(pair, 1) for pair in pairs)
             q = q.transpose(1, 2, 0, 3).reshape(self.groups, -1, self.size)
             scores = (q @ keys.swapaxes(1, 2)).reshape(self.groups, -1, n, start + n)
@@ -95,17 +95,17 @@ def attention(
 ) -> Callable[..., Floats]:
     """Return attention of one new token a row to a shared prefix and to the row's own cache.
 
-    `shared` says how many rows in turn have the same prefix, and its cache; `caches` are the rows'
+    `shared` has the number of consecutive rows with a prefix, and its cache; `caches` are the rows'
     own, ``(rows, groups, room, size)`` a layer, written at `here` and masked by ``(rows, room)``.
     """
 
     def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
         keys, values = caches[layer]
         keys[:, :, here], values[:, :, here] = k, v
-        near, mixed, at = q @ keys.swapaxes(2, 3) + mask[:, None, None], [], 0
-        for count, before in shared:
-            rows, at = slice(at, at + count), at + count
-            far_keys, far_values = before[layer]
+        near, mixed, first = q @ keys.swapaxes(2, 3) + mask[:, None, None], [], 0
+        for count, prefix_cache in shared:
+            rows, first = slice(first, first + count), first + count
+            far_keys, far_values = prefix_cache[layer]
             start = far_keys.shape[1]
             # Row by row, since BLAS would sum in another order for another number of rows.
             scores = np.concatenate((q[rows] @ far_keys.swapaxes(1, 2), near[rows]), 3)
@@ -167,11 +167,11 @@ def _matrices(tensors: dict[str, Floats], layers: int) -> tuple[Floats, Floats, 
     try:
         blocks = []
         for i in range(layers):
-            at, attention = f"model.layers.{i}", f"model.layers.{i}.self_attn"
-            qkv = matrix(f"{at}.input_layernorm", *(f"{attention}.{x}_proj" for x in "qkv"))
-            gate_up = (f"{at}.mlp.gate_proj", f"{at}.mlp.up_proj")
-            wide = matrix(f"{at}.post_attention_layernorm", *gate_up)
-            narrow = matrix("", f"{at}.mlp.down_proj")
+            layer, attention = f"model.layers.{i}", f"model.layers.{i}.self_attn"
+            qkv = matrix(f"{layer}.input_layernorm", *(f"{attention}.{x}_proj" for x in "qkv"))
+            gate_up = (f"{layer}.mlp.gate_proj", f"{layer}.mlp.up_proj")
+            wide = matrix(f"{layer}.post_attention_layernorm", *gate_up)
+            narrow = matrix("", f"{layer}.mlp.down_proj")
             blocks.append((qkv, matrix("", f"{attention}.o_proj"), wide, narrow))
         embed = tensors["model.embed_tokens.weight"]
         return embed, matrix("model.norm", "model.embed_tokens"), blocks

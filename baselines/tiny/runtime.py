@@ -1,9 +1,9 @@
 """The tiny language model in NumPy: a Llama with a key-value cache, batches and seeded sampling.
 
-A reply depends on its own prompt, seed and settings alone, not on what else is in the batch: noise
-comes from each row's own generator, and no number of a row is summed in another order when its
-company changes. Prompts are read one by one, rows decode together only with rows of the same cache
-size, and batches are padded to whole blocks of `BLOCK` rows, so that BLAS takes the same kernel.
+A reply depends on its own prompt, seed and settings alone, not on the rest of the batch: noise
+comes from each row's own generator, and a row's sums have the same order in every batch. Prompts
+are read one by one, rows decode together only with rows of the same cache size, and batches are
+padded to whole blocks of `BLOCK` rows, so that BLAS takes the same kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PREFIXES = 32  # system texts whose cache is kept
 
 @dataclass(frozen=True)
 class Ask:
-    """One reply that is wanted, to the two parts of a rendered chat, see `chat.render`."""
+    """A request for one reply to the two parts of a rendered chat, see `chat.render`."""
 
     prefix: str
     prompt: str
@@ -64,17 +64,17 @@ class TinyLM:
         rows: dict[int, list[_Row]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
         for ask in asks:
-            before = self._prefix(ask.prefix)
-            start = before[0][0].shape[1]
+            prefix_cache = self._prefix(ask.prefix)
+            start = prefix_cache[0][0].shape[1]
             reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(Sampled(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:
-                read[key] = self.llama.read(ids, before)
+                read[key] = self.llama.read(ids, prefix_cache)
             logits, cache = read[key]
-            row = _Row(ask, replies[-1], before, cache)
+            row = _Row(ask, replies[-1], prefix_cache, cache)
             row.sample(self.llama, logits)
             if row.reply.finish is None:
                 rows.setdefault(-(-len(ids) // PAGE) * PAGE, []).append(row)
@@ -83,7 +83,7 @@ class TinyLM:
         return replies
 
     def _prefix(self, text: str) -> Cache:
-        """Return the cache of a system text; those asked for last are kept."""
+        """Return the cache of a system text; the last `PREFIXES` are cached."""
         cache = self._prefixes.pop(text, None)
         if cache is None:
             ids = self.llama.tokenizer.encode(text, add_special_tokens=False).ids
@@ -95,39 +95,38 @@ class TinyLM:
 
     def _decode(self, live: list[_Row], room: int) -> None:
         """Sample rows to their ends. `room`: tokens that each prompt takes, with padding."""
-        caches, mask, step = *_gather(_padded(live), room), 0
+        caches, mask, step = *_gather(_pad(live), room), 0
         while live:
             if step % PAGE == 0:  # make room for more tokens
-                more = ((0, 0), (0, 0), (0, PAGE), (0, 0))
-                caches = [(np.pad(k, more), np.pad(v, more)) for k, v in caches]
+                padding = ((0, 0), (0, 0), (0, PAGE), (0, 0))
+                caches = [(np.pad(k, padding), np.pad(v, padding)) for k, v in caches]
                 mask = np.pad(mask, ((0, 0), (0, PAGE)), constant_values=-np.inf)
-            rows, here = _padded(live), room + step
+            rows, here = _pad(live), room + step
             mask[:, here] = 0
             runs = [list(run) for _, run in groupby(rows, key=lambda row: row.ask.prefix)]
             x = self.llama.run(
                 self.llama.embed[[row.reply.tokens[-1] for row in rows]],
                 np.array([row.reply.tokens_in + step for row in rows]),
-                attention([(len(run), run[0].before) for run in runs], caches, mask, here),
+                attention([(len(run), run[0].prefix_cache) for run in runs], caches, mask, here),
             )
             for row, logits in zip(live, x @ self.llama.unembed, strict=False):
                 if row.reply.finish is None:
                     row.sample(self.llama, logits)
             step += 1
             going = [i for i, row in enumerate(live) if row.reply.finish is None]
-            if len(_padded(going)) < len(rows):
-                live, going = [live[i] for i in going], _padded(going)
+            if len(_pad(going)) < len(rows):
+                live, going = [live[i] for i in going], _pad(going)
                 caches, mask = [(k[going], v[going]) for k, v in caches], mask[going]
 
 
 class _Row:
-    """A reply in the making: the caches of its system text and of its prompt, and its own noise."""
+    """An unfinished reply: the caches of its system text and its prompt, and its own noise."""
 
-    def __init__(self, ask: Ask, reply: Sampled, before: Cache, cache: Cache) -> None:
-        self.ask, self.reply, self.before, self.cache = ask, reply, before, cache
+    def __init__(self, ask: Ask, reply: Sampled, prefix_cache: Cache, cache: Cache) -> None:
+        self.ask, self.reply, self.prefix_cache, self.cache = ask, reply, prefix_cache, cache
         self._rng = np.random.default_rng(ask.seed)
 
     def sample(self, model: Llama, logits: Floats) -> None:
-        """Add one token to the reply, or end it."""
         ask, reply = self.ask, self.reply
         scores: Any = logits
         if ask.temperature > 0:
@@ -140,8 +139,8 @@ class _Row:
             reply.finish = "stop"
         else:
             self._add(model, token, logits)
-        most = min(ask.max_tokens, model.limit - reply.tokens_in)
-        if reply.finish is None and len(reply.tokens) >= most:
+        limit = min(ask.max_tokens, model.limit - reply.tokens_in)
+        if reply.finish is None and len(reply.tokens) >= limit:
             reply.finish = "length"
         if reply.finish and not ask.stop and ask.allows is None:
             reply.text = model.tokenizer.decode(reply.tokens)
@@ -170,7 +169,7 @@ class _Row:
             best = np.argsort(-logprobs)[: ask.top].tolist()
             reply.top.append([(i, float(logprobs[i])) for i in best])
         reply.text += model.pieces[token]
-        cut = min((at for s in ask.stop if (at := reply.text.find(s)) >= 0), default=None)
+        cut = min((index for s in ask.stop if (index := reply.text.find(s)) >= 0), default=None)
         if cut is not None:
             reply.text, reply.finish = reply.text[:cut], "stop"
         elif ask.complete is not None and ask.complete(reply.text):
@@ -178,7 +177,7 @@ class _Row:
 
 
 def _nucleus(scores: Floats, top_p: float) -> Any:
-    """Put all but the likeliest tokens that together have this probability out of reach."""
+    """Subtract 1e9 from the scores of all but the likeliest tokens that sum to `top_p`."""
     order = np.argsort(-scores, kind="stable")
     chances = np.exp(scores[order].astype(np.float64) - scores.max())
     chances /= chances.sum()
@@ -187,7 +186,7 @@ def _nucleus(scores: Floats, top_p: float) -> Any:
     return np.where(likelier < top_p, scores, scores - np.float32(1e9))
 
 
-def _padded(items: list[Any]) -> list[Any]:
+def _pad(items: list[Any]) -> list[Any]:
     """Fill up with copies of the last item to whole blocks."""
     return items + items[-1:] * (-len(items) % BLOCK)
 
@@ -201,5 +200,5 @@ def _gather(rows: list[_Row], room: int) -> tuple[Cache, Floats]:
     layers = zip(*(row.cache for row in rows), strict=True)
     caches = [(stack(k for k, _ in layer), stack(v for _, v in layer)) for layer in layers]
     lengths = np.array([row.cache[0][0].shape[1] for row in rows])
-    seen = np.arange(room) < lengths[:, None]
-    return caches, np.where(seen, np.float32(0), np.float32(-np.inf))
+    is_filled = np.arange(room) < lengths[:, None]
+    return caches, np.where(is_filled, np.float32(0), np.float32(-np.inf))

@@ -47,14 +47,17 @@ class ChatMessage(BaseModel):
     content: str | list[Part] | None = None
 
     def plain(self) -> dict[str, str]:
-        """Return role and text alone."""
+        """Return the message with its role and text only."""
         content = self.content or ""
         text = content if isinstance(content, str) else "".join(part.text for part in content)
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
 class ChatRequest(BaseModel):
-    """What may be asked. What would change the reply and is not supported is refused."""
+    """The supported fields of a request.
+
+    Fields that would change the reply otherwise are refused.
+    """
 
     model: str = NAME
     messages: list[ChatMessage] = Field(min_length=1)
@@ -102,7 +105,7 @@ class ChatRequest(BaseModel):
 
 
 def create_app(weights: str | Path | None = None) -> Any:
-    """Return the Starlette application; a `ServerNotInstalled` or `TinyModelError` says why not."""
+    """Return the Starlette application; raises `ServerNotInstalled` or `TinyModelError`."""
     try:
         from starlette.applications import Starlette
         from starlette.requests import Request
@@ -181,8 +184,12 @@ def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> d
         }
         for i, reply in enumerate(replies)
     ]
-    prompt, made = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
-    usage = {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+    prompt, completion_tokens = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
+    usage = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt + completion_tokens,
+    }
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",

@@ -2,8 +2,8 @@
 
 Zinkevich and others, Regret minimization in games with incomplete information, NeurIPS 2007;
 Tammelin, Solving large imperfect information games using CFR+, 2014, arXiv:1407.5042. With two
-players whose payoffs add up to a constant the average comes to an equilibrium; with others nothing
-is promised, and the log says how far it is from one.
+players whose payoffs add up to a constant the average converges to an equilibrium; otherwise there
+is no guarantee, and the log has the distance from one.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ class CFR(Solver):
     `regrets` and `played` are of each row, ``(rows,)``.
     """
 
-    kept: ClassVar = ("regrets", "played")
+    state_names: ClassVar = ("regrets", "played")
 
     def __init__(self, tree: Tree, seed: int) -> None:
         self.tree = tree
         self.regrets, self.played = np.zeros(tree.count), np.zeros(tree.count)
 
     def step(self, number: int) -> None:
-        """Improve each seat against the others as they play now."""
+        """Improve each seat against the others' current strategy."""
         tree = self.tree
         seat_of = tree.rows.seat[tree.owner]
         for seat in range(tree.game.players):
-            now = tree.scaled(self.regrets)
-            _, brought = tree.worth(now)
-            mean = np.add.reduceat(now * brought, tree.rows.first[:-1])[tree.owner]
+            current = tree.scaled(self.regrets)
+            _, brought = tree.worth(current)
+            mean = np.add.reduceat(current * brought, tree.rows.first[:-1])[tree.owner]
             better = np.maximum(self.regrets + brought - mean, 0)
             self.regrets = np.where(seat_of == seat, better, self.regrets)
-        now = tree.scaled(self.regrets)
-        self.played += number * now * tree.own_reach(now)[tree.owner]
+        current = tree.scaled(self.regrets)
+        self.played += number * current * tree.own_reach(current)[tree.owner]
 
     def average(self) -> Array:
-        """Return the average strategy, weighted by how likely the seat itself came there."""
+        """Return the average strategy, weighted by the seat's own reach."""
         return self.tree.scaled(self.played)
 
     def measures(self) -> Mapping[str, float]:
-        """Return how far from equilibrium the last strategy is, not the average."""
+        """Return the distance of the last strategy, not the average, from equilibrium."""
         return {"tree/last_nash_conv": self.tree.nash_conv(self.tree.scaled(self.regrets))}
 
 
 def train(options: CFROptions) -> Judged:
-    """Solve the game, and return what the strategy comes to."""
+    """Solve the game, and return the strategy's evaluation."""
     return solve("cfr", CFR, options)
 
 

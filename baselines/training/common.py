@@ -1,8 +1,8 @@
-"""What training scripts share: options, a table, measures, a log, and files that stay whole.
+"""Base of the training scripts: options, a table, measures, a log, and files written whole.
 
-A script is a dataclass of options (`Options` and its own) and a function of them; `command` makes
-a command of both. Its training runs in ``with Training(...)``, which draws the progress bar, writes
-the log, stops at Ctrl-C, and keeps a state from which ``--resume`` goes on.
+A script is a dataclass of options (`Options` and its own) and a function of them; `command` makes a
+command of both. Its training runs in ``with Training(...)``, which draws the progress bar, writes
+the log, stops at Ctrl-C, and saves a state from which ``--resume`` goes on.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ LONGEST = 100
 
 
 def option(metavar: str, meaning: str, **limits: Any) -> Any:
-    """Return an option that takes a value."""
     return Option(metavar=metavar, help=meaning, **limits)
 
 
@@ -79,7 +78,7 @@ Codec = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every training is told. A script adds fields of its own, each with a default."""
+    """Options of every training. A script adds fields of its own, each with a default."""
 
     game: Annotated[str, Argument(metavar="GAME", help="the game, see llm-games list")]
     opponents: Annotated[
@@ -111,38 +110,47 @@ class Options:
     )
 
     def table(self) -> Table:
-        """Return the table, all of it checked; raises what `rulebook` and `make_player` do."""
+        """Return the checked table; raises as `rulebook` and `make_player`."""
         rules = rulebook(self.game, **assigned("--param", self.param, "rounds=5"))
         if rules.players < 2:
             raise BadParameter(f"{self.game} has one seat: a learner needs others, players >= 2")
         seat: Any = self.seat if self.seat in MOVING or not self.seat.isdigit() else int(self.seat)
         client = assigned("--client", self.client, "samples=4")
-        more = assigned("--set", self.set, "memory=none")
-        made = {name: _opponent(name, rules, client, more) for name in self.opponents}
-        if (client or more) and not any(policy.waits for policy in made.values()):
+        settings = assigned("--set", self.set, "memory=none")
+        policies = {name: _opponent(name, rules, client, settings) for name in self.opponents}
+        if (client or settings) and not any(policy.waits for policy in policies.values()):
             raise BadParameter("--client and --set are for opponents that ask a model: none does")
-        found = [made[name] for name in self.opponents]
-        return Table(rules, seating(rules, seat, found[0] if len(found) == 1 else found))
+        opponents = [policies[name] for name in self.opponents]
+        return Table(
+            rules, seating(rules, seat, opponents[0] if len(opponents) == 1 else opponents)
+        )
 
     def plain(self) -> dict[str, Any]:
-        """Return what a training that goes on must have in common with the one before."""
-        left = {"folder", "resume", "steps", "client", "best", "rate"}  # such as a larger budget
-        return {name: value for name, value in asdict(self).items() if name not in left}
+        """Return the options that a resumed training must share with the one before."""
+        changeable = {
+            "folder",
+            "resume",
+            "steps",
+            "client",
+            "best",
+            "rate",
+        }  # such as a larger budget
+        return {name: value for name, value in asdict(self).items() if name not in changeable}
 
 
-def _opponent(name: str, rules: Rulebook, client: Any, more: Any) -> Policy:
+def _opponent(name: str, rules: Rulebook, client: Any, settings: Any) -> Policy:
     """Return a player; settings go to those that ask a model."""
-    given = bool(client or more)
-    if not (given and asks_model(name)):  # else it may have no key without them
+    has_settings = bool(client or settings)
+    if not (has_settings and asks_model(name)):  # else it may have no key without them
         policy = make_player(name, rules)
-        given = given and policy.waits
-    if given:
-        return make_player(name, rules, client=client, **more)
+        has_settings = has_settings and policy.waits
+    if has_settings:
+        return make_player(name, rules, client=client, **settings)
     return policy
 
 
 class Table(NamedTuple):
-    """A game, and who sits around the learner."""
+    """A game, and the players around the learner."""
 
     rules: Rulebook
     seating: Seating
@@ -150,20 +158,19 @@ class Table(NamedTuple):
     @property
     def opponents(self) -> Any:
         """Return the other players as `GameVectorEnv` takes them, in the order of their seats."""
-        return [self.seating.policies[place] for place in self.seating.others]
+        return [self.seating.policies[index] for index in self.seating.others]
 
     @property
     def seat(self) -> int | str:
-        """Return the learner's seat, or how it moves."""
         return self.seating.seat
 
     def seats(self, episodes: int) -> Array:
-        """Return its seats in so many games that judge it: each equally often where it moves."""
+        """Return the learner's seat in each evaluation game: all in turn if it moves."""
         moves = isinstance(self.seat, str)
         return np.arange(episodes) % self.rules.players if moves else np.full(episodes, self.seat)
 
     def best(self) -> list[Reply]:
-        """Return the best response to the others, in each seat of the learner's that differs."""
+        """Return the best response to the others, in each of the learner's seats that differ."""
         from llm_games.baselines.best_response import best_response
 
         each = isinstance(self.seat, str) and self.rules.seats_differ
@@ -173,7 +180,7 @@ class Table(NamedTuple):
         return [best_response(self.rules, seat, self.opponents) for seat in seats]
 
     def sits(self, seats: Array) -> PerPlayer:
-        """Return who sits where, places in ``[*policies, learner]``, ``(players, episodes)``."""
+        """Return each seat's index in ``[*policies, learner]``, ``(players, episodes)``."""
         sits = self.seating.sits(seats)
         return np.where(sits < 0, len(self.seating.policies), sits)
 
@@ -182,27 +189,27 @@ class Table(NamedTuple):
 
 
 def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[int]) -> PerPlayer:
-    """Return what each seat gets in the games of these seeds, ``(players, seeds)``.
+    """Return each seat's payoff in the games of these seeds, ``(players, seeds)``.
 
     `players` are by seat. Equal seeds are games of equal chance (common random numbers).
     """
-    who = list(dict.fromkeys(players))
-    sits = np.tile([[who.index(one)] for one in players], len(seeds))
-    return sum(o.rewards for _, o in _played(rules, who, sits, seeds))
+    distinct = list(dict.fromkeys(players))
+    sits = np.tile([[distinct.index(player)] for player in players], len(seeds))
+    return sum(o.rewards for _, o in _played(rules, distinct, sits, seeds))
 
 
-def _played(rules: Rulebook, who: Sequence[Any], sits: Array, seeds: Sequence[int]) -> Any:
+def _played(rules: Rulebook, players: Sequence[Any], sits: Array, seeds: Sequence[int]) -> Any:
     steps = None if rules.turns else LONGEST
-    return play_batch(rules, who, sits, seeds, max_steps=steps, models=True)
+    return play_batch(rules, players, sits, seeds, max_steps=steps, models=True)
 
 
 class Judged(NamedTuple):
-    """What a learner comes to in games that it was not trained on.
+    """Evaluation of a learner in games that it was not trained on.
 
-    `payoffs` are its own, ``(episodes,)``. `regret` is what another move had brought it in
-    hindsight, `nash_conv` the same of all seats together, each the mean over steps;
-    `exploitability` is what a best reply gains a step on copies of the learner's play. The last
-    three are NaN where the game's theory does not define them.
+    `payoffs` are its own, ``(episodes,)``. `regret` is its mean gain a step by other moves in
+    hindsight, `nash_conv` that of all seats together; `exploitability` is a best reply's gain a
+    step on copies of the learner's play. The last three are NaN where the game's theory does not
+    define them.
     """
 
     payoffs: Array
@@ -212,50 +219,49 @@ class Judged(NamedTuple):
 
     @property
     def payoff(self) -> float:
-        """Return the mean payoff."""
         return float(self.payoffs.mean())
 
     def values(self) -> dict[str, float]:
-        """Return what is defined, by name, as it is logged."""
-        found = {
+        """Return the defined measures by the name under which they are logged."""
+        measures = {
             "payoff": self.payoff,
             "regret": self.regret,
             "nash_conv": self.nash_conv,
             "exploitability": self.exploitability,
         }
-        return {name: value for name, value in found.items() if not np.isnan(value)}
+        return {name: value for name, value in measures.items() if not np.isnan(value)}
 
 
 def judge(
     table: Table, learner: Policy, episodes: int, first: int = FRESH, theory: bool = True
 ) -> Judged:
-    """Play games of the seeds from `first` on with a learner at its table.
+    """Evaluate a learner at its table in games of the seeds from `first` on.
 
-    Without `theory` there are payoffs alone.
+    Without `theory` only payoffs are measured.
     """
-    rules, seats, at = table.rules, table.seats(episodes), np.arange(episodes)
-    who, sits = [*table.seating.policies, learner], table.sits(seats)
-    paid, lost, conv = np.zeros(episodes), [], []
-    known = theory and deviation.has(rules.name, "deviation") and rules.core is rules
+    rules, seats, episode = table.rules, table.seats(episodes), np.arange(episodes)
+    players, sits = [*table.seating.policies, learner], table.sits(seats)
+    payoffs, lost, conv = np.zeros(episodes), [], []
+    has_theory = theory and deviation.has(rules.name, "deviation") and rules.core is rules
     records: list[Mapping[str, Any]] = []
-    for over, outcome in _played(rules, who, sits, list(range(first, first + episodes))):
-        paid += outcome.rewards[seats, at]
-        if known:
+    for over, outcome in _played(rules, players, sits, list(range(first, first + episodes))):
+        payoffs += outcome.rewards[seats, episode]
+        if has_theory:
             records.append(outcome.record)
             regret = deviation.regret(rules, outcome.record)
-            lost.append(regret[seats, at][~over])
+            lost.append(regret[seats, episode][~over])
             conv.append(regret.sum(axis=0)[~over])
     mean, every = (float(np.concatenate(p).mean()) if p else np.nan for p in (lost, conv))
-    return Judged(paid, mean, every, _exploited(rules, records, seats))
+    return Judged(payoffs, mean, every, _exploited(rules, records, seats))
 
 
 def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
-    """Return the exploitability of the learner's play, in the games of the seat it sat in first."""
+    """Return the exploitability of the learner's play, in games in which it had its first seat."""
     if not records or not deviation.has(rules.name, "exploitability"):
         return float("nan")
-    own = seats == seats[0]
+    same_seat = seats == seats[0]
     steps = {
-        name: value[:, own] if value.ndim == 3 and value.shape[1] == len(own) else value
+        name: value[:, same_seat] if value.ndim == 3 and value.shape[1] == len(same_seat) else value
         for name, value in deviation.stacked(records).items()
     }
     return float(deviation.exploitability(rules, steps)[seats[0]])
@@ -268,7 +274,7 @@ Told = TypeVar("Told", bound=Options)
 
 
 class Training(Generic[Told]):
-    """A training as it runs, in ``with Training("ppo", options) as run:``.
+    """A running training, as ``with Training("ppo", options) as run:``.
 
     Args:
         method: the script's name.
@@ -281,11 +287,11 @@ class Training(Generic[Told]):
     Attributes:
         table: the game and the players around the learner.
         folder: the training's files: ``options.json``, ``curve.csv``, TensorBoard's, ``state``.
-        state: what the training goes on from, None of a new one.
-        step: decisions so far; say how many they are by `at`.
-        saving: returns the state as bytes; a script sets it, and it is kept at `keep`, and when a
+        state: the state of a resumed training, None of a new one.
+        step: decisions so far; `advance` sets it.
+        saving: returns the state as bytes; a script sets it. `keep` saves the state, also when a
             training is broken off.
-        stopping: whether Ctrl-C was pressed: stop where the state is whole.
+        stopping: whether Ctrl-C was pressed: stop at the next whole state.
     """
 
     def __init__(self, method: str, options: Told) -> None:
@@ -303,30 +309,30 @@ class Training(Generic[Told]):
 
     @property
     def file(self) -> Path:
-        """Return where the state is kept."""
         return self.folder / "state"
 
     @property
     def clients(self) -> list[Client]:
-        """Return the clients of opponents that ask a model."""
         return [p.client for p in self.table.seating.policies if isinstance(p, LLMPolicy)]
 
     @property
     def way_on(self) -> str:
-        """Return the command that goes on."""
+        """Return the command that resumes the training."""
         module, options = f"llm_games.baselines.training.{self.method}", self.options
         words = ["python", "-m", module, options.game]
-        for one in fields(options):
-            value = getattr(options, one.name)
-            usual = one.default if one.default_factory is MISSING else one.default_factory()
-            if one.name not in ("game", "folder", "resume") and value != usual:
-                flag = f"--{one.name.replace('_', '-')}"
+        for entry in fields(options):
+            value = getattr(options, entry.name)
+            usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
+            if entry.name not in ("game", "folder", "resume") and value != usual:
+                flag = f"--{entry.name.replace('_', '-')}"
                 each = value if isinstance(value, list) else [value]
-                words += [w for own in each for w in ([flag] if own is True else [flag, str(own)])]
+                words += [
+                    w for item in each for w in ([flag] if item is True else [flag, str(item)])
+                ]
         return shlex.join([*words, "--folder", str(self.folder), "--resume"])
 
     def _state(self) -> bytes | None:
-        """Return the state that was kept, if it is one of these options."""
+        """Return the saved state if it is one of these options, else raise BadParameter."""
         about = self.folder / "options.json"
         if not self.options.resume:
             if self.file.exists():
@@ -336,8 +342,8 @@ class Training(Generic[Told]):
         if not self.file.exists():
             raise BadParameter(f"{self.folder} has no training to go on with: leave out --resume")
         try:
-            said, ours = json.loads(about.read_text("utf-8")), self._about()
-            other = [name for name in ours if said.get(name) != ours[name]]
+            old, ours = json.loads(about.read_text("utf-8")), self._about()
+            other = [name for name in ours if old.get(name) != ours[name]]
         except (OSError, ValueError, AttributeError) as error:
             raise BadParameter(
                 f"{about} cannot be read: {error}: train in another --folder"
@@ -345,13 +351,13 @@ class Training(Generic[Told]):
         if other:
             name = other[0]
             raise BadParameter(
-                f"{self.folder} has a training with {name} {said.get(name)!r}, not {ours[name]!r}: "
+                f"{self.folder} has a training with {name} {old.get(name)!r}, not {ours[name]!r}: "
                 "give it the same options, or name another --folder"
             )
         return self.file.read_bytes()
 
     def read(self) -> Any:
-        """Return what was pickled as the state, or raise BadParameter."""
+        """Return the unpickled state, or raise BadParameter."""
         try:
             return pickle.loads(self.state or b"")
         except Exception as error:  # whatever a damaged pickle, or one of another version, comes to
@@ -376,16 +382,16 @@ class Training(Generic[Told]):
                 raise
             fault = f"cannot be written to ({error.strerror}): name another --folder"
             raise BadParameter(f"{self.folder} {fault}") from error
-        self._before = signal.getsignal(signal.SIGINT)
+        self._previous_handler = signal.getsignal(signal.SIGINT)
         try:
             signal.signal(signal.SIGINT, self._interrupted)
         except ValueError:  # not in the main thread: whoever started it stops it
-            self._before = None
+            self._previous_handler = None
         self.bar.start()
         return self
 
     def _mend(self) -> None:
-        """Leave out of the curve what is of no training that goes on, or no whole row."""
+        """Remove an incomplete last row from the curve, and all rows of another training."""
         log = self.folder / "curve.csv"
         if log.exists():
             old = log.read_bytes() if self.options.resume else b""
@@ -401,9 +407,9 @@ class Training(Generic[Told]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Keep the state of a training that was broken off, and say how it goes on."""
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        """Save the state of a training that was broken off; the error says how to resume."""
+        if self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)
         self.bar.stop()
         raised = error
         try:
@@ -424,7 +430,6 @@ class Training(Generic[Told]):
 
     @cached_property
     def bar(self) -> Any:
-        """Return the progress bar, on the error output."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -440,43 +445,43 @@ class Training(Generic[Told]):
         return bar
 
     def say(self, text: str) -> None:
-        """Print on the error output, above the bar."""
         self.bar.console.print(text, markup=False, highlight=False)
 
     # -- what a script calls -----------------------------------------------------------------------
 
-    def at(self, step: int) -> None:
-        """Say how many decisions there were so far."""
+    def advance(self, step: int) -> None:
         self.step = step
         self.bar.update(self._task, completed=step)
 
     def go_on(self, step: int) -> None:
-        """Go on from the state of a step; what the curve has beyond it was lost with its state."""
-        self.at(step)
+        """Resume at a step; later rows of the curve are removed, as their state was lost."""
+        self.advance(step)
         self.sound, self._mark = step, step // max(1, self.options.steps // POINTS)
         log = self.folder / "curve.csv"
         rows = log.read_text("utf-8").splitlines() if log.exists() else []
         steps = [int(row.partition(",")[0]) for row in rows]
-        if any(there > step for there in steps):
-            kept = [row for row, there in zip(rows, steps, strict=True) if there <= step]
-            write_whole(log, "".join(f"{row}\n" for row in kept).encode())
+        if any(row_step > step for row_step in steps):
+            valid_rows = [
+                row for row, row_step in zip(rows, steps, strict=True) if row_step <= step
+            ]
+            write_whole(log, "".join(f"{row}\n" for row in valid_rows).encode())
         if f"{step},payoff" in {row.rpartition(",")[0] for row in rows}:
             self._judged = step
 
     def due(self) -> bool:
-        """Return whether it is time to judge it: `POINTS` times in all, and at the end."""
-        before, self._mark = self._mark, self.step // max(1, self.options.steps // POINTS)
-        time = self._mark != before or self.step >= self.options.steps
+        """Return whether it is time for an evaluation: `POINTS` times in all, and at the end."""
+        previous_mark, self._mark = self._mark, self.step // max(1, self.options.steps // POINTS)
+        time = self._mark != previous_mark or self.step >= self.options.steps
         return time and self.step != self._judged
 
-    def judge(self, learner: Policy, **more: float) -> Judged:
-        """Judge the learner in games of its own, and log what it came to."""
-        found = judge(self.table, learner, self.options.episodes)
-        self.log(**found.values(), **more)
+    def judge(self, learner: Policy, **extra: float) -> Judged:
+        """Evaluate the learner in games of its own, and log the measures."""
+        evaluation = judge(self.table, learner, self.options.episodes)
+        self.log(**evaluation.values(), **extra)
         self._judged = self.step
-        shown = f"{self.options.game}, payoff {found.payoff:.4g}"
+        shown = f"{self.options.game}, payoff {evaluation.payoff:.4g}"
         self.bar.update(self._task, description=shown)
-        return found
+        return evaluation
 
     def log(self, **values: float) -> None:
         """Write values of this step to TensorBoard's file and to ``curve.csv``.
@@ -504,53 +509,54 @@ class Training(Generic[Told]):
                 self.broke(name)
 
     def broke(self, name: str) -> NoReturn:
-        """Raise TrainingBroke: this is no number."""
+        """Raise TrainingBroke: the value of this name is no finite number."""
         last = f"it was last sound at step {self.sound}, which is in {self.folder}"
         last = last if self.sound >= 0 else "nothing was kept before"
         way = "give a smaller --rate"
         raise TrainingBroke(f"{name} is no number at step {self.step}; {last}; {way}")
 
     def keep(self) -> None:
-        """Keep the state, so that the training can go on from here; `DiskFull` names the folder."""
+        """Save the state, so that the training can resume here; `DiskFull` names the folder."""
         if self.saving is not None:
             write_whole(self.file, self.saving())
             self.sound = self.step
 
-    def end(self, learner: Policy, player: str, games: int | None = None, **more: float) -> Judged:
-        """Judge the learner once more, in other games, and say what it came to and how to seat it.
+    def end(
+        self, learner: Policy, player: str, games: int | None = None, **measures: float
+    ) -> Judged:
+        """Evaluate the learner in further games, and print the measures and its player's name.
 
-        First stands what the method measures itself, `more`; what it came to among its opponents
-        is named by these. `player` is its name, such as ``sb3:PATH``; `games` are 5 times its
-        `episodes` unless it is said how many. One that was stopped before is not judged: that is a
-        KeyboardInterrupt.
+        The method's own `measures` come first, then those among the opponents. `player` is its
+        name, such as ``sb3:PATH``; `games` are 5 times its `episodes` by default. A training that
+        was stopped before its end raises KeyboardInterrupt instead.
         """
         if self.stopping and self.step < self.options.steps:
             raise KeyboardInterrupt
-        found = judge(self.table, learner, games or 5 * self.options.episodes, LAST)
+        evaluation = judge(self.table, learner, games or 5 * self.options.episodes, LAST)
         self.bar.stop()
-        for name, value in more.items():
+        for name, value in measures.items():
             print(f"{name:20} {value:.5g}")
         print(f"among               {', '.join(dict.fromkeys(self.options.opponents))}")
-        for name, value in found.values().items():
+        for name, value in evaluation.values().items():
             print(f"  {name:18} {value:.5g}")
         if self.options.best:
-            print(f"best response   {_in_words(found.payoff, self.table.best())}")
+            print(f"best response   {_in_words(evaluation.payoff, self.table.best())}")
         print(f"player          {player}")
         print(f"log             tensorboard --logdir {shlex.quote(str(self.folder))}")
         print(f"evaluate        llm-games run {shlex.quote(str(self._file_of_table(player)))}")
-        return found
+        return evaluation
 
     def _file_of_table(self, player: str) -> Path:
-        """Return a file of the table with a player in the learner's place, for `llm-games run`."""
+        """Write a file of the table for `llm-games run`, with `player` in the learner's seat."""
         options, table = self.options, self.table
         others = [options.opponents[0]] * (table.rules.players - 1)
         others = others if len(options.opponents) == 1 else list(options.opponents)
         moves = isinstance(table.seat, str)
-        place = 0 if isinstance(table.seat, str) else table.seat
+        seat = 0 if isinstance(table.seat, str) else table.seat
         games = {
             "game": options.game,
             "params": assigned("--param", options.param, "rounds=5"),
-            "seats": [*others[:place], player, *others[place:]],
+            "seats": [*others[:seat], player, *others[seat:]],
             "order": "rotate" if moves else "fixed",
         }
         lines = [f"title = {toml(f'{self.method} in {options.game}')}", "episodes = 100"]
@@ -561,33 +567,35 @@ class Training(Generic[Told]):
         return write_whole(self.folder / "table.toml", "\n".join([*lines, ""]).encode())
 
 
-def _in_words(payoff: float, found: Sequence[Reply]) -> str:
-    """Return the best response's value, or its bounds, and the share of it that a payoff is."""
-    low, high = (np.mean([getattr(reply, end) for reply in found]) for end in ("value", "upper"))
-    if all(reply.exact for reply in found):
+def _in_words(payoff: float, responses: Sequence[Reply]) -> str:
+    """Return the best response's value, or its bounds, and the payoff as a share of it."""
+    low, high = (
+        np.mean([getattr(reply, end) for reply in responses]) for end in ("value", "upper")
+    )
+    if all(reply.exact for reply in responses):
         return f"{low:.5g}, exact; the payoff is {payoff / low:.1%} of it"
     return f"{low:.5g} to {high:.5g}; the payoff is {payoff / high:.1%} to {payoff / low:.1%} of it"
 
 
 def toml(value: Any) -> str:
-    """Return a value as TOML has it in one line."""
+    """Return a value as TOML writes it in one line."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {toml(own)}" for key, own in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
 def curve(folder: str | Path) -> dict[str, Array]:
-    """Return what a training logged: by name, ``(2, points)`` of steps and values.
+    """Return the values that a training logged: by name, ``(2, points)`` of steps and values.
 
-    Of a step that was reached twice, since a training went on from before it, the last counts.
+    A step that was logged twice, by a resumed training, has its last value.
     """
-    found: dict[str, dict[int, float]] = {}
+    points: dict[str, dict[int, float]] = {}
     with Path(folder, "curve.csv").open(newline="") as file:
         for step, name, value in csv.reader(file):
-            found.setdefault(name, {})[int(step)] = float(value)
-    return {name: np.array(sorted(of.items())).T for name, of in found.items()}
+            points.setdefault(name, {})[int(step)] = float(value)
+    return {name: np.array(sorted(of.items())).T for name, of in points.items()}
 
 
 # -- the command -----------------------------------------------------------------------------------
@@ -596,37 +604,39 @@ def curve(folder: str | Path) -> dict[str, Array]:
 def command(train: Callable[[Any], Any], kind: type[Options]) -> None:
     """Run a script: read options of this kind from the command line, and train.
 
-    What a user can cause ends with one message and exit code 2, Ctrl-C with 130.
+    Errors that a user can cause end with one message and exit code 2, Ctrl-C with 130.
     """
     app = Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(help=inspect.getdoc(sys.modules[train.__module__]))(_called(train, kind))
+    app.command(help=inspect.getdoc(sys.modules[train.__module__]))(_typer_function(train, kind))
     app()
 
 
-def _told(text: str, error: BaseException, code: int) -> int:
+def _print_error(text: str, error: BaseException, code: int) -> int:
     print("\n".join([text, *getattr(error, "__notes__", ())]), file=sys.stderr)
     return code
 
 
-def _called(train: Callable[[Any], Any], kind: type[Options]) -> Callable[..., None]:
-    """Return a function with an argument for each option, as Typer reads it."""
+def _typer_function(train: Callable[[Any], Any], kind: type[Options]) -> Callable[..., None]:
+    """Return a function with an argument for each option, in the form that Typer reads."""
     hints, parameters = get_type_hints(kind, include_extras=True), []
-    for one in fields(kind):
-        made = one.default_factory
-        usual = one.default if made is MISSING else made()
+    for option_field in fields(kind):
+        factory = option_field.default_factory
+        usual = option_field.default if factory is MISSING else factory()
         usual = inspect.Parameter.empty if usual is MISSING else usual
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters.append(
-            inspect.Parameter(one.name, keyword, default=usual, annotation=hints[one.name])
+            inspect.Parameter(
+                option_field.name, keyword, default=usual, annotation=hints[option_field.name]
+            )
         )
 
-    def run(**given: Any) -> None:
+    def run(**arguments: Any) -> None:
         try:
-            train(kind(**given))
+            train(kind(**arguments))
         except LLMGamesError as error:
-            raise SystemExit(_told(f"error: {error}", error, 2)) from None
+            raise SystemExit(_print_error(f"error: {error}", error, 2)) from None
         except KeyboardInterrupt as error:
-            raise SystemExit(_told("interrupted", error, 130)) from None
+            raise SystemExit(_print_error("interrupted", error, 130)) from None
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,7 +1,7 @@
-"""DQN, the mean of what actions bring learned from a store of past moves (Stable-Baselines3).
+"""DQN: expected returns of actions, learned from a store of past moves (Stable-Baselines3).
 
-It knows no masks: an illegal action gets the game's declared move, and so learns what that brings.
-Mnih and others, Human-level control through deep reinforcement learning, Nature 518, 2015.
+It takes no masks: an illegal action becomes the game's declared move, so that its value is learned
+as well. Mnih and others, Human-level control through deep reinforcement learning, Nature 518, 2015.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DQNOptions(StableOptions):
 
 
 def train(options: DQNOptions) -> Judged:
-    """Train, and return what the learner came to."""
+    """Train, and return the learner's evaluation."""
     if options.actions != "index":
         raise BadParameter(f"DQN takes --actions index, got {options.actions!r}: train PPO instead")
 

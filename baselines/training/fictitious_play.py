@@ -1,9 +1,9 @@
-"""Fictitious play: everybody replies best to how the others have played so far, on average.
+"""Fictitious play: everybody replies best to the others' average play so far.
 
 Brown, Iterative solution of games by fictitious play, 1951; in games of several moves averages are
-of what is realised, as in Heinrich, Lanctot and Silver, Fictitious self-play in extensive-form
-games, ICML 2015 (XFP). Averages come to an equilibrium with two players whose payoffs add up to a
-constant and in games with a potential; in others they may go round for ever.
+of realised play, as in Heinrich, Lanctot and Silver, Fictitious self-play in extensive-form games,
+ICML 2015 (XFP). Averages converge to an equilibrium with two players whose payoffs add up to a
+constant and in potential games; in others they may cycle for ever.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class FictitiousOptions(SolvingOptions):
 
 
 class FictitiousPlay(Solver):
-    """The algorithm. `played` is how often each row was reached and taken, ``(rows,)``."""
+    """The algorithm. `played` is the accumulated reach of each row, ``(rows,)``."""
 
-    kept: ClassVar = ("played",)
+    state_names: ClassVar = ("played",)
 
     def __init__(self, tree: Tree, seed: int) -> None:
         self.tree = tree
@@ -33,18 +33,16 @@ class FictitiousPlay(Solver):
         self.played = begun * tree.own_reach(begun)[tree.owner]
 
     def step(self, number: int) -> None:
-        """Add everybody's best reply to the average."""
         tree = self.tree
         replies, _ = tree.best_response(self.average())
         self.played += replies * tree.own_reach(replies)[tree.owner]
 
     def average(self) -> Array:
-        """Return the average strategy."""
         return self.tree.scaled(self.played)
 
 
 def train(options: FictitiousOptions) -> Judged:
-    """Solve the game, and return what the strategy comes to."""
+    """Solve the game, and return the strategy's evaluation."""
     return solve("fictitious_play", FictitiousPlay, options)
 
 

@@ -84,7 +84,7 @@ class GRPOOptions(Options):
     )
 
     def check(self) -> None:
-        """Raise BadParameter if batches are not of whole groups, or what is needed is not here."""
+        """Raise BadParameter if batches are not whole groups, or a device or package is missing."""
         for name in ("rate", "beta", "entropy"):
             check_number(f"--{name}", getattr(self, name), 0)
         if self.device == "cuda" and not torch.cuda.is_available():
@@ -106,30 +106,32 @@ class GRPOOptions(Options):
 
 
 class Loop(TrainerCallback):
-    """Tells a `Training` where TRL's trainer stands, after each update."""
+    """Reports the state of TRL's trainer to a `Training` after each update."""
 
     def __init__(self, run: Training, trainer: Any, options: GRPOOptions) -> None:
         self.run, self.trainer, self.options = run, trainer, options
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Let the state be kept from here on, where all that it holds is there."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, **extra: Any) -> None:
+        """Set how the state is saved, now that all that it holds exists."""
         self.run.saving = lambda: state_of(self.run, self.trainer)
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
-        """Check and log an update, and keep the model if it is time."""
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **extra: Any) -> None:
+        """Check and log an update, and save the model if it is time."""
         if "loss" not in logs:  # a summary of all
             return
         run = self.run
-        run.at(state.global_step * self.options.copies)
+        run.advance(state.global_step * self.options.copies)
         run.check(loss=logs["loss"], gradient=logs["grad_norm"])
-        for name, weights in more["model"].named_parameters():
+        for name, weights in extra["model"].named_parameters():
             if not torch.isfinite(weights).all():
                 run.broke(name)
         taken = {"entropy", "reward", "reward_std", "frac_reward_zero_std", "loss", "grad_norm"}
         shown = {f"train/{name}": logs[name] for name in taken & logs.keys()}
-        own = {name.replace("game", "train"): v for name, v in logs.items() if name[:5] == "game/"}
+        game_values = {
+            name.replace("game", "train"): v for name, v in logs.items() if name[:5] == "game/"
+        }
         costs = {f"opponents/{name}": value for name, value in tally(_clients(run)).items()}
-        run.log(**shown, **own, **(costs if _clients(run) else {}))
+        run.log(**shown, **game_values, **(costs if _clients(run) else {}))
         if run.due() or run.stopping:
             keep(run)
         if run.stopping:
@@ -137,7 +139,7 @@ class Loop(TrainerCallback):
 
 
 def train(options: GRPOOptions) -> Judged:
-    """Train, and return what the learner came to."""
+    """Train, and return the learner's evaluation."""
     options.check()
     if options.device == "cpu":
         torch.set_num_threads(1)
@@ -145,19 +147,19 @@ def train(options: GRPOOptions) -> Judged:
         # Transformers renames what TRL calls by its old name.
         warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
         disable_progress_bar()  # there is one already
-        kept = None if run.state is None else _read(run)
+        saved = None if run.state is None else _read_state(run)
         trainer = make(run, options)
-        if kept is None:
+        if saved is None:
             run.judge(learner(trainer, options))
         else:
-            booked(_clients(run), kept["spent"])
-            run.go_on(kept["step"])
+            booked(_clients(run), saved["spent"])
+            run.go_on(saved["step"])
         try:
-            trainer.train(resume_from_checkpoint=kept and str(run.folder / kept["checkpoint"]))
+            trainer.train(resume_from_checkpoint=saved and str(run.folder / saved["checkpoint"]))
         except LLMGamesError:
             raise
         except Exception as error:
-            if kept is not None and run.saving is None:
+            if saved is not None and run.saving is None:
                 run.sound = -1
                 raise _unreadable(run) from error
             if "probability tensor" in str(error):
@@ -165,7 +167,7 @@ def train(options: GRPOOptions) -> Judged:
             raise
         keep(run)
         model = run.folder / "model"
-        _saved(run.folder, lambda: trainer.save_model(str(model)))
+        _save_whole(run.folder, lambda: trainer.save_model(str(model)))
         trainer.processing_class.save_pretrained(model)
         return run.end(learner(trainer, options), f"transformers:{model}", games=options.episodes)
 
@@ -183,7 +185,7 @@ def make(run: Training, options: GRPOOptions) -> Any:
         penalty=options.penalty,
         player=assigned("--player", options.player, "prompts=v2"),
     )
-    model, tokenizer = loaded(options)
+    model, tokenizer = model_and_tokenizer(options)
     rows = min(options.rows, options.copies)
     on_cpu = options.device == "cpu"
     config = GRPOConfig(
@@ -223,8 +225,8 @@ def make(run: Training, options: GRPOOptions) -> Any:
     return trainer
 
 
-def loaded(options: GRPOOptions) -> tuple[Any, Any]:
-    """Return the model and its tokenizer; BadParameter if there is none of this name."""
+def model_and_tokenizer(options: GRPOOptions) -> tuple[Any, Any]:
+    """Return the model and its tokenizer; BadParameter if there is no such model."""
     path = WEIGHTS if options.model == "tiny" else options.model
     dtype = "float32" if options.device == "cpu" else "bfloat16"
     try:
@@ -238,7 +240,7 @@ def loaded(options: GRPOOptions) -> tuple[Any, Any]:
 
 
 def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
-    """Return the model as it is now as a player."""
+    """Return a player of the model in its current state."""
     trainer.model.eval()
     if trainer.model.is_activation_checkpointing:
         trainer.model.gradient_checkpointing_disable()  # else replies are noise
@@ -254,7 +256,7 @@ def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
 
 
 def keep(run: Training) -> None:
-    """Keep the state; checkpoints before it go once it is whole."""
+    """Save the state, then remove earlier checkpoints."""
     run.keep()
     named = json.loads(run.file.read_bytes())["checkpoint"]
     for old in run.folder.glob("checkpoint-*"):
@@ -263,22 +265,22 @@ def keep(run: Training) -> None:
 
 
 def state_of(run: Training, trainer: Any) -> bytes:
-    """Write a checkpoint of the trainer's own, and return what names it."""
+    """Write a checkpoint of the trainer, and return the state that names it."""
     update = trainer.state.global_step
     step, folder = update * run.options.copies, run.folder / f"checkpoint-{update}"
     if run.sound != step or not folder.exists():  # a whole one is never written over
-        _saved(folder, lambda: trainer._save_checkpoint(trainer.model, None))
-    kept = {"checkpoint": folder.name, "step": step, "spent": spent(_clients(run))}
-    return json.dumps(kept).encode()
+        _save_whole(folder, lambda: trainer._save_checkpoint(trainer.model, None))
+    contents = {"checkpoint": folder.name, "step": step, "spent": spent(_clients(run))}
+    return json.dumps(contents).encode()
 
 
-def _read(run: Training) -> dict[str, Any]:
-    """Return what a state says; BadParameter if its checkpoint is not there."""
+def _read_state(run: Training) -> dict[str, Any]:
+    """Return the contents of a state; BadParameter if its checkpoint is missing."""
     try:
-        kept: dict[str, Any] = json.loads(run.state or b"")
-        if {"checkpoint", "step", "spent"} <= kept.keys():
-            (run.folder / kept["checkpoint"]).resolve(strict=True)
-            return kept
+        contents: dict[str, Any] = json.loads(run.state or b"")
+        if {"checkpoint", "step", "spent"} <= contents.keys():
+            (run.folder / contents["checkpoint"]).resolve(strict=True)
+            return contents
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise _unreadable(run) from error
     raise _unreadable(run)
@@ -291,8 +293,8 @@ def _unreadable(run: Training) -> BadParameter:
     )
 
 
-def _saved(folder: Path, save: Any) -> None:
-    """Save something in a folder; one that is not whole is removed where there is no room."""
+def _save_whole(folder: Path, save: Any) -> None:
+    """Save into a folder; on a full disk an incomplete one is removed and `DiskFull` raised."""
     try:
         save()
     except Exception as error:
@@ -307,7 +309,6 @@ def _saved(folder: Path, save: Any) -> None:
 
 
 def _clients(run: Training) -> list[Any]:
-    """Return the clients of opponents that ask a model."""
     return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
 
 

@@ -1,10 +1,10 @@
-"""Independent PPO: every seat learns for itself, and the others are part of its world.
+"""Independent PPO: every seat learns for itself, the others are part of its environment.
 
 One file, torch alone, after CleanRL's ``ppo.py``. Each seat has a network of its own, or all share
-one. Learners that act by index draw from what they find likely, as mixed strategies do, those that
-name shares take the mean. They are judged among themselves (``self/...``), and each seat's among
-the `--opponents`, which are met in no training.
-Schulman et al. 2017 (arXiv 1707.06347); de Witt et al. 2020 (arXiv 2011.09533).
+one. Learners that act by index sample their actions, as mixed strategies do; those that act by
+shares take the mean. They are evaluated among themselves (``self/...``), and each seat's among the
+`--opponents`, which take part in no training. Schulman et al. 2017 (arXiv 1707.06347); de Witt et
+al. 2020 (arXiv 2011.09533).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DRAWS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Options):
-    """What independent PPO is told; `steps` are those of each seat."""
+    """Options of independent PPO; `steps` are those of each seat."""
 
     actions: Codec = "index"
     shared: Annotated[bool, Option("--shared", help="one network plays all seats")] = False
@@ -64,16 +64,16 @@ class Learner:
     """A network and its optimizer."""
 
     def __init__(self, run: Training[Settings]) -> None:
-        told = run.options
-        self.net: ActorCritic = network(run.table.rules, told.actions)
-        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=told.rate, eps=1e-5)
+        options = run.options
+        self.net: ActorCritic = network(run.table.rules, options.actions)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=options.rate, eps=1e-5)
 
 
 class Rows(NamedTuple):
-    """What some seats went through, ``(steps, seats, copies, ...)``.
+    """A rollout of some seats, ``(steps, seats, copies, ...)``.
 
-    `lives` is 0 where a seat was out before the step, `goes_on` where it was after it, and `asked`
-    where it had nothing to decide.
+    `lives` is 0 where a seat was out before the step, `goes_on` where it was out after it, and
+    `asked` where it had nothing to decide.
     """
 
     numbers: Tensor
@@ -106,23 +106,25 @@ class Rewards:
 
 
 class Team:
-    """Copies of the game, and which seat each of the learners plays."""
+    """Copies of the game, and the learner of each seat."""
 
     def __init__(self, run: Training[Settings], learners: list[Learner]) -> None:
-        rules, told = run.table.rules, run.options
-        self.env = TeamVectorEnv(rules, told.copies, actions=told.actions, normalize=True)
-        self.learners, self.told = learners, told
+        rules, options = run.table.rules, run.options
+        self.env = TeamVectorEnv(rules, options.copies, actions=options.actions, normalize=True)
+        self.learners, self.told = learners, options
         self.discrete = learners[0].net.discrete
-        self.rewards = Rewards((rules.players, told.copies), told.gamma)
-        seen, infos = self.env.reset(seed=FRESH * told.seed + run.step)
-        self._look(seen, infos)
+        self.rewards = Rewards((rules.players, options.copies), options.gamma)
+        observations, infos = self.env.reset(seed=FRESH * options.seed + run.step)
+        self._look(observations, infos)
         self.lives = torch.ones(self.asked.shape)
 
-    def _each(self, found: dict[str, Any]) -> np.ndarray:
-        return np.stack([found[agent] for agent in self.env.agents])
+    def _each(self, by_agent: dict[str, Any]) -> np.ndarray:
+        return np.stack([by_agent[agent] for agent in self.env.agents])
 
-    def _look(self, seen: Any, infos: Any) -> None:
-        numbers = {a: v["observation"] if isinstance(v, dict) else v for a, v in seen.items()}
+    def _look(self, observations: Any, infos: Any) -> None:
+        numbers = {
+            a: v["observation"] if isinstance(v, dict) else v for a, v in observations.items()
+        }
         self.numbers = torch.as_tensor(self._each(numbers), dtype=torch.float32)
         masks = self._each(self.env.action_masks()) if self.discrete else self.numbers[..., :0] > 0
         self.masks = torch.as_tensor(masks)
@@ -130,14 +132,14 @@ class Team:
         self.asked = torch.as_tensor(asked, dtype=torch.float32)
 
     def _each_learner(self, ask: Any) -> list[Any]:
-        """Ask each learner about its seats; `ask` takes it and where these are."""
+        """Call `ask` with each learner's network and the slice of its seats; return the answers."""
         if len(self.learners) == 1:
             return [ask(self.learners[0].net, slice(None))]
-        return [ask(own.net, slice(k, k + 1)) for k, own in enumerate(self.learners)]
+        return [ask(learner.net, slice(k, k + 1)) for k, learner in enumerate(self.learners)]
 
     @torch.no_grad()
     def step(self) -> Rows:
-        """Play one step and return what it was."""
+        """Play one step and return it."""
         numbers, masks, asked, lives = self.numbers, self.masks, self.asked, self.lives
 
         def decided(net: ActorCritic, seats: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -145,139 +147,145 @@ class Team:
             action = likely.sample()
             return action, likely.log_prob(action), net.worth(numbers[seats])
 
-        found = zip(*self._each_learner(decided), strict=True)
-        actions, chances, values = (torch.cat(part) for part in found)
-        given = actions.numpy() if self.discrete else actions.clamp(-1, 1).numpy()
-        by_agent = dict(zip(self.env.agents, given, strict=True))
-        seen, rewards, ended, cut, infos = self.env.step(by_agent)
+        decisions = zip(*self._each_learner(decided), strict=True)
+        actions, chances, values = (torch.cat(part) for part in decisions)
+        env_actions = actions.numpy() if self.discrete else actions.clamp(-1, 1).numpy()
+        by_agent = dict(zip(self.env.agents, env_actions, strict=True))
+        observations, rewards, ended, cut, infos = self.env.step(by_agent)
         out = self._each(ended) | self._each(cut)
-        paid = self.rewards.scaled(self._each(rewards), out)
-        self._look(seen, infos)
+        scaled_rewards = self.rewards.scaled(self._each(rewards), out)
+        self._look(observations, infos)
         goes_on = torch.as_tensor(~out, dtype=torch.float32)
         again = torch.as_tensor(out.all(axis=0), dtype=torch.float32)
         self.lives = torch.maximum(goes_on, again)
-        reward = torch.as_tensor(paid, dtype=torch.float32)
+        reward = torch.as_tensor(scaled_rewards, dtype=torch.float32)
         return Rows(numbers, masks, actions, chances, values, reward, asked, lives, goes_on)
 
     @torch.no_grad()
     def worth(self) -> Tensor:
-        """Return what seats are worth now."""
+        """Return the critics' values of all seats."""
         return torch.cat(self._each_learner(lambda net, seats: net.worth(self.numbers[seats])))
 
 
-def advantages(rows: Rows, after: Tensor, gamma: float, trace: float) -> Tensor:
-    """Return how much better each action was than expected (GAE); `after` is the worth at last."""
-    found, last = torch.zeros_like(rows.values), torch.zeros_like(after)
-    for t in reversed(range(len(found))):
-        error = rows.rewards[t] + gamma * after * rows.goes_on[t] - rows.values[t]
-        found[t] = last = error + gamma * trace * rows.goes_on[t] * last
-        after = rows.values[t]
-    return found
+def advantages(rows: Rows, next_values: Tensor, gamma: float, trace: float) -> Tensor:
+    """Return generalised advantage estimates; `next_values` are those after the last step."""
+    gains, last = torch.zeros_like(rows.values), torch.zeros_like(next_values)
+    for t in reversed(range(len(gains))):
+        error = rows.rewards[t] + gamma * next_values * rows.goes_on[t] - rows.values[t]
+        gains[t] = last = error + gamma * trace * rows.goes_on[t] * last
+        next_values = rows.values[t]
+    return gains
 
 
-def update(own: Learner, rows: Rows, gains: Tensor, told: Settings) -> float:
-    """Learn from what a learner's seats went through; return the mean loss."""
+def update(learner: Learner, rows: Rows, gains: Tensor, options: Settings) -> float:
+    """Update a learner by its seats' rollout; return the mean loss."""
     flat = Rows(*(part.flatten(0, 2) for part in rows))
     gain, target = gains.flatten(), (gains + rows.values).flatten()
-    some = torch.nonzero(flat.lives).flatten()  # out: nothing to learn
+    alive = torch.nonzero(flat.lives).flatten()  # out: nothing to learn
     losses = []
-    for _ in range(told.epochs):
-        for part in some[torch.randperm(len(some))].chunk(told.batches):
-            loss = _loss(own.net, Rows(*(v[part] for v in flat)), gain[part], target[part], told)
-            own.optimizer.zero_grad()
+    for _ in range(options.epochs):
+        for part in alive[torch.randperm(len(alive))].chunk(options.batches):
+            loss = _loss(
+                learner.net, Rows(*(v[part] for v in flat)), gain[part], target[part], options
+            )
+            learner.optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(own.net.parameters(), 0.5)
-            own.optimizer.step()
+            torch.nn.utils.clip_grad_norm_(learner.net.parameters(), 0.5)
+            learner.optimizer.step()
             losses.append(float(loss.detach()))
     return float(np.mean(losses))
 
 
-def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, told: Settings) -> Tensor:
+def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, options: Settings) -> Tensor:
     likely, asked = net.chances(rows.numbers, rows.masks), rows.asked
-    many = asked.sum().clamp(min=1)
-    centre = (gain * asked).sum() / many
-    spread = (((gain - centre) ** 2 * asked).sum() / many).sqrt() + 1e-8
+    asked_count = asked.sum().clamp(min=1)
+    centre = (gain * asked).sum() / asked_count
+    spread = (((gain - centre) ** 2 * asked).sum() / asked_count).sqrt() + 1e-8
     gain = (gain - centre) / spread
     ratio = (likely.log_prob(rows.actions) - rows.chances).exp()
-    held = ratio.clamp(1 - told.clip, 1 + told.clip)
-    acted = -(torch.min(ratio * gain, held * gain) * asked).sum() / many
-    spread_out = (likely.entropy() * asked).sum() / many
+    held = ratio.clamp(1 - options.clip, 1 + options.clip)
+    acted = -(torch.min(ratio * gain, held * gain) * asked).sum() / asked_count
+    spread_out = (likely.entropy() * asked).sum() / asked_count
     valued = (net.worth(rows.numbers) - target).pow(2).mean()
-    return acted - told.entropy * spread_out + 0.5 * valued
+    return acted - options.entropy * spread_out + 0.5 * valued
 
 
 def learned(run: Training[Settings], team: Team) -> float:
-    """Play a rollout and learn from it in all seats; return the mean loss."""
-    told: Settings = team.told
-    steps = (team.step() for _ in range(told.rollout))
+    """Play a rollout and update all learners; return the mean loss."""
+    options: Settings = team.told
+    steps = (team.step() for _ in range(options.rollout))
     rows = Rows(*map(torch.stack, zip(*steps, strict=True)))
-    gains = advantages(rows, team.worth(), told.gamma, told.trace)
+    gains = advantages(rows, team.worth(), options.gamma, options.trace)
     losses = []
-    for k, own in enumerate(team.learners):
-        seats = slice(None) if told.shared else slice(k, k + 1)
-        own.optimizer.param_groups[0]["lr"] = told.rate * max(0.0, 1 - run.step / told.steps)
+    for k, learner in enumerate(team.learners):
+        seats = slice(None) if options.shared else slice(k, k + 1)
+        learner.optimizer.param_groups[0]["lr"] = options.rate * max(
+            0.0, 1 - run.step / options.steps
+        )
         mine = Rows(*(part[:, seats] for part in rows))
-        losses.append(update(own, mine, gains[:, seats], told))
-        run.check(**{name: value.numpy() for name, value in own.net.state_dict().items()})
-    run.at(run.step + told.rollout * told.copies)
+        losses.append(update(learner, mine, gains[:, seats], options))
+        run.check(**{name: value.numpy() for name, value in learner.net.state_dict().items()})
+    run.advance(run.step + options.rollout * options.copies)
     return float(np.mean(losses))
 
 
-def begun(run: Training[Settings]) -> Team:
-    """Return the team of a new training, or that of the state which it goes on from."""
+def first_team(run: Training[Settings]) -> Team:
+    """Return the team of a new training, or that of the saved state."""
     if run.state is not None:
         team, step, chance = run.read()
         torch.set_rng_state(chance)
         run.go_on(step)
         return team
-    told = run.options
-    torch.manual_seed(told.seed)
-    many = 1 if told.shared else run.table.rules.players
-    return Team(run, [Learner(run) for _ in range(many)])
+    options = run.options
+    torch.manual_seed(options.seed)
+    networks = 1 if options.shared else run.table.rules.players
+    return Team(run, [Learner(run) for _ in range(networks)])
 
 
 def player(run: Training[Settings], team: Team) -> Policy:
-    """Return the networks as they play, each in its seat."""
+    """Return the networks as one player, each in its seat."""
     trained = Trained.of(run.table.rules, team.told.actions, True)
     sure = not team.discrete
-    found = [
-        LearnedPolicy(own.net, trained=trained, deterministic=sure, name="ippo")
-        for own in team.learners
+    policies = [
+        LearnedPolicy(learner.net, trained=trained, deterministic=sure, name="ippo")
+        for learner in team.learners
     ]
-    return found[0] if len(found) == 1 else BySeat(found)
+    return policies[0] if len(policies) == 1 else BySeat(policies)
 
 
-def judged(run: Training[Settings], own: Policy, tree: Tree | None) -> dict[str, Any]:
-    """Return what players come to among themselves, and in a tree what best replies gain."""
+def self_measures(run: Training[Settings], policy: Policy, tree: Tree | None) -> dict[str, Any]:
+    """Return measures of the players among themselves, and with a tree the exact NashConv."""
     rules = run.table.rules
-    found = judge(Table(rules, seating(rules, run.table.seat, own)), own, run.options.episodes)
-    values = {f"self/{name}": value for name, value in found.values().items()}
+    evaluation = judge(
+        Table(rules, seating(rules, run.table.seat, policy)), policy, run.options.episodes
+    )
+    values = {f"self/{name}": value for name, value in evaluation.values().items()}
     if tree is None:
         return values
-    return {"tree/nash_conv": tree.nash_conv(tree.strategy_of(own, DRAWS))} | values
+    return {"tree/nash_conv": tree.nash_conv(tree.strategy_of(policy, DRAWS))} | values
 
 
 def train(options: Settings) -> Judged:
-    """Train, and return what came of it among the opponents that it is judged with."""
+    """Train, and return the evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("ippo", options) as run:
-        rules, team = run.table.rules, begun(run)
-        own, trained = player(run, team), Trained.of(run.table.rules, options.actions, True)
+        rules, team = run.table.rules, first_team(run)
+        policy, trained = player(run, team), Trained.of(run.table.rules, options.actions, True)
         tree, loss = Tree(rules, options.seed) if options.exact else None, 0.0
         run.saving = lambda: pickle.dumps((team, run.step, torch.get_rng_state()))
         while True:
             stops = run.stopping or run.step >= options.steps
             due = run.due()
             if due or stops:
-                values = judged(run, own, tree)
+                values = self_measures(run, policy, tree)
                 if due:
-                    run.judge(own, **{"train/loss": loss, **values})
+                    run.judge(policy, **{"train/loss": loss, **values})
                 nets = [learner.net for learner in team.learners]
                 file = run.folder / "player.safetensors"
                 save_network(nets, rules, trained, file, not team.discrete)
                 run.keep()
             if stops:
-                return run.end(own, f"torch:{file}", **values)
+                return run.end(policy, f"torch:{file}", **values)
             loss = learned(run, team)
 
 

@@ -31,24 +31,24 @@ class PPOOptions(StableOptions):
     trace: Annotated[float, option("X", "lambda of the advantages", min=0, max=1)] = 0.95
 
 
-def part(options: PPOOptions) -> int:
-    """Return how many decisions there are in a part of a rollout; none is left alone at its end.
+def minibatch_size(options: PPOOptions) -> int:
+    """Return the size of a rollout's parts; no part is a single decision.
 
     Raises:
-        BadParameter: a rollout is one decision, beside which there is none to compare it with.
+        BadParameter: a rollout is one decision, which has none to be compared with.
     """
-    many = options.rollout * options.copies
-    if many < 2:
+    decisions = options.rollout * options.copies
+    if decisions < 2:
         raise BadParameter("an update needs two decisions: give --copies or --rollout of 2 or more")
-    least = max(2, many // options.batches)
-    return next(size for size in range(least, many + 1) if many % size != 1)
+    least = max(2, decisions // options.batches)
+    return next(size for size in range(least, decisions + 1) if decisions % size != 1)
 
 
-def of_rollouts(options: PPOOptions) -> dict[str, Any]:
-    """Return how the model learns from a rollout, for what is raised see `part`."""
+def rollout_settings(options: PPOOptions) -> dict[str, Any]:
+    """Return the model's settings of rollouts; raises as `minibatch_size`."""
     return {
         "n_steps": options.rollout,
-        "batch_size": part(options),
+        "batch_size": minibatch_size(options),
         "n_epochs": options.epochs,
         "ent_coef": options.entropy,
         "gae_lambda": options.trace,
@@ -56,8 +56,8 @@ def of_rollouts(options: PPOOptions) -> dict[str, Any]:
 
 
 def maker(options: PPOOptions) -> Make:
-    """Return what makes the model."""
-    rollouts = of_rollouts(options)
+    """Return the function that makes the model."""
+    rollouts = rollout_settings(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         kind = MaskablePPO if isinstance(env.observation_space, Dict) else PPO
@@ -67,7 +67,7 @@ def maker(options: PPOOptions) -> Make:
 
 
 def train(options: PPOOptions) -> Judged:
-    """Train, and return what the learner came to."""
+    """Train, and return the learner's evaluation."""
     return learn("ppo", options, maker(options))
 
 

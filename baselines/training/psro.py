@@ -1,12 +1,12 @@
 """PSRO: a population that grows by replies to the equilibrium of its own meta-game.
 
-Each round all players of the population play each other, a solver weighs them (Nash, α-rank, or
-all alike), and a reply to that mixture joins: a learner trained against it by PPO, the best of the
-players that follow a rule, or in a small game the exact best response. What a reply gains over the
-mixture is how far from equilibrium the population is known to be. The game is symmetric, as seats
-are drawn. `--opponents` are whom the mixture is judged among, and never trained with. Lanctot and
-others, A unified game-theoretic approach to multiagent reinforcement learning, 2017, NeurIPS
-(arXiv:1711.00832); with exact replies, McMahan, Gordon and Blum's double oracle, ICML 2003.
+In each round all players of the population play each other, a solver weighs them (Nash, α-rank, or
+uniform), and a reply to that mixture joins: a learner trained against it by PPO, the best rule
+player, or in a small game the exact best response. The reply's gain over the mixture is a lower
+bound of its distance from equilibrium. The game is symmetric, as seats are drawn. `--opponents`
+only evaluate the mixture; nothing trains with them. Lanctot and others, A unified game-theoretic
+approach to multiagent reinforcement learning, 2017, NeurIPS (arXiv:1711.00832); with exact replies,
+McMahan, Gordon and Blum's double oracle, ICML 2003.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class PSROOptions(ppo.PPOOptions):
-    """What PSRO is told; `steps` are decisions of all rounds together."""
+    """Options of PSRO; `steps` are decisions of all rounds together."""
 
     start: Annotated[list[str], option("PLAYER", "who is in the population first")] = field(
         default_factory=lambda: ["random"]
@@ -69,9 +69,9 @@ class PSROOptions(ppo.PPOOptions):
 
 
 class Population:
-    """Players by name, what they come to with each other, and how a solver weighs them.
+    """Players by name, their meta-game, and a solver's weights of them.
 
-    With a `whole` game what they come to is exact, else found by playing.
+    With a `whole` game the payoffs are exact, else means over games.
     """
 
     def __init__(
@@ -83,68 +83,70 @@ class Population:
     ) -> None:
         self.options, self.names, self.rules, self.whole = options, list(names), rules, whole
         self.players = {name: make_player(name, self.rules) for name in self.names}
-        self.game = self._met() if len(self.names) > 1 else None
+        self.game = self._meta_game() if len(self.names) > 1 else None
         self.weights = self._weights(options.solver)
 
-    def _met(self) -> MetaGame:
+    def _meta_game(self) -> MetaGame:
         if self.whole is not None:
-            return self.whole.met(self.players)
+            return self.whole.meta_game(self.players)
         seeds = range(MATCHES, MATCHES + self.options.episodes)
         steps = None if self.rules.turns else LONGEST
         return crossplay(self.rules, self.names, seeds, ALL, steps).meta()
 
     def _weights(self, solver: str) -> Array:
-        many = len(self.names)
+        count = len(self.names)
         if self.game is None or solver == "uniform":
-            return np.full(many, 1 / many)
+            return np.full(count, 1 / count)
         if solver == "alpha_rank":
             return alpha_rank(self.game)
         return equilibria(self.game)[0].mixture
 
     @property
     def mixture(self) -> Mixture:
-        """The players as they are weighed."""
-        some = self._some
-        return Mixture([self.players[name] for name, _ in some], [w for _, w in some], "population")
+        weighted = self._weighted_names
+        return Mixture(
+            [self.players[name] for name, _ in weighted], [w for _, w in weighted], "population"
+        )
 
     @property
     def name(self) -> str:
-        """The mixture as a player's name."""
-        some = self._some
-        if len(some) == 1:
-            return some[0][0]
-        return "mix:" + "|".join(f"{weight:.4g}*{name}" for name, weight in some)
+        weighted = self._weighted_names
+        if len(weighted) == 1:
+            return weighted[0][0]
+        return "mix:" + "|".join(f"{weight:.4g}*{name}" for name, weight in weighted)
 
     @property
-    def _some(self) -> list[tuple[str, float]]:
+    def _weighted_names(self) -> list[tuple[str, float]]:
         pairs = zip(self.names, self.weights.tolist(), strict=True)
         return [(name, weight) for name, weight in pairs if weight >= LEAST]
 
     def earned(self, replies: Sequence[str | Policy]) -> Array:
-        """Return what replies earn among the mixture, and at the end itself, ``(replies + 1,)``.
+        """Return the payoffs of replies among the mixture, and last its own, ``(replies + 1,)``.
 
-        All meet the same chance, in all seats in turn.
+        All play the same chance, in all seats in turn.
         """
-        mixture, many, seats = self.mixture, self.options.episodes, self.rules.players
-        count = (len(replies) + 1) * many
-        at = np.arange(count)
+        mixture, episodes, seats = self.mixture, self.options.episodes, self.rules.players
+        count = (len(replies) + 1) * episodes
+        table = np.arange(count)
         sits = np.full((seats, count), len(replies))
-        sits[at % many % seats, at] = at // many
-        who, seeds = [*replies, mixture], (TRIALS + at % many).tolist()
+        sits[table % episodes % seats, table] = table // episodes
+        players, seeds = [*replies, mixture], (TRIALS + table % episodes).tolist()
         steps = None if self.rules.turns else LONGEST
-        paid = np.zeros(sits.shape)
-        for _, outcome in play_batch(self.rules, who, sits, seeds, max_steps=steps):
-            paid += outcome.rewards
-        return np.asarray(paid[at % many % seats, at].reshape(-1, many).mean(axis=1))
+        rewards = np.zeros(sits.shape)
+        for _, outcome in play_batch(self.rules, players, sits, seeds, max_steps=steps):
+            rewards += outcome.rewards
+        return np.asarray(
+            rewards[table % episodes % seats, table].reshape(-1, episodes).mean(axis=1)
+        )
 
 
 class Whole:
     """A small game as a tree, in which players are strategies.
 
-    A player that draws is met as it moves in `DRAWN` draws of each information set.
+    A drawing player's strategy is estimated by `DRAWN` draws in each information set.
 
     Raises:
-        BadParameter: the tree is too large, or chance is not known.
+        BadParameter: the tree is too large, or chance is not enumerated.
     """
 
     def __init__(self, rules: Rulebook) -> None:
@@ -154,10 +156,10 @@ class Whole:
                 f"an exact reply needs to know what chance may bring, which no room says of "
                 f"{rules.name} with these parameters: give --oracle ppo"
             )
-        self._found: dict[str, Array] = {}
+        self._strategies: dict[str, Array] = {}
 
     def strategy(self, player: Policy) -> Array:
-        """Return a player as a strategy; BadParameter: it follows neither rule nor table."""
+        """Return a player's strategy; BadParameter if it follows neither a rule nor a table."""
         if isinstance(player, TabularPolicy):
             return player.chances
         if not isinstance(player, RulePolicy):
@@ -165,36 +167,38 @@ class Whole:
                 f"an exact reply is to players that follow a rule, which {player.name} does not: "
                 "give --oracle ppo, or others as --start"
             )
-        if player.name not in self._found:
-            self._found[player.name] = self.tree.strategy_of(player, DRAWN)
-        return self._found[player.name]
+        if player.name not in self._strategies:
+            self._strategies[player.name] = self.tree.strategy_of(player, DRAWN)
+        return self._strategies[player.name]
 
-    def met(self, players: Mapping[str, Policy]) -> MetaGame:
-        """Return what players come to with each other, seats in turn."""
+    def meta_game(self, players: Mapping[str, Policy]) -> MetaGame:
+        """Return the meta-game of these players, averaged over seats."""
         each = [self.strategy(player) for player in players.values()]
         seat_of = self.tree.rows.seat[self.tree.owner]
         counts = lineups(len(each), self.tree.game.players)
-        paid = np.full(counts.shape, np.nan)
-        for row, many in enumerate(counts):
-            sits = np.array(sorted(set(permutations(places(many).tolist()))))
-            earned = [self.tree.worth(np.choose(one[seat_of], each))[0] for one in sits]
-            for who in np.flatnonzero(many):
-                paid[row, who] = np.mean(np.array(earned)[sits == who])
-        return MetaGame(tuple(players), self.tree.game.players, paid)
+        payoffs = np.full(counts.shape, np.nan)
+        for row, lineup in enumerate(counts):
+            sits = np.array(sorted(set(permutations(places(lineup).tolist()))))
+            earned = [
+                self.tree.worth(np.choose(seat_players[seat_of], each))[0] for seat_players in sits
+            ]
+            for player_index in np.flatnonzero(lineup):
+                payoffs[row, player_index] = np.mean(np.array(earned)[sits == player_index])
+        return MetaGame(tuple(players), self.tree.game.players, payoffs)
 
     def reply(self, players: Sequence[Policy], weights: Sequence[float]) -> tuple[Array, float]:
-        """Return the best reply to a mixture, and what it gains, both on average over seats."""
+        """Return the best reply to a mixture, and its gain, both averaged over seats."""
         tree, played = self.tree, np.zeros(self.tree.count)
         for player, weight in zip(players, weights, strict=True):
-            own = self.strategy(player)
-            played += weight * own * tree.own_reach(own)[tree.owner]
+            strategy = self.strategy(player)
+            played += weight * strategy * tree.own_reach(strategy)[tree.owner]
         mixed = tree.scaled(played)
         reply, earned = tree.best_response(mixed)
         return reply, float((earned - tree.worth(mixed)[0]).mean())
 
 
 def by_tree(run: Training, population: Population, number: int) -> tuple[str, float]:
-    """Find the exact best response, save it, and return its name and what it gains."""
+    """Save the exact best response; return its name and gain."""
     whole, rules = population.whole, population.rules
     assert whole is not None
     reply, gain = whole.reply([*population.players.values()], population.weights.tolist())
@@ -204,30 +208,30 @@ def by_tree(run: Training, population: Population, number: int) -> tuple[str, fl
 
 
 def by_rule(population: Population) -> tuple[str, float]:
-    """Return the best reply of those players that follow a rule, and what it gains."""
+    """Return the name of the best rule player as a reply, and its gain."""
     rules = population.rules
-    known = deviation.replies(rules) if deviation.has(rules.name, "replies") else ()
+    references = deviation.replies(rules) if deviation.has(rules.name, "replies") else ()
     ruled = (name for name in players_for(rules.name) if rule_of(name, rules.name))
-    names = [*dict.fromkeys((*known, *(name for name in ruled if "<" not in name)))]
-    *earned, own = population.earned(names)
+    names = [*dict.fromkeys((*references, *(name for name in ruled if "<" not in name)))]
+    *earned, mixture_payoff = population.earned(names)
     best = int(np.argmax(earned))
-    return names[best], float(earned[best] - own)
+    return names[best], float(earned[best] - mixture_payoff)
 
 
 class Stop(BaseCallback):
-    """Tells where a reply's training stands, and stops it at Ctrl-C."""
+    """Reports the steps of a reply's training, and stops it at Ctrl-C."""
 
-    def __init__(self, run: Training, before: int) -> None:
+    def __init__(self, run: Training, first_step: int) -> None:
         super().__init__()
-        self.run, self.before = run, before
+        self.run, self.first_step = run, first_step
 
     def _on_step(self) -> bool:
-        self.run.at(min(self.before + self.num_timesteps, self.run.options.steps))
+        self.run.advance(min(self.first_step + self.num_timesteps, self.run.options.steps))
         return not self.run.stopping
 
 
 def by_learning(run: Training, population: Population, number: int) -> tuple[str, float]:
-    """Train a reply by PPO, save it, and return its name and what it gains."""
+    """Train a reply by PPO and save it; return its name and gain."""
     options, rules = population.options, population.rules
     games = learners(
         rules, options.copies, opponents=population.mixture, seat="rotate",
@@ -241,12 +245,12 @@ def by_learning(run: Training, population: Population, number: int) -> tuple[str
         return "", 0.0
     run.check(**{name: value.numpy() for name, value in model.policy.state_dict().items()})
     name = f"sb3:{save_player(model, env, run.folder / f'reply-{number}.zip')}"
-    reply, own = population.earned([name])
-    return name, float(reply - own)
+    reply, mixture_payoff = population.earned([name])
+    return name, float(reply - mixture_payoff)
 
 
 def reply(run: Training, population: Population, number: int) -> tuple[str, float]:
-    """Return who replies to a population, and what that gains; Ctrl-C in its training: "", 0."""
+    """Return the name of a reply to a population, and its gain; after Ctrl-C "" and 0."""
     oracle = population.options.oracle
     if oracle == "rules":
         return by_rule(population)
@@ -254,19 +258,19 @@ def reply(run: Training, population: Population, number: int) -> tuple[str, floa
 
 
 def train(options: PSROOptions) -> Judged:
-    """Grow a population, and return what its mixture comes to among the opponents."""
+    """Grow a population, and return its mixture's evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("psro", options) as run:
-        kept = options.start, 0  # the population, and the rounds that are done
+        progress = options.start, 0  # the population, and the rounds that are done
         if run.state is not None:
-            kept = json.loads(run.state)
-        run.saving = lambda: json.dumps(kept).encode()
+            progress = json.loads(run.state)
+        run.saving = lambda: json.dumps(progress).encode()
         rules = run.table.rules
         whole = Whole(rules) if options.oracle == "exact" else None
-        population = Population(options, rules, kept[0], whole)
-        while kept[1] < options.rounds:
-            names, number = kept
-            run.at(options.steps * number // options.rounds)
+        population = Population(options, rules, progress[0], whole)
+        while progress[1] < options.rounds:
+            names, number = progress
+            run.advance(options.steps * number // options.rounds)
             run.keep()
             name, gain = reply(run, population, number)
             if not name:
@@ -276,15 +280,15 @@ def train(options: PSROOptions) -> Judged:
             joins = gain > 0 and name not in names
             if not joins and options.oracle != "ppo":
                 break  # none of them gains
-            kept = [*names, name] if joins else names, number + 1
-            run.at(options.steps * (number + 1) // options.rounds)
+            progress = [*names, name] if joins else names, number + 1
+            run.advance(options.steps * (number + 1) // options.rounds)
             run.keep()  # before they play each other: a reply that is trained is never lost
-            if run.stopping and kept[1] < options.rounds:
+            if run.stopping and progress[1] < options.rounds:
                 raise KeyboardInterrupt
             if joins:
-                population = Population(options, rules, kept[0], whole)
-        kept = kept[0], options.rounds
-        run.at(options.steps)
+                population = Population(options, rules, progress[0], whole)
+        progress = progress[0], options.rounds
+        run.advance(options.steps)
         run.keep()
         return run.end(population.mixture, population.name)
 

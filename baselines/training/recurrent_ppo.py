@@ -1,7 +1,7 @@
-"""Recurrent PPO, for tables where it helps to remember who the others seem to be (sb3-contrib).
+"""Recurrent PPO, for tables where remembering the opponents' play helps (sb3-contrib).
 
 Its network carries a state through an episode, so that it can tell apart opponents that look alike
-at first, as of ``mix:``. Pleines and others, Memory gym, 2022, and the implementation's own pages.
+at first, such as those of ``mix:``. Pleines and others, Memory gym, 2022, and the library's pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.common import Judged, command, option
-from llm_games.baselines.training.ppo import PPOOptions, of_rollouts
+from llm_games.baselines.training.ppo import PPOOptions, rollout_settings
 from llm_games.baselines.training.stable import learn
 
 
@@ -26,8 +26,8 @@ class RecurrentOptions(PPOOptions):
 
 
 def train(options: RecurrentOptions) -> Judged:
-    """Train, and return what the learner came to."""
-    rollouts = of_rollouts(options)
+    """Train, and return the learner's evaluation."""
+    rollouts = rollout_settings(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
         policy = common["policy"].replace("Policy", "LstmPolicy")

@@ -1,9 +1,9 @@
-"""Regret matching in games of one simultaneous move: everybody plays moves as they are regretted.
+"""Regret matching in games of one simultaneous move: moves are drawn by their regrets.
 
 Hart and Mas-Colell, A simple adaptive procedure leading to correlated equilibrium, Econometrica
-2000. Seats draw their moves; how often each joint move was played comes to the set of coarse
-correlated equilibria, or, with ``--swap`` (regrets of each move apart, and inertia), of correlated
-ones. The player is each seat's own frequencies, which need be no equilibrium: the log has both.
+2000. The frequencies of joint moves converge to the set of coarse correlated equilibria, or, with
+``--swap`` (separate regrets for each move, and inertia), of correlated ones. The player is each
+seat's own frequencies, which need be no equilibrium: the log has both.
 """
 
 from __future__ import annotations
@@ -33,57 +33,57 @@ class RegretOptions(SolvingOptions):
 class RegretMatching(Solver):
     """The algorithm. `counts` ``moves by seat`` are of joint moves; regrets are sums over plays.
 
-    `regrets` are ``(seats, moves, moves)``: what the second move had brought where the first was
-    played; where a seat has fewer moves than others, the rest is 0.
+    `regrets` are ``(seats, moves, moves)``: the gain that the second move would have brought where
+    the first was played; padded with 0 for seats with fewer moves.
     """
 
-    kept: ClassVar = ("counts", "regrets", "last", "plays")
+    state_names: ClassVar = ("counts", "regrets", "last", "plays")
     swap = False
 
     def __init__(self, tree: Tree, seed: int) -> None:
         self.tree, self.seed, self.payoffs = tree, seed, normal_form(tree)
-        self.many = self.payoffs.shape[1:]
-        most, players = max(self.many), len(self.many)
-        self.counts = np.zeros(self.many, np.int64)
-        self.regrets = np.zeros((players, most, most))
+        self.move_counts = self.payoffs.shape[1:]
+        largest, players = max(self.move_counts), len(self.move_counts)
+        self.counts = np.zeros(self.move_counts, np.int64)
+        self.regrets = np.zeros((players, largest, largest))
         self.last, self.plays = np.full(players, -1), np.zeros((), np.int64)
-        self.inertia = 2 * np.ptp(self.payoffs) * most
+        self.inertia = 2 * np.ptp(self.payoffs) * largest
 
     def step(self, number: int) -> None:
-        """Draw everybody's move, and see what others had brought."""
+        """Draw everybody's move, and add the regrets of all others."""
         rng = np.random.default_rng((self.seed, number))
         played = tuple(
-            int(rng.choice(many, p=self._chances(seat, many)))
-            for seat, many in enumerate(self.many)
+            int(rng.choice(count, p=self._chances(seat, count)))
+            for seat, count in enumerate(self.move_counts)
         )
-        for seat, own in enumerate(played):
+        for seat, move in enumerate(played):
             line: Array = self.payoffs[seat][(*played[:seat], slice(None), *played[seat + 1 :])]
-            self.regrets[seat, own, : self.many[seat]] += line - line[own]
+            self.regrets[seat, move, : self.move_counts[seat]] += line - line[move]
         self.counts[played] += 1
         self.last, self.plays = np.array(played), self.plays + 1
 
-    def _chances(self, seat: int, many: int) -> Array:
-        """Return how likely a seat makes each of its moves."""
+    def _chances(self, seat: int, count: int) -> Array:
+        """Return the probabilities of a seat's moves."""
         if self.swap and self.plays:
             last = int(self.last[seat])
-            chances = np.maximum(self.regrets[seat, last, :many], 0) / (self.plays * self.inertia)
+            chances = np.maximum(self.regrets[seat, last, :count], 0) / (self.plays * self.inertia)
             chances[last] = 0
             chances[last] = 1 - chances.sum()
             return chances
-        good = np.maximum(self.regrets[seat].sum(axis=0)[:many], 0)
-        return good / good.sum() if good.sum() > 0 else np.full(many, 1 / many)
+        good = np.maximum(self.regrets[seat].sum(axis=0)[:count], 0)
+        return good / good.sum() if good.sum() > 0 else np.full(count, 1 / count)
 
     def average(self) -> Array:
-        """Return how often each seat made each move."""
+        """Return the frequencies of each seat's moves."""
         weights = np.zeros(self.tree.count)
-        for one, seat in enumerate(self.tree.rows.seat.tolist()):
-            own = slice(*self.tree.rows.first[one : one + 2])
-            others = tuple(np.delete(np.arange(len(self.many)), seat))
-            weights[own] = self.counts.sum(axis=others)
+        for index, seat in enumerate(self.tree.rows.seat.tolist()):
+            row_span = slice(*self.tree.rows.first[index : index + 2])
+            others = tuple(np.delete(np.arange(len(self.move_counts)), seat))
+            weights[row_span] = self.counts.sum(axis=others)
         return self.tree.scaled(weights)
 
     def measures(self) -> Mapping[str, float]:
-        """Return what the best other move brings a play, one for all plays, and one for each move.
+        """Return the gain a play of the best other move, one for all plays, and one for each move.
 
         The first is 0 in coarse correlated equilibrium, the second in correlated equilibrium; both
         are sums over seats.
@@ -104,7 +104,7 @@ class SwapRegretMatching(RegretMatching):
 
 
 def normal_form(tree: Tree) -> Array:
-    """Return what joint moves pay, chance averaged, ``(players, moves of seat 0, ...)``.
+    """Return the mean payoffs of joint moves over chance, ``(players, moves of seat 0, ...)``.
 
     Raises:
         BadParameter: it is no game of one simultaneous move without private information.
@@ -115,14 +115,14 @@ def normal_form(tree: Tree) -> Array:
             f"{tree.game.name} has more than one simultaneous move, or private information: take "
             "cfr or fictitious_play, or play one round (--param rounds=1)"
         )
-    level, many = tree.levels[0], np.diff(tree.rows.first)
+    level, move_counts = tree.levels[0], np.diff(tree.rows.first)
     whole = level.rewards * level.chance[level.node]
-    summed: Array = whole.reshape(players, len(level.begin), *many).sum(axis=1)
+    summed: Array = whole.reshape(players, len(level.begin), *move_counts).sum(axis=1)
     return summed
 
 
 def train(options: RegretOptions) -> Judged:
-    """Play, and return what the strategy comes to."""
+    """Play, and return the strategy's evaluation."""
     kind = SwapRegretMatching if options.swap else RegretMatching
     return solve("regret_matching", kind, options)
 

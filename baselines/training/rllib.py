@@ -1,8 +1,8 @@
-"""PPO of RLlib on a cluster of Ray: copies of the table play on all its nodes, one network learns.
+"""PPO of RLlib on a cluster of Ray: all nodes play copies of the table, one network learns.
 
-By default a cluster of two nodes is made on this machine, of a CPU each; `--address` joins one
-that is there. Every node plays, or it ends with an error. Needs ``pip install 'llm-games[ray]'``,
-best in an environment of its own: RLlib pins Gymnasium.
+By default this makes a cluster of two nodes, one CPU each, on this machine; `--address` joins an
+existing one. A node that does not play is an error. Needs ``pip install 'llm-games[ray]'``, best in
+an environment of its own: RLlib pins Gymnasium.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOM = 100 * 2**20  # bytes of memory for what nodes share
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Options):
-    """What RLlib's PPO is told."""
+    """Options of RLlib's PPO."""
 
     actions: Codec = "index"
     nodes: Annotated[int, option("N", "nodes of the cluster that is made here", min=1)] = 2
@@ -51,75 +51,77 @@ class Settings(Options):
 
 
 class Module(TorchRLModule, ValueFunctionAPI):
-    """Our actor and critic, as RLlib takes networks."""
+    """The project's actor and critic, as RLlib's module."""
 
     def setup(self) -> None:
-        """Make the network."""
         self.net = ActorCritic(self.observation_space, self.action_space)
 
     def _forward(self, batch: Any, **_: Any) -> dict[str, Any]:
-        seen = batch[Columns.OBS]
-        numbers = seen["observation"] if isinstance(seen, dict) else seen
-        found = self.net.actor(numbers)
-        if isinstance(seen, dict):
-            found = found.masked_fill(seen["action_mask"] == 0, ILLEGAL)
+        observation = batch[Columns.OBS]
+        numbers = observation["observation"] if isinstance(observation, dict) else observation
+        logits = self.net.actor(numbers)
+        if isinstance(observation, dict):
+            logits = logits.masked_fill(observation["action_mask"] == 0, ILLEGAL)
         if not self.net.discrete:
-            found = torch.cat([found, self.net.log_deviation.expand_as(found)], dim=-1)
-        return {Columns.ACTION_DIST_INPUTS: found}
+            logits = torch.cat([logits, self.net.log_deviation.expand_as(logits)], dim=-1)
+        return {Columns.ACTION_DIST_INPUTS: logits}
 
     def compute_values(self, batch: Any, embeddings: Any = None) -> torch.Tensor:
-        """Return what a batch is worth."""
-        seen = batch[Columns.OBS]
-        return self.net.worth(seen["observation"] if isinstance(seen, dict) else seen)
+        observation = batch[Columns.OBS]
+        return self.net.worth(
+            observation["observation"] if isinstance(observation, dict) else observation
+        )
 
 
 @contextmanager
 def cluster(options: Settings) -> Iterator[list[str]]:
-    """Join or make a cluster, and return its nodes' names."""
-    made = None
+    """Join or make a cluster, and yield its nodes' names."""
+    local_cluster = None
     if not options.address:
         about = {"num_cpus": 1, "object_store_memory": ROOM}
-        made = Cluster(initialize_head=True, head_node_args={**about, "include_dashboard": False})
+        local_cluster = Cluster(
+            initialize_head=True, head_node_args={**about, "include_dashboard": False}
+        )
         for _ in range(options.nodes - 1):
-            made.add_node(**about)
+            local_cluster.add_node(**about)
     try:
-        address = made.address if made else options.address
+        address = local_cluster.address if local_cluster else options.address
         ray.init(address=address, log_to_driver=False, logging_level="error")
         yield [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     finally:
         ray.shutdown()
-        if made:
-            made.shutdown()
+        if local_cluster:
+            local_cluster.shutdown()
 
 
-def built(run: Training[Settings], nodes: int) -> Algorithm:
+def make_algorithm(run: Training[Settings], nodes: int) -> Algorithm:
     """Return RLlib's PPO with copies of the table on as many nodes."""
-    told, table = run.options, run.table
+    options, table = run.options, run.table
 
     def make(settings: Any) -> VectorEnv[Any, Any, Any]:
         return learners(
             table.rules, settings.get("num_envs", 1), opponents=table.opponents, seat=table.seat,
-            actions=told.actions, normalize=True,
+            actions=options.actions, normalize=True,
         )  # fmt: skip
 
     register_env("game", make)
-    each = max(1, told.copies // nodes)
-    batch = each * nodes * told.rollout
-    config = PPOConfig().environment("game").debugging(seed=told.seed)
+    each = max(1, options.copies // nodes)
+    batch = each * nodes * options.rollout
+    config = PPOConfig().environment("game").debugging(seed=options.seed)
     config = config.env_runners(
         num_env_runners=nodes,
         num_envs_per_env_runner=each,
         gym_env_vectorize_mode="vector_entry_point",
-        rollout_fragment_length=told.rollout,
+        rollout_fragment_length=options.rollout,
     )
     config = config.training(
         train_batch_size=batch,
-        minibatch_size=max(2, batch // told.batches),
-        num_epochs=told.epochs,
-        lr=told.rate,
-        gamma=told.gamma,
+        minibatch_size=max(2, batch // options.batches),
+        num_epochs=options.epochs,
+        lr=options.rate,
+        gamma=options.gamma,
         lambda_=0.95,
-        entropy_coeff=told.entropy,
+        entropy_coeff=options.entropy,
         use_kl_loss=False,
         clip_param=0.2,
         vf_clip_param=float("inf"),
@@ -128,25 +130,23 @@ def built(run: Training[Settings], nodes: int) -> Algorithm:
     return config.rl_module(rl_module_spec=RLModuleSpec(module_class=Module)).build_algo()
 
 
-def places(algorithm: Algorithm) -> list[str]:
-    """Return the node of each worker that plays."""
-
-    def place(_: Any) -> str:
-        found: str = ray.get_runtime_context().get_node_id()
-        return found
+def playing_nodes(algorithm: Algorithm) -> list[str]:
+    def node_id(_: Any) -> str:
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
 
     workers: list[str] = algorithm.env_runner_group.foreach_env_runner(
-        place, local_env_runner=False
+        node_id, local_env_runner=False
     )
     return workers
 
 
 class Learner:
-    """RLlib's algorithm, and the player that its network is."""
+    """RLlib's algorithm, and the player of its network."""
 
     def __init__(self, run: Training[Settings], nodes: list[str]) -> None:
-        self.run, self.algorithm = run, built(run, len(nodes))
-        if idle := {*nodes} - {*places(self.algorithm)}:
+        self.run, self.algorithm = run, make_algorithm(run, len(nodes))
+        if idle := {*nodes} - {*playing_nodes(self.algorithm)}:
             raise BadParameter(f"nothing plays on {len(idle)} of {len(nodes)} nodes: {idle}")
         run.say(f"tables are played on {len(nodes)} nodes: {', '.join(n[:8] for n in nodes)}")
         self.net = network(run.table.rules, run.options.actions)
@@ -165,24 +165,24 @@ class Learner:
         return pickle.dumps((self.run.step, self.algorithm.learner_group.get_state()))
 
     def learn(self) -> None:
-        """Play and learn once, on all nodes."""
-        found = self.algorithm.train()
-        lifetime = found["env_runners"]["num_env_steps_sampled"]
-        self.run.at(self.run.step + int(lifetime))
+        report = self.algorithm.train()
+        lifetime = report["env_runners"]["num_env_steps_sampled"]
+        self.run.advance(self.run.step + int(lifetime))
 
-    def kept(self) -> Path:
-        """Keep the state, and save the network as a player."""
+    def save(self) -> Path:
         weights = self.algorithm.learner_group.get_weights()["default_policy"]
         self.run.check(**weights)
-        own = {key.removeprefix("net."): torch.as_tensor(value) for key, value in weights.items()}
-        self.net.load_state_dict(own)
+        net_weights = {
+            key.removeprefix("net."): torch.as_tensor(value) for key, value in weights.items()
+        }
+        self.net.load_state_dict(net_weights)
         self.run.keep()
         rules = self.run.table.rules
         return save_network(self.net, rules, self.trained, self.run.folder / "player")
 
 
 def train(options: Settings) -> Judged:
-    """Train on all nodes of a cluster, and return what the learner came to."""
+    """Train on all nodes of a cluster, and return the learner's evaluation."""
     torch.set_num_threads(1)
     with Training("rllib", options) as run, cluster(options) as nodes:
         learner = Learner(run, nodes)
@@ -191,7 +191,7 @@ def train(options: Settings) -> Judged:
             stops = run.stopping or run.step >= options.steps
             due = run.due()
             if due or stops:
-                file = learner.kept()
+                file = learner.save()
             if due:
                 run.judge(learner.player)
             if stops:

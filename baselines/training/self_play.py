@@ -1,9 +1,9 @@
 """Self-play: PPO against a league of its own past selves (Stable-Baselines3).
 
-Whenever it is judged, a copy of it joins the league. All other seats are played by the league: the
-newest copy, or else one drawn from those before it, all as likely or the likelier the less it is
-beaten (prioritised fictitious self-play). `--opponents` are whom it is judged among, and never
-trained with. Vinyals and others, Grandmaster level in StarCraft II, 2019, Nature 575.
+At every evaluation a copy of the learner joins the league, which plays all other seats: by the
+newest copy, or one drawn from those before it, uniformly or more often the less it is beaten
+(prioritised fictitious self-play). `--opponents` only evaluate the learner; nothing trains with
+them. Vinyals and others, Grandmaster level in StarCraft II, 2019, Nature 575.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SELDOM = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(ppo.PPOOptions):
-    """What self-play is told."""
+    """Options of self-play."""
 
     latest: Annotated[
         float, option("X", "share of opponents that are the newest copy", min=0, max=1)
@@ -56,7 +56,7 @@ class Settings(ppo.PPOOptions):
 
 
 class Copy:
-    """A model as it was when it was copied, as `LearnedPolicy` takes it."""
+    """A frozen copy of a model, in the form that `LearnedPolicy` takes."""
 
     def __init__(self, model: BaseAlgorithm) -> None:
         self.observation_space, self.action_space = model.observation_space, model.action_space
@@ -68,7 +68,7 @@ class Copy:
 
 
 class League(Mixture):
-    """Past selves, of whom seats draw one each episode; it grows between episodes."""
+    """Past selves, of which each seat draws one an episode; it grows between episodes."""
 
     def __init__(self, latest: float, draw: str) -> None:
         super().__init__([RandomPolicy()], name="league")
@@ -76,71 +76,73 @@ class League(Mixture):
         self.latest, self.draw, self.joined = latest, draw, 0
 
     def join(self, past: Policy) -> None:
-        """Take in a past self, now the newest."""
+        """Add a past self as the newest."""
         self.players.append(past)
         self.weigh(np.zeros(len(self.players)))
 
     def weigh(self, beaten: Array) -> None:
-        """Say how likely each is drawn, from the shares in which the learner beats them."""
+        """Set the chances of past selves from the learner's win rates."""
         old = len(self.players) - 1
         hard = (1 - beaten[:old]) ** 2 + SELDOM if self.draw == "pfsp" else np.ones(old)
         self.weights = np.append(hard / hard.sum() * (1 - self.latest), self.latest if old else 1.0)
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Drawns | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: Drawns | None = None
     ) -> Drawns:
-        """Draw a past self for each cell that begins."""
         if memory is not None:  # of games that began when there were fewer
             new = [None] * (len(self.players) - len(memory.memories))
             memory = memory._replace(memories=[*memory.memories, *new])
-        return super().start_batch(game, where, seeds, memory)
+        return super().start_batch(game, mask, seeds, memory)
 
 
 def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: int) -> Array:
-    """Return how often a learner beats each past self: gets more than the others' mean.
+    """Return the share of games in which a learner beats each past self.
 
-    All other seats are that past self's. A game that is even counts half.
+    It beats one if it earns more than the mean of the others, who all are that past self. Ties
+    count half.
     """
-    who, count = [*past, learner], len(past) * matches
+    players, count = [*past, learner], len(past) * matches
     match = np.arange(count) % matches
     seats, tables = match % rules.players, np.arange(count)
     sits = np.tile(tables // matches, (rules.players, 1))
     sits[seats, tables] = len(past)
     steps = None if rules.turns else LONGEST
-    games = play_batch(rules, who, sits, (MATCHES + match).tolist(), max_steps=steps)
-    paid: Any = sum(outcome.rewards for _, outcome in games)
-    own = paid[seats, tables]
-    others = (paid.sum(axis=0) - own) / (rules.players - 1)
-    won = (own > others) + 0.5 * (own == others)
+    games = play_batch(rules, players, sits, (MATCHES + match).tolist(), max_steps=steps)
+    payoffs: Any = sum(outcome.rewards for _, outcome in games)
+    learner_payoffs = payoffs[seats, tables]
+    others = (payoffs.sum(axis=0) - learner_payoffs) / (rules.players - 1)
+    won = (learner_payoffs > others) + 0.5 * (learner_payoffs == others)
     return np.asarray(won.reshape(len(past), matches).mean(axis=1))
 
 
 def grown(run: Training[Settings], model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
-    """Let a copy of the model join the league, weigh all, and return what is logged of it."""
-    told, rules, own = run.options, run.table.rules, player(model, env, run.method)
+    """Add a copy of the model to the league, weigh all, and return measures for the log."""
+    options, rules, policy = run.options, run.table.rules, player(model, env, run.method)
     (league,) = env.get_attr("opponents")[0]
-    wins = beaten(rules, own, league.players, told.matches)
-    every = max(1, told.steps // POINTS)
+    wins = beaten(rules, policy, league.players, options.matches)
+    every = max(1, options.steps // POINTS)
     if run.step // every > league.joined // every:  # not twice, where a training goes on
         league.joined = run.step
         league.join(copied(model, env))
         league.weigh(np.append(wins, 0.5))
         save_player(model, env, run.folder / "league" / f"{run.step}.zip")
-    found = judge(Table(rules, seating(rules, "rotate", own)), own, told.episodes).values()
-    return {"league/beaten": float(wins.mean()), **{f"self/{k}": v for k, v in found.items()}}
+    measures = judge(
+        Table(rules, seating(rules, "rotate", policy)), policy, options.episodes
+    ).values()
+    return {"league/beaten": float(wins.mean()), **{f"self/{k}": v for k, v in measures.items()}}
 
 
 def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
-    """Return a model as it plays now; it draws its actions, as it does in training."""
+    """Return a player of the model's current copy; it samples its actions, as in training."""
     return player(Copy(model), env, "past", sure=False)
 
 
 def train(options: Settings) -> Judged:
-    """Train, and return what the learner came to among the opponents that it is judged with."""
-    league, made = League(options.latest, options.draw), ppo.maker(options)
+    """Train, and return the learner's evaluation among the opponents."""
+    league, make_model = League(options.latest, options.draw), ppo.maker(options)
 
     def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        model = made(env, common)
+        model = make_model(env, common)
         league.join(copied(model, env))
         return model
 

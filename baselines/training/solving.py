@@ -1,6 +1,6 @@
-"""What the scripts that solve small games share: the game's tree, a loop, and what comes of it.
+"""Base of the scripts that solve small games: the game's tree, the loop, and the evaluation.
 
-Nothing of an algorithm is here: a script has a `Solver`, and `solve` runs it.
+A script defines a `Solver` with its algorithm, and `solve` runs it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llm_games.wrappers.tabular import TabularPolicy, save_table, table_of
 
 @dataclass(frozen=True, kw_only=True)
 class SolvingOptions(Options):
-    """Options of a solver. It plays all seats itself; opponents only judge what comes of it."""
+    """Options of a solver. It plays all seats itself; opponents only evaluate its strategy."""
 
     opponents: Annotated[
         list[str], option("PLAYER", "who it is judged against, one for all other seats or for each")
@@ -37,33 +37,32 @@ class SolvingOptions(Options):
 class Solver(ABC):
     """An algorithm on a game's tree.
 
-    `kept` names the arrays that it goes on from, attributes of its own.
+    `state_names` are the attributes, arrays, that a resumed training needs.
     """
 
-    kept: ClassVar[tuple[str, ...]]
+    state_names: ClassVar[tuple[str, ...]]
 
     @abstractmethod
     def __init__(self, tree: Tree, seed: int) -> None:
-        """Begin; all chance comes from the seed."""
+        """Start the algorithm; all chance comes from the seed."""
 
     @abstractmethod
-    def step(self, number: int) -> None:
-        """Do one iteration, counted from 1."""
+    def step(self, number: int) -> None: ...
 
     @abstractmethod
     def average(self) -> Array:
-        """Return the strategy found so far, ``(rows,)``."""
+        """Return the current average strategy, ``(rows,)``."""
 
     def measures(self) -> Mapping[str, float]:
-        """Return what else is logged."""
+        """Return further measures for the log."""
         return {}
 
 
 def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
-    """Run a solver and return what its strategy comes to; see `Training` for what is raised.
+    """Run a solver and return its strategy's evaluation; raises as `Training`.
 
-    Its log has ``tree/nash_conv``, the exact sum of what seats gain by best replies, at powers of
-    two and whenever it is judged.
+    Its log has ``tree/nash_conv``, the exact sum of seats' gains by best replies, at powers of two
+    and at every evaluation.
     """
     with Training(method, options) as run:
         tree = Tree(run.table.rules, options.seed, options.copies)
@@ -73,7 +72,7 @@ def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
         run.saving = lambda: packed(run.step, solver)
         while run.step < options.steps and not run.stopping:
             solver.step(run.step + 1)
-            run.at(run.step + 1)
+            run.advance(run.step + 1)
             due = run.due()
             if due or not run.step & (run.step - 1):
                 report(run, tree, solver, due)
@@ -84,7 +83,7 @@ def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
 
 
 def report(run: Training, tree: Tree, solver: Solver, judge: bool) -> None:
-    """Log how far the strategy is from equilibrium; keep and judge it if it is time."""
+    """Log the strategy's distance from equilibrium; with `judge` evaluate it and save the state."""
     values = measured(tree, solver)
     run.check(**values)
     if judge:
@@ -95,35 +94,33 @@ def report(run: Training, tree: Tree, solver: Solver, judge: bool) -> None:
 
 
 def measured(tree: Tree, solver: Solver) -> dict[str, float]:
-    """Return the distance to equilibrium, and what the solver measures itself."""
+    """Return the distance from equilibrium, and the solver's own measures."""
     return {"tree/nash_conv": tree.nash_conv(solver.average()), **solver.measures()}
 
 
 def player_of(tree: Tree, solver: Solver) -> TabularPolicy:
-    """Return the player of the strategy."""
     return table_of(tree.game, tree.rows, solver.average())
 
 
 def packed(step: int, solver: Solver) -> bytes:
-    """Return a solver's arrays as bytes."""
     content = BytesIO()
-    arrays = {name: getattr(solver, name) for name in solver.kept}
+    arrays = {name: getattr(solver, name) for name in solver.state_names}
     np.savez(content, step=step, **arrays)
     return content.getvalue()
 
 
 def restore(run: Training, solver: Solver) -> None:
-    """Put a solver's arrays back; BadParameter if they are not whole, or of another tree."""
+    """Restore a solver's arrays; BadParameter if they are incomplete, or of another tree."""
     try:
         with np.load(BytesIO(run.state or b""), allow_pickle=False) as file:
-            step, arrays = int(file["step"]), {name: file[name] for name in solver.kept}
+            step, arrays = int(file["step"]), {name: file[name] for name in solver.state_names}
     except (ValueError, LookupError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise BadParameter(f"{run.file} is not whole: begin again in another --folder") from error
-    for name, own in arrays.items():
-        if own.shape != np.shape(getattr(solver, name)):
+    for name, array in arrays.items():
+        if array.shape != np.shape(getattr(solver, name)):
             raise BadParameter(
                 f"{run.file} is of another tree of {run.options.game}, as another version of its "
                 "rules makes it: begin again in another --folder"
             )
-        setattr(solver, name, own)
+        setattr(solver, name, array)
     run.go_on(step)

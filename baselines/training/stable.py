@@ -1,6 +1,6 @@
-"""What the scripts on Stable-Baselines3 share: copies of a table, and a training of a model there.
+"""Base of the scripts on Stable-Baselines3: copies of a table, and a model's training there.
 
-Nothing of an algorithm is here: a script makes its model of the environment, and `learn` trains it.
+A script makes its model of the environment, and `learn` trains it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Run = Training[StableOptions]
 
 
 class Loop(BaseCallback):
-    """Tells a `Training` where the model stands, between rollouts: there its state is whole."""
+    """Reports the model's state to a `Training` between rollouts, where the state is whole."""
 
     def __init__(self, run: Run, env: VecEnv, grown: Grown | None = None) -> None:
         super().__init__()
@@ -69,23 +69,25 @@ class Loop(BaseCallback):
         self.boundary()
 
     def boundary(self) -> None:
-        """Judge and keep the model if it is time, and see whether to stop."""
+        """Evaluate and save the model if it is time, and set whether to stop."""
         run, model = self.run, self.model
-        run.at(model.num_timesteps)
+        run.advance(model.num_timesteps)
         check(run, model)
         if hasattr(run.options, "entropy"):
-            left = max(0.0, 1 - run.step / run.options.steps)  # explore first, be sure at last
-            cast(Any, model).ent_coef = run.options.entropy * left
+            remaining_share = max(
+                0.0, 1 - run.step / run.options.steps
+            )  # explore first, be sure at last
+            cast(Any, model).ent_coef = run.options.entropy * remaining_share
         if run.due():
             logged = model.logger.name_to_value
             train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
             costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
-            more = self.grown(run, model, self.env) if self.grown else {}
+            extra = self.grown(run, model, self.env) if self.grown else {}
             run.judge(
                 player(model, self.env, run.method),
                 **train,
                 **(costs if self.clients else {}),
-                **more,
+                **extra,
             )
             self.keep()
         elif run.stopping:
@@ -93,33 +95,32 @@ class Loop(BaseCallback):
         self.stopped = run.stopping
 
     def keep(self) -> None:
-        """Keep the state, and the model as a player."""
+        """Save the state, and the model as a player."""
         self.run.keep()
-        save_player(self.model, self.env, seated(self.run))
+        save_player(self.model, self.env, player_file(self.run))
 
     def _on_step(self) -> bool:
         return not self.stopped
 
 
 def clients_of(run: Run) -> list[Any]:
-    """Return the clients of opponents that ask a model."""
     return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
 
 
-def seated(run: Run) -> Path:
-    """Return where the model is saved as a player."""
+def player_file(run: Run) -> Path:
+    """Return the file of the model as a player."""
     return run.folder / "player.zip"
 
 
 def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
-    """Return a model as it plays now; if `sure`, the likeliest action each time."""
+    """Return a player of the model in its current state; if `sure`, with the likeliest actions."""
     game, actions = (env.get_attr(of)[0] for of in ("game", "actions"))
     trained = Trained.of(game, actions, True, spread_of(env))
     return LearnedPolicy(model, trained=trained, deterministic=sure, name=name)
 
 
 def check(run: Run, model: BaseAlgorithm) -> None:
-    """Raise TrainingBroke if the model's weights or what it logged are no numbers."""
+    """Raise TrainingBroke if the model's weights or logged values are not finite."""
     there = hasattr(model, "_logger")  # not in one that had ended before
     logged = model.logger.name_to_value.items() if there else ()
     run.check(**{name: v for name, v in logged if isinstance(v, float) and "variance" not in name})
@@ -133,27 +134,27 @@ def learn(
     opponents: Any = None,
     grown: Grown | None = None,
 ) -> Judged:
-    """Train a model and return what it came to; see `Training` for what is raised.
+    """Train a model and return its evaluation; raises as `Training`.
 
-    `opponents`, as `GameVectorEnv` takes them, are whom it meets in training; by default those of
-    the table at which it is judged.
+    `opponents`, as `GameVectorEnv` takes them, play in the training; by default those of the table
+    at which it is evaluated.
     """
     torch.set_num_threads(1)
     with Training(method, options) as run:
-        kept = None if run.state is None else run.read()
-        env = environment(run, kept, opponents)
-        if kept is None:
+        saved = None if run.state is None else run.read()
+        env = environment(run, saved, opponents)
+        if saved is None:
             model = make(env, settings(options, env))
             env.seed(TRAINED * (options.seed + 1))
         else:
-            model = restored(run, make, env, kept)
+            model = restore_model(run, make, env, saved)
         run.saving = lambda: state(run, model, env)
-        loop, left = Loop(run, env, grown), options.steps - model.num_timesteps
+        loop, remaining = Loop(run, env, grown), options.steps - model.num_timesteps
         loop.init_callback(model)
         try:
-            if left > 0:
-                silent, anew = cast(int, None), kept is None  # its own log: values are in ours
-                model.learn(left, loop, silent, reset_num_timesteps=anew)
+            if remaining > 0:
+                silent, anew = cast(int, None), saved is None  # its own log: values are in ours
+                model.learn(remaining, loop, silent, reset_num_timesteps=anew)
         except (ValueError, LLMGamesError) as error:
             check(run, model)  # whatever was raised where weights were no numbers
             if "invalid values" in str(error):  # of a distribution of actions
@@ -161,36 +162,36 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, env, method), f"sb3:{seated(run)}")
+        return run.end(player(model, env, method), f"sb3:{player_file(run)}")
 
 
-def environment(run: Run, kept: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
-    """Return the copies of the table, in the games of a state that was kept if it has some.
+def environment(run: Run, saved: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
+    """Return the copies of the table, with the games of a saved state if it has some.
 
-    Rewards are divided by their deviation as it is found, observations scaled by their columns,
-    and if it is asked for by their deviation.
+    Rewards are divided by their running deviation, observations scaled by their columns, and with
+    `--spread` by their running deviation as well.
     """
     options, table = run.options, run.table
     games = learners(
         table.rules, options.copies, opponents=opponents or table.opponents, seat=table.seat,
         actions=options.actions, normalize=True,
     )  # fmt: skip
-    if kept is not None and kept["games"] is not None:
-        games = kept["games"]
+    if saved is not None and saved["games"] is not None:
+        games = saved["games"]
     env = SB3VecEnv(games)
-    if kept is None:
-        seen = ["observation"] if isinstance(env.observation_space, Dict) else None
+    if saved is None:
+        scaled_keys = ["observation"] if isinstance(env.observation_space, Dict) else None
         return VecNormalize(
-            env, norm_obs=options.spread, norm_obs_keys=seen if options.spread else None,
+            env, norm_obs=options.spread, norm_obs_keys=scaled_keys if options.spread else None,
             clip_reward=WIDEST, gamma=options.gamma,
         )  # fmt: skip
-    scaled: VecNormalize = kept["scaled"]
+    scaled: VecNormalize = saved["scaled"]
     scaled.set_venv(env)
     return scaled
 
 
 def settings(options: StableOptions, env: VecEnv) -> dict[str, Any]:
-    """Return the settings that all algorithms take; the network is named by what it sees."""
+    """Return the settings of all algorithms; the policy's name depends on the observation space."""
     return {
         "policy": "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
         "env": env,
@@ -203,7 +204,6 @@ def settings(options: StableOptions, env: VecEnv) -> dict[str, Any]:
 
 
 def schedule(options: StableOptions) -> LinearSchedule:
-    """Return a learning rate that falls to 0."""
     return LinearSchedule(options.rate, 0.0, 1.0)
 
 
@@ -211,16 +211,16 @@ def schedule(options: StableOptions) -> LinearSchedule:
 
 
 def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
-    """Return all that the training hangs on: model, games, scales, memories and chance.
+    """Return the pickled state of the training: model, games, scales, memories and chance.
 
-    Games whose players ask models are not kept: such a training goes on with new ones.
+    Games whose players ask models are left out: such a training resumes with new ones.
     """
     content, scaled = BytesIO(), env
     model.save(content)
     assert isinstance(scaled, VecNormalize)
     games = cast(SB3VecEnv, scaled.venv).env
     waits = any(policy.waits for policy in env.get_attr("opponents")[0])
-    kept = {
+    contents = {
         "model": content.getvalue(),
         "games": None if waits else games,
         "scaled": scaled,
@@ -230,34 +230,34 @@ def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
         "spent": spent(clients_of(run)),
         "chance": chance(model),
     }
-    return pickle.dumps(kept)
+    return pickle.dumps(contents)
 
 
 def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
-    """Return the states of all chance that a training draws from."""
+    """Return the states of all random generators that a training draws from."""
     moves = model.action_space.np_random.bit_generator.state
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
 
 
-def restored(run: Run, make: Make, env: VecEnv, kept: dict[str, Any]) -> BaseAlgorithm:
-    """Return the model of a state, and chance and books as they were then."""
+def restore_model(run: Run, make: Make, env: VecEnv, saved: dict[str, Any]) -> BaseAlgorithm:
+    """Return the model of a state; restores chance and the clients' costs too."""
     kind = type(make(env, settings(run.options, env)))
-    anew = kept["games"] is None
+    anew = saved["games"] is None
     rate = {"learning_rate": schedule(run.options)}  # may be another one now
     model = kind.load(
-        BytesIO(kept["model"]), env=env, device="cpu", force_reset=anew, custom_objects=rate
+        BytesIO(saved["model"]), env=env, device="cpu", force_reset=anew, custom_objects=rate
     )
     if anew:
         env.seed(TRAINED * (run.options.seed + 1) + model.num_timesteps)
     else:
-        cast(VecNormalize, env).returns = kept["returns"]
-        if kept["memories"] is not None:
-            cast(Any, model)._last_lstm_states = kept["memories"]
-    if kept["buffer"] is not None:
-        cast(Any, model).replay_buffer = kept["buffer"]
-    booked(clients_of(run), kept["spent"])
-    before, numbers, draws, moves = kept["chance"]
-    random.setstate(before)
+        cast(VecNormalize, env).returns = saved["returns"]
+        if saved["memories"] is not None:
+            cast(Any, model)._last_lstm_states = saved["memories"]
+    if saved["buffer"] is not None:
+        cast(Any, model).replay_buffer = saved["buffer"]
+    booked(clients_of(run), saved["spent"])
+    python_state, numbers, draws, moves = saved["chance"]
+    random.setstate(python_state)
     LEGACY.set_state(numbers)
     torch.set_rng_state(draws)
     model.action_space.np_random.bit_generator.state = moves

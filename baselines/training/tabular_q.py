@@ -1,4 +1,4 @@
-"""Q-learning with a table: what each action was worth wherever the same numbers were seen.
+"""Q-learning with a table: the value of each action at each observation.
 
 Watkins and Dayan, Q-learning, Machine Learning 1992. With ``--every`` one table learns in all seats
 of the copies at once; where ``--column seat`` is part of a state, each seat has its own, as the
@@ -49,15 +49,15 @@ class QOptions(Options):
 
 
 class QLearning:
-    """The algorithm: values, how often each was learned, and the games that it learns in."""
+    """The algorithm: values, visits, and the games that it learns in."""
 
     def __init__(self, run: Training, options: QOptions) -> None:
         rules = run.table.rules
-        known = [*rules.column_index]
+        column_names = [*rules.column_index]
         for name in options.column:
-            if name not in known:
-                raise unknown(f"column of {rules.name}", name, known)
-        columns = np.array([known.index(name) for name in options.column or known])
+            if name not in column_names:
+                raise unknown(f"column of {rules.name}", name, column_names)
+        columns = np.array([column_names.index(name) for name in options.column or column_names])
         self.games, self.options = games_of(run, options), options
         actions = int(self.games.single_action_space.n)  # type: ignore[attr-defined]
         states = np.zeros((0, len(columns)), np.float32)
@@ -67,14 +67,14 @@ class QLearning:
         self.anew(0)
 
     def anew(self, step: int) -> None:
-        """Begin games that hang on the seed and on the step."""
-        seen, _ = self.games.reset(seed=FIRST * (self.options.seed + 1) + step)
-        self.seen = seen
-        self.here = self._places(seen)
+        """Start new games, seeded by the options' seed and the step."""
+        observations, _ = self.games.reset(seed=FIRST * (self.options.seed + 1) + step)
+        self.seen = observations
+        self.here = self._places(observations)
 
-    def _places(self, seen: Any) -> Array:
-        """Return the states that are seen, new ones too."""
-        numbers = seen["observation"] if isinstance(seen, dict) else seen
+    def _places(self, observations: Any) -> Array:
+        """Return the indices of the observed states; new ones are added."""
+        numbers = observations["observation"] if isinstance(observations, dict) else observations
         places = self.table.add(numbers, self.options.begin)
         new = len(self.table.states) - len(self.visits)
         self.visits = np.pad(self.visits, ((0, new), (0, 0)))
@@ -100,7 +100,7 @@ class QLearning:
         return float(rewards.mean())
 
     def _learn(self, actions: Array, targets: Array) -> None:
-        """Move values towards targets; several copies may have done the same in the same state."""
+        """Move values towards targets; copies with equal state and action count together."""
         wide = self.table.values.shape[1]
         cells, inverse, counts = np.unique(
             self.here * wide + actions, return_inverse=True, return_counts=True
@@ -112,17 +112,17 @@ class QLearning:
         values[cells] += weight * (means - values[cells])
 
     def player(self) -> LearnedPolicy:
-        """Return the table as it plays, the best action each time."""
+        """Return a player of the table with the best action each time."""
         game = self.games.game  # type: ignore[attr-defined]
         return LearnedPolicy(self.table, trained=Trained.of(game.core), name="tabular_q")
 
     def save(self, path: Path) -> Path:
-        """Save it as a player that ``tabular:PATH`` seats."""
+        """Save the table as a player, named ``tabular:PATH``."""
         return self.table.save(path, self.games.game)  # type: ignore[attr-defined]
 
 
 def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
-    """Return the copies: of the learner's seat, or a row for each seat."""
+    """Return the copies: rows of the learner's seat, or of each seat."""
     if options.every:
         return TeamVectorEnv(run.table.rules, options.copies).rows()
     return learners(
@@ -132,14 +132,14 @@ def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
 
 
 def train(options: QOptions) -> Judged:
-    """Train, and return what the learner came to."""
+    """Train, and return the learner's evaluation."""
     with Training("tabular_q", options) as run:
         clients = [p.client for p in run.table.seating.policies if hasattr(p, "client")]
         learner = restored(run, options, clients) if run.state else QLearning(run, options)
         run.saving = lambda: packed(run.step, learner, clients)
         while run.step < options.steps and not run.stopping:
             reward = learner.step(run.step / options.steps)
-            run.at(run.step + learner.games.num_envs)
+            run.advance(run.step + learner.games.num_envs)
             if run.due():
                 states = float(len(learner.table.states))
                 run.judge(learner.player(), **{"train/reward": reward, "train/states": states})
@@ -151,7 +151,7 @@ def train(options: QOptions) -> Judged:
 
 
 def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
-    """Return the learner, and the games it is in unless their players ask models."""
+    """Return the pickled learner, without its games if their players ask models."""
     games, learner.games = learner.games, None if clients else learner.games  # type: ignore[assignment]
     try:
         return pickle.dumps((step, learner, spent(clients)))
@@ -160,16 +160,16 @@ def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
 
 
 def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
-    """Return the learner of a state that was kept; without its games it begins new ones."""
-    step, learner, paid = run.read()
+    """Return the learner of a saved state; without its games it begins new ones."""
+    step, learner, costs = run.read()
     run.go_on(step)
     learner.options = options
     if learner.games is None:
         learner.games = games_of(run, options)
         learner.anew(step)
-    booked(clients, paid)
-    found: QLearning = learner
-    return found
+    booked(clients, costs)
+    restored_learner: QLearning = learner
+    return restored_learner
 
 
 if __name__ == "__main__":

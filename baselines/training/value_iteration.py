@@ -1,8 +1,8 @@
-"""The best response by value iteration: exact, and a player of its own.
+"""The best response by value iteration: exact, and saved as a player.
 
-Nothing is learned step by step: where opponents follow rules and all that chance may bring is
-known, beliefs about who they are and what state the game is in are gone through from the last step
-back. Elsewhere the best rule player is found, with bounds. See `llm_games.baselines.best_response`.
+There is no learning: where opponents follow rules and chance is enumerated, beliefs about opponents
+and states are solved backward from the last step. Elsewhere it is the best rule player, with
+bounds. See `llm_games.baselines.best_response`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class IterationOptions(Options):
 
 
 def train(options: IterationOptions) -> Reply:
-    """Find the best response, keep it as a player, and return it.
+    """Find the best response, save it as a player, and return it.
 
     Raises:
         BadParameter: the seat is no number, or an opponent asks a model.
@@ -38,7 +38,7 @@ def train(options: IterationOptions) -> Reply:
         name = reply.policy.name
         if isinstance(reply.policy, TabularPolicy):
             name = f"tabular:{save_table(reply.policy, run.folder / 'player.npz')}"
-        run.at(options.steps)
+        run.advance(options.steps)
         run.end(reply.policy, name)
     value = f"{reply.value:.6g}" if reply.exact else f"{reply.value:.6g} to {reply.upper:.6g}"
     print(f"value           {value}")

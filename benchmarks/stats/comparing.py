@@ -1,4 +1,4 @@
-"""Tests of differences between two players over paired episodes, and how many episodes they need.
+"""Tests of differences between two players over paired episodes, and the episodes that they need.
 
 Source of the methods and their false alarms: docs/statistics.md. A `change` is B minus A of paired
 episodes, one value each; `columns` are those of several games, which must be independent.
@@ -50,7 +50,7 @@ class Tested(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What to say in place of a p-value that there is not."""
+        """The sentence in place of a missing p-value."""
         return "no spread, no test" if self.p is None else ""
 
 
@@ -136,20 +136,20 @@ def stratified(columns: Sequence[Values]) -> float:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted by Holm for so many tests; None, where there was no test, stays.
+    """Return p-values adjusted by Holm for all tests; None, where there was no test, stays.
 
     Raises:
         BadParameter: a p-value that is not from 0 to 1.
     """
-    made = sorted((p, i) for i, p in enumerate(ps) if p is not None)
-    found: list[float | None] = [None] * len(ps)
+    ranked = sorted((p, i) for i, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
-    for rank, (p, i) in enumerate(made):
+    for rank, (p, i) in enumerate(ranked):
         if not 0 <= p <= 1:
             raise BadParameter(f"p-values are from 0 to 1, got {p!r}")
-        highest = max(highest, min(1.0, p * (len(made) - rank)))
-        found[i] = highest
-    return found
+        highest = max(highest, min(1.0, p * (len(ranked) - rank)))
+        adjusted[i] = highest
+    return adjusted
 
 
 def effect_size(change: Values) -> float | None:
@@ -167,7 +167,6 @@ def effect_size(change: Values) -> float | None:
 
 
 def two_sided(mean: Array, error: Array, df: Array | float) -> Array:
-    """Return the two-sided p-values of t statistics."""
     from scipy.special import stdtr
 
     return 2 * stdtr(df, -np.abs(mean) / error)
@@ -213,7 +212,7 @@ def power(
     games: int = 1,
     level: float = 0.05,
 ) -> float:
-    """Return how probably `n` pairs in each game show a difference at a two-sided `level`.
+    """Return the probability that `n` pairs in each game show a difference at a two-sided `level`.
 
     `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
     common chance gives the two sides, `games` the number of games of an Overall.
@@ -228,8 +227,8 @@ def power(
     sds = np.asarray(sd, np.float64)
     if math.isnan(difference):
         raise BadParameter(f"power needs a difference that is a number, got {difference!r}")
-    known = sds.shape in ((), (games,)) and ((sds > 0) & (sds < math.inf)).all()
-    if not known or not -1 <= rho < 1:
+    valid = sds.shape in ((), (games,)) and ((sds > 0) & (sds < math.inf)).all()
+    if not valid or not -1 <= rho < 1:
         raise BadParameter(
             f"power needs sd > 0, one or for each game, and -1 <= rho < 1, got {sd!r} and {rho!r}"
         )
@@ -246,12 +245,12 @@ def _df_and_error(n: int, sds: Array, rho: float, games: int) -> tuple[float, fl
 
 
 def _power(away: float, df: float, level: float) -> float:
-    """Return the power of a t test where the mean is so many standard errors away from 0."""
+    """Return the power of a t test whose mean is `away` standard errors from 0."""
     return _beyond(_critical(df, level), df, away)
 
 
 def _beyond(least: float, df: float, away: float) -> float:
-    """Return how probably a noncentral t is larger than `least`, either way.
+    """Return the probability that a noncentral t is beyond `least` on either side.
 
     It is normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
     """
@@ -262,7 +261,7 @@ def _beyond(least: float, df: float, away: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _critical(df: float, level: float) -> float:
-    """Return what a t statistic must reach, by Newton's method on logarithms."""
+    """Return the critical value of a t statistic, by Newton's method on logarithms."""
     spread, weights = _spread(df)
     least = NormalDist().inv_cdf(1 - level / 2)
     for _ in range(50):
@@ -279,14 +278,14 @@ def _critical(df: float, level: float) -> float:
 def _spread(df: float) -> tuple[Array, Array]:
     """Return values of an estimated standard deviation, the true one being 1, and their chances."""
     wide = 8 / math.sqrt(2 * df)  # in logarithms, towards 0 as slowly as few degrees fall
-    at = np.linspace(-wide - 20 / df, wide, NODES)
-    chance = np.exp(df * (at - np.exp(2 * at) / 2 + 0.5))
-    return np.exp(at), chance / chance.sum()
+    logs = np.linspace(-wide - 20 / df, wide, NODES)
+    chance = np.exp(df * (logs - np.exp(2 * logs) / 2 + 0.5))
+    return np.exp(logs), chance / chance.sum()
 
 
 @lru_cache(maxsize=1024)
 def _away(df: float, level: float, wanted: float) -> float:
-    """Return from how many standard errors on a t test has the `wanted` power."""
+    """Return the distance in standard errors at which a t test has the `wanted` power."""
     low, high = 0.0, 1.0
     while _power(high, df, level) < wanted:
         low, high = high, 2 * high
@@ -319,17 +318,17 @@ def needed_episodes(
     def enough(n: int) -> bool:
         return power(n, difference, sd, rho, games, level) >= wanted
 
-    found = fewest(enough, int(guess))
-    if found is None:
+    count = fewest(enough, int(guess))
+    if count is None:
         raise BadParameter(
             f"a difference of {difference!r} at sd {sd!r} needs more than {MOST} episodes: "
             "ask for a larger one"
         )
-    return found
+    return count
 
 
 def fewest(enough: Callable[[int], bool], guess: int) -> int | None:
-    """Return from how many pairs on there are enough, looked for around a `guess`.
+    """Return the smallest number of pairs from which on there are enough, sought around a `guess`.
 
     None: not even with `MOST`.
     """
@@ -367,14 +366,16 @@ def detectable(
 
 
 def shown(n: int, scores: Values, level: float = 0.05) -> Array:
-    """Return from which difference on each of `TRIED` simulated comparisons shows one.
+    """Return the smallest detectable difference in each of `TRIED` simulated comparisons.
 
-    Both sides of their `n` pairs have scores drawn from these, one of them that difference more;
-    infinite where all pairs differ alike, so that there is no test. Smaller than it needs by t
-    tests where scores are few and far between: of two pairs such a draw is likely.
+    The scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that
+    difference; infinite where all pairs differ alike, so that there is no test. With rare, distant
+    scores it is smaller than by t tests: such a draw is then likely.
     """
-    one, other = np.random.default_rng(SEED).choice(np.asarray(scores, np.float64), (2, TRIED, n))
-    change = other - one
+    first, second = np.random.default_rng(SEED).choice(
+        np.asarray(scores, np.float64), (2, TRIED, n)
+    )
+    change = second - first
     error = change.std(axis=1, ddof=1) / math.sqrt(n)
     flat = np.ptp(change, axis=1) <= EQUAL * np.abs(scores).max()
     least = _critical(n - 1, level) * error - change.mean(axis=1)
@@ -394,5 +395,5 @@ def _change(values: Values) -> Array:
 
 
 def _flat(change: Array) -> bool:
-    """Return whether no difference differs from another, but by rounding."""
+    """Return whether all differences are equal up to rounding."""
     return bool(np.ptp(change) <= EQUAL * np.abs(change).max())

@@ -37,7 +37,7 @@ Ends = tuple[Array, Array]  # of a batch
 
 
 class Interval(NamedTuple):
-    """Both ends of an interval, how it was made, from how many episodes, and what to know of it.
+    """An interval: both ends, its method, the number of episodes, and a note.
 
     Without spread and without bounds no method has an interval: both ends are then the value itself
     and `method` is ``none``.
@@ -50,7 +50,7 @@ class Interval(NamedTuple):
     note: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain values; where there is no interval, it has no ends."""
+        """Return the fields as plain values; without an interval the ends are None."""
         gone = {"low": None, "high": None} if self.method == "none" else {}
         return self._asdict() | gone
 
@@ -62,7 +62,7 @@ class Interval(NamedTuple):
         return f"{low} to {high}"
 
     def written(self, digits: int) -> str:
-        """Write it whole, as in ``61.2 to 88.0 (logit-t, n = 3; rests on near-normal runs)``."""
+        """Write ends, method and note, as in ``61.2 to 88.0 (logit-t, n = 3; note)``."""
         if self.method == "none":
             return self.note
         note = f"; {self.note}" if self.note else ""
@@ -225,7 +225,7 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 
 
 def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, Array, Array]:
-    """Return the ends of `score` for each column, and which of them are Gaffke's."""
+    """Return the ends of `score` for each column, and a mask of those by Gaffke."""
     equal = many_equal(x, low, high)
     ends = np.array(bounded_t(x, low, high, level))
     if equal.any():
@@ -234,11 +234,11 @@ def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, 
 
 
 def many_equal(x: Array, low: float, high: float) -> Array:
-    """Return of each column whether more than half of its values are equal; ``(n, *batch)``."""
+    """Return for each column of ``(n, *batch)`` whether more than half of its values are equal."""
     x, n = np.sort(x, axis=0), len(x)
-    more = n // 2  # a value that stands more than n / 2 times is its own neighbour so far away
+    half = n // 2  # a value that stands more than n / 2 times is its own neighbour so far away
     near = EQUAL * (high - low) if np.isfinite(high - low) else ROUNDED * np.abs(x).max(axis=0)
-    return np.asarray((x[more:] - x[: n - more] <= near).any(axis=0))
+    return np.asarray((x[half:] - x[: n - half] <= near).any(axis=0))
 
 
 def t_ends(mean: Array, error: Array, df: Array | float, level: float) -> Ends:
@@ -250,7 +250,6 @@ def t_ends(mean: Array, error: Array, df: Array | float, level: float) -> Ends:
 
 
 def student_t(x: Array, level: float) -> Ends:
-    """Return Student's t interval of each column's mean."""
     return t_ends(x.mean(axis=0), np.sqrt(_var(x) / len(x)), len(x) - 1, level)
 
 
@@ -263,11 +262,11 @@ def bounded_t(x: Array, low: float, high: float, level: float) -> Ends:
 def within_bounds(
     mean: Array, error: Array, df: Array | float, low: float, high: float, level: float
 ) -> Ends:
-    """Return Student's interval of means where nothing lies beyond `low` or `high`.
+    """Return Student's interval of means of values that cannot lie beyond `low` or `high`.
 
-    With both bounds it is that of the logit of the mean, with one that of the logarithm of the
-    distance to it, taken back to the values; the standard error is carried over by the delta
-    method. A bound may be infinite.
+    With both bounds it is that of the mean's logit, with one that of the logarithm of the distance
+    to it, transformed back; the standard error is carried over by the delta method. A bound may be
+    infinite.
     """
     first, last = t_ends(mean, error, df, level)
     half = last - mean
@@ -276,7 +275,7 @@ def within_bounds(
         open_low, open_high = below > FAR * half, above > FAR * half
         both = half / below + half / above
         logit = np.log(below) - np.log(above)
-        found = []
+        ends = []
         for end, sign in ((first, -1), (last, 1)):
             share = 1 / (1 + np.exp(-np.clip(logit + sign * both, -700, 700)))
             inner = np.where(
@@ -286,8 +285,8 @@ def within_bounds(
             downward = high - above * np.exp(np.clip(-sign * half / above, -700, 700))
             inner = np.where(open_high, upward, np.where(open_low, downward, inner))
             inner = np.where(open_low & open_high, end, inner)
-            found.append(np.where(half > 0, np.clip(inner, low, high), mean))
-    return found[0], found[1]
+            ends.append(np.where(half > 0, np.clip(inner, low, high), mean))
+    return ends[0], ends[1]
 
 
 @lru_cache(maxsize=8)
@@ -315,14 +314,14 @@ def gaffke_ends(x: Array, low: float, high: float, level: float) -> Ends:
     """
     n, tail, shape = len(x), (1 - level) / 2, x.shape[1:]
     x = np.sort(x, axis=0).reshape(n, -1)
-    weights, found = _weights(n), np.empty((2, x.shape[1]))
+    weights, ends = _weights(n), np.empty((2, x.shape[1]))
     step = max(1, TOGETHER // len(weights))
     for first in range(0, x.shape[1], step):
-        some = slice(first, first + step)
-        inner, edge = x[:, some].T @ weights[:, 1:].T, weights[:, 0]
-        found[0, some] = np.quantile(inner + edge * low, tail, axis=1)
-        found[1, some] = np.quantile(inner + edge * high, 1 - tail, axis=1)
-    first, last = np.clip(found, low, high).reshape(2, *shape)
+        batch = slice(first, first + step)
+        inner, edge = x[:, batch].T @ weights[:, 1:].T, weights[:, 0]
+        ends[0, batch] = np.quantile(inner + edge * low, tail, axis=1)
+        ends[1, batch] = np.quantile(inner + edge * high, 1 - tail, axis=1)
+    first, last = np.clip(ends, low, high).reshape(2, *shape)
     return first, last
 
 
@@ -333,8 +332,8 @@ def studentised(x: Array, level: float) -> Ends:
     for _ in range(0, DRAWS, step := max(1, min(DRAWS, TOGETHER // n))):
         again = x[rng.integers(n, size=(n, step))]
         error = np.sqrt(_var(again) / n)
-        some = error > EQUAL * np.ptp(x)
-        t.append((again.mean(axis=0) - x.mean())[some] / error[some])
+        has_spread = error > EQUAL * np.ptp(x)
+        t.append((again.mean(axis=0) - x.mean())[has_spread] / error[has_spread])
     tail = (1 - level) / 2
     first, last = np.quantile(np.concatenate(t), [1 - tail, tail]) * np.sqrt(_var(x) / n)
     return x.mean() - first, x.mean() - last
@@ -374,7 +373,6 @@ def welch(columns: Sequence[Array]) -> tuple[Array, Array, Array]:
 
 
 def skewness(x: Array) -> float:
-    """Return the sample skewness of one column."""
     return float(((x - x.mean()) ** 3).mean() / x.std() ** 3)
 
 
@@ -382,7 +380,7 @@ def skewness(x: Array) -> float:
 
 
 def _checked(values: Values, level: float, low: float = -np.inf, high: float = np.inf) -> Array:
-    """Return the values as floats, those beyond a bound by a rounding error drawn back to it."""
+    """Return the values as floats, clipped where rounding errors pass a bound."""
     check_level(level)
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):
@@ -404,19 +402,19 @@ def _checked(values: Values, level: float, low: float = -np.inf, high: float = n
 
 
 def within(values: Values, low: float, high: float) -> bool:
-    """Return whether values lie within bounds, but for rounding errors."""
+    """Return whether values lie within bounds, up to rounding errors."""
     slack = EQUAL * (high - low if np.isfinite(high - low) else np.max(np.abs(values)))
     return bool(low - slack <= np.min(values) and np.max(values) <= high + slack)
 
 
 def check_level(level: float, word: str = "level", such: float = 0.95) -> None:
-    """Raise BadParameter unless a `level`, or what else the `word` says, is between 0 and 1."""
+    """Raise BadParameter unless a `level`, named `word` in the error, is between 0 and 1."""
     if not 0 < level < 1:
         raise BadParameter(f"{word} must be between 0 and 1, such as {such}, got {level!r}")
 
 
 def no_spread(value: float, n: int) -> Interval:
-    """Return what stands in place of the interval of values that are equal and have no bounds."""
+    """Return the substitute for an interval of equal values without bounds."""
     return Interval(value, value, "none", n, f"no spread in {n} runs")
 
 
@@ -425,7 +423,7 @@ def _equal(runs: Array, size: float) -> str:
 
 
 def few(n: int) -> str:
-    """Return what to say of an interval of so many runs; nothing if they are enough."""
+    """Return the note of an interval of few runs, "" if there are enough."""
     return "rests on near-normal runs" if n <= FEW else ""
 
 

@@ -1,12 +1,10 @@
 """Ratings of players from the orders in which they finished games, all games at once.
 
 `plackett_luce` takes whole orders of independent games; `bradley_terry` takes pairs, of games that
-share their chance.
-
-Source: Bradley and Terry (Biometrika 39, 1952); Luce (1959); Plackett (Applied Statistics 24,
-1975); ties as Efron (JASA 72, 1977) has them for hazards. A batch fit does not hang on the order of
-games, as OpenSkill's and TrueSkill's ratings do, and its standard errors are those of an estimate,
-which their sigma is not.
+share their chance. Source: Bradley and Terry (Biometrika 39, 1952); Luce (1959); Plackett (Applied
+Statistics 24, 1975); ties as Efron (JASA 72, 1977) has them for hazards. Unlike OpenSkill's and
+TrueSkill's ratings, a batch fit does not depend on the order of games, and its standard errors are
+those of an estimate.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class Ratings:
     def difference(
         self, name: str, reference: str, level: float = 0.95
     ) -> tuple[float, Interval | None]:
-        """Return how far `name` stands above `reference`, and Wald's interval; None of one game.
+        """Return the skill of `name` less that of `reference`, with Wald's interval or None.
 
         Raises:
             UnknownName: there is no such player.
@@ -98,16 +96,16 @@ def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
         raise BadParameter("ratings need one game or more, got none")
     names = tuple(dict.fromkeys(name for players, _ in games for name in players))
     size = max(len(players) for players, _ in games)
-    design, left, won = _stages(games, names, size if seats else 0, size)
-    _check_design(design, left, len(names), size, seats)
+    design, remaining, won = _stages(games, names, size if seats else 0, size)
+    _check_design(design, remaining, len(names), size, seats)
     skill = np.zeros(design.shape[2])
     for _ in range(STEPS):
-        slope, curve = _derivatives(skill, design, left, won)
+        slope, curve = _derivatives(skill, design, remaining, won)
         step = np.linalg.solve(curve, slope)
         skill += step * min(1.0, STRIDE / max(np.abs(step).max(), 1e-300))
         if np.abs(step).max() < 1e-10:
             break
-    covariance = np.linalg.inv(_derivatives(skill, design, left, won)[1])
+    covariance = np.linalg.inv(_derivatives(skill, design, remaining, won)[1])
     n, tied = len(names), [_tied(results) for _, results in games]
     return Ratings(
         names=names,
@@ -122,25 +120,26 @@ def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
 def bradley_terry(names: Sequence[str], ahead: Array) -> Ratings:
     """Rate players by how often one is ahead of another, with a ridge of `RIDGE`.
 
-    `ahead` is float64 ``(episodes, players, players)``: how often the first was ahead of the second
-    in games of an episode, ties half. Games of an episode may share their chance, and pairs be of
-    one table: skills are then as right as of independent ones, and what differs between episodes
-    says how sure they are (Liang and Zeger, Biometrika 73, 1986). Where one always wins there is no
-    such difference: no variance is smaller than that of as many independent pairs.
+    `ahead` is float64 ``(episodes, players, players)``: the number of games of an episode in which
+    the first was ahead of the second, ties half. Games of an episode may share their chance, and
+    pairs be of one table: skills are then estimated as from independent ones, with standard errors
+    from the differences between episodes (Liang and Zeger, Biometrika 73, 1986). Where a player
+    always wins there are no such differences: no variance is smaller than that of as many
+    independent pairs.
 
     Raises:
         BadParameter: no episode, or players that cannot be compared because they never met.
     """
     ahead = np.asarray(ahead, np.float64)
-    met, many, episodes = ahead + ahead.swapaxes(1, 2), len(names), len(ahead)
-    total = met.sum(axis=0)
+    pair_games, count, episodes = ahead + ahead.swapaxes(1, 2), len(names), len(ahead)
+    total = pair_games.sum(axis=0)
     links = np.diag(total.sum(axis=1)) - total
-    if not episodes or np.linalg.matrix_rank(links) < many - 1:
+    if not episodes or np.linalg.matrix_rank(links) < count - 1:
         raise BadParameter(NEVER_MET)
-    skill = np.zeros(many)
+    skill = np.zeros(count)
     for _ in range(STEPS):
         odds = 1 / (1 + np.exp(skill - skill[:, None]))
-        slope = (ahead - met * odds).sum(axis=(0, 2)) - RIDGE * skill
+        slope = (ahead - pair_games * odds).sum(axis=(0, 2)) - RIDGE * skill
         weight = total * odds * (1 - odds)
         curve = np.diag(weight.sum(axis=1) + RIDGE) - weight
         step = np.linalg.solve(curve, slope)
@@ -148,31 +147,31 @@ def bradley_terry(names: Sequence[str], ahead: Array) -> Ratings:
         if np.abs(step).max() < 1e-10:
             break
     model = np.linalg.inv(curve)
-    off = (ahead - met * odds).sum(axis=2)
+    off = (ahead - pair_games * odds).sum(axis=2)
     off -= off.mean(axis=0)
     between = off.T @ off * episodes / max(1, episodes - 1)
-    found = _larger(model, model @ between @ model)
-    return Ratings(tuple(names), skill, found, None, episodes, method=PAIRS)
+    covariance = _larger(model, model @ between @ model)
+    return Ratings(tuple(names), skill, covariance, None, episodes, method=PAIRS)
 
 
-def _larger(one: Array, other: Array) -> Array:
+def _larger(first: Array, second: Array) -> Array:
     """Return a covariance in which each variance is at least that of both."""
-    root = np.linalg.cholesky(one)
+    root = np.linalg.cholesky(first)
     back = np.linalg.inv(root)
-    sizes, ways = np.linalg.eigh(back @ other @ back.T)
+    sizes, ways = np.linalg.eigh(back @ second @ back.T)
     wide = root @ ways
-    found: Array = (wide * np.maximum(sizes, 1.0)) @ wide.T
-    return found
+    covariance: Array = (wide * np.maximum(sizes, 1.0)) @ wide.T
+    return covariance
 
 
 def _stages(
     games: Sequence[Ranked], names: Sequence[str], chairs: int, size: int
 ) -> tuple[Array, Array, Array]:
-    """Return the places of all games, one stage each: features, who is left, who takes the place.
+    """Return one stage for each place of all games: features, remaining seats, and who takes it.
 
     Features are ``(stages, size, players + chairs)``, the others ``(stages, size)``.
     """
-    design, left, won = [], [], []
+    design, remaining, won = [], [], []
     for players, results in games:
         score = np.asarray(results, np.float64)
         if not 2 <= len(players) == len(score) or not np.isfinite(score).all():
@@ -187,20 +186,20 @@ def _stages(
                 features[seat, len(names) + seat] = 1
         for level in np.unique(score)[::-1]:
             group = score == level
-            many = int(group.sum())
-            for taken in range(many):
+            count = int(group.sum())
+            for taken in range(count):
                 design.append(features)
                 rows = np.zeros((2, size))
-                rows[:, : len(score)] = (score < level) + group * (1 - taken / many), group / many
-                left.append(rows[0])
+                rows[:, : len(score)] = (score < level) + group * (1 - taken / count), group / count
+                remaining.append(rows[0])
                 won.append(rows[1])
-    return np.array(design), np.array(left), np.array(won)
+    return np.array(design), np.array(remaining), np.array(won)
 
 
-def _derivatives(skill: Array, design: Array, left: Array, won: Array) -> tuple[Array, Array]:
+def _derivatives(skill: Array, design: Array, remaining: Array, won: Array) -> tuple[Array, Array]:
     """Return gradient and negative Hessian of the penalised log likelihood."""
     height = design @ skill
-    odds = left * np.exp(height - height.max(axis=1, keepdims=True))
+    odds = remaining * np.exp(height - height.max(axis=1, keepdims=True))
     odds /= odds.sum(axis=1, keepdims=True)
     flat = design.reshape(-1, len(skill))
     mean = np.einsum("sm,smf->sf", odds, design)
@@ -209,9 +208,9 @@ def _derivatives(skill: Array, design: Array, left: Array, won: Array) -> tuple[
     return slope, curve + RIDGE * np.eye(len(skill))
 
 
-def _check_design(design: Array, left: Array, players: int, size: int, seats: bool) -> None:
-    """Refuse what the games cannot tell apart."""
-    there = left > 0
+def _check_design(design: Array, remaining: Array, players: int, size: int, seats: bool) -> None:
+    """Raise BadParameter if the games cannot tell players, or seats and players, apart."""
+    there = remaining > 0
     centre = (design * there[..., None]).sum(axis=1) / there.sum(axis=1, keepdims=True)
     inner = ((design - centre[:, None]) * there[..., None]).reshape(-1, design.shape[2])
     square = inner.T @ inner
@@ -225,7 +224,7 @@ def _check_design(design: Array, left: Array, players: int, size: int, seats: bo
 
 
 def _tied(results: Sequence[float]) -> tuple[int, int]:
-    """Return how many pairs of seats finished equal, and how many pairs there are."""
-    _, many = np.unique(np.asarray(results, np.float64), return_counts=True)
+    """Return the number of pairs of seats that finished equal, and of all pairs."""
+    _, sizes = np.unique(np.asarray(results, np.float64), return_counts=True)
     pairs = len(results) * (len(results) - 1) // 2
-    return int((many * (many - 1) // 2).sum()), pairs
+    return int((sizes * (sizes - 1) // 2).sum()), pairs

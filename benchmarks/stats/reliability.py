@@ -1,4 +1,4 @@
-"""Does a player do it every time? pass^k over tasks, and where the spread of values comes from."""
+"""Reliability: pass^k over tasks, and the sources of the variance of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLING = "sampling"
 
 
 class Reliability(NamedTuple):
-    """How probably all of `k` runs of a task pass, on average over tasks."""
+    """The probability that all of `k` runs of a task pass, mean over tasks."""
 
     value: float
     interval: Interval
@@ -32,13 +32,13 @@ def pass_k(
     level: float = 0.95,
     independent: bool = True,
 ) -> Reliability:
-    """Return pass^k from how many of each task's runs passed, by its unbiased estimator.
+    """Return the unbiased estimate of pass^k from each task's number of passed runs.
 
-    ``C(passed, k) / C(runs, k)`` of each task, averaged; tasks are never pooled first. Source:
-    Yao et al., tau-bench (arXiv 2406.12045). Each task's ends are those of its share by
-    Clopper-Pearson to the power k; they are put together by their distances (MOVER; Zou and Donner,
-    Statistics in Medicine 27, 2008), or averaged if tasks are not `independent`, as where they
-    share chance. The interval is of these tasks, n the fewest runs of one.
+    ``C(passed, k) / C(runs, k)`` of each task, averaged; tasks are never pooled first. Source: Yao
+    et al., tau-bench (arXiv 2406.12045). Each task's ends are those of its share by Clopper-Pearson
+    to the power k; they are combined by their distances (MOVER; Zou and Donner, Statistics in
+    Medicine 27, 2008), or averaged if tasks are not `independent`, as where they share chance. The
+    interval is of these tasks, n the fewest runs of one.
 
     Raises:
         BadParameter: fewer than 2 tasks, not as many `runs`, a `k` below 1, fewer than ``2 k`` runs
@@ -69,11 +69,11 @@ def pass_k(
 
 
 class Part(NamedTuple):
-    """What one source adds to the variance of a run.
+    """The share of one source in the variance of a run.
 
-    `variance` is unbiased and so may be negative where there is nothing; `share` is of the sum,
-    with negative ones as 0. `low` and `high` are ends of the standard deviation by chi-square on
-    `levels` - 1 (or the rest's) degrees of freedom, as if it were seen without other noise.
+    `variance` is unbiased and may be negative where there is none; `share` is of the sum, with
+    negative ones as 0. `low` and `high` are ends of the standard deviation by chi-square on
+    `levels` - 1 (or the rest's) degrees of freedom, as if there were no other noise.
     """
 
     name: str
@@ -85,16 +85,15 @@ class Part(NamedTuple):
 
     @property
     def sd(self) -> float:
-        """The standard deviation, 0 for a negative variance."""
         return math.sqrt(max(0.0, self.variance))
 
 
 def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> list[Part]:
     """Split the variance of a balanced crossed design into its factors, by the method of moments.
 
-    `values` has one axis for each name, such as ``("wording", "seat", "chance")``, each played with
-    each. If the last is ``sampling``, it counts repeats of the same chance, and what differs among
-    them stands apart from the ``rest`` (how factors act together); else rest and sampling are one.
+    `values` has one axis for each name, such as ``("wording", "seat", "chance")``, fully crossed.
+    If the last is ``sampling``, it counts repeats of the same chance, and their variance is
+    separate from the ``rest`` (interactions of factors); else rest and sampling are one.
 
     Raises:
         BadParameter: a missing value, axes that are not the names, fewer than 2 factors, fewer than
@@ -126,17 +125,17 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
 def _parts(x: Array, factors: list[str], level: float) -> list[Part]:
     """Return the parts of ``(*levels, repeats)``."""
     cells, repeats = x.mean(axis=-1), x.shape[-1]
-    left, found = cells - cells.mean(), []
-    for axis in range(cells.ndim):  # what is left are the cells without their main effects
+    interactions, mean_squares = cells - cells.mean(), []
+    for axis in range(cells.ndim):  # remove the main effects from the cells
         others = tuple(other for other in range(cells.ndim) if other != axis)
         effect = cells.mean(axis=others, keepdims=True) - cells.mean()
-        left = left - effect
-        found.append((effect**2).sum() / (cells.shape[axis] - 1))
+        interactions = interactions - effect
+        mean_squares.append((effect**2).sum() / (cells.shape[axis] - 1))
     free = cells.size - 1 - sum(size - 1 for size in cells.shape)
-    rest = float((left**2).sum() / free)
+    rest = float((interactions**2).sum() / free)
     rows = [
         (name, size, float(square - rest * size / cells.size), size - 1)
-        for name, size, square in zip(factors, cells.shape, found, strict=True)
+        for name, size, square in zip(factors, cells.shape, mean_squares, strict=True)
     ]
     if repeats > 1:
         within = float(x.var(axis=-1, ddof=1).mean())
@@ -151,10 +150,10 @@ def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[Pa
     from scipy.special import chdtri
 
     total = sum(max(0.0, variance) for _, _, variance, _ in rows)
-    found = []
+    parts = []
     for name, levels, variance, df in rows:
         sd, tail = math.sqrt(max(0.0, variance)), (1 - level) / 2
         low, high = (sd * math.sqrt(df / float(chdtri(df, p))) for p in (tail, 1 - tail))
         share = max(0.0, variance) / total if total else 0.0
-        found.append(Part(name, levels, variance, share, low, high))
-    return found
+        parts.append(Part(name, levels, variance, share, low, high))
+    return parts

@@ -1,7 +1,8 @@
-"""What the best response is worth at some tables, and how far rule players are from it.
+"""Values of best responses at some tables, and the shares of them that rule players reach.
 
-``python -m llm_games.benchmarks.studies.best_responses`` works out what ``best_responses.toml``
-names, row by row to ``best_responses.csv``, and writes the table in docs/skill.md.
+``python -m llm_games.benchmarks.learning.best_responses`` computes the tables of
+``best_responses.toml``, row by row to ``best_responses.csv``, and writes the table in
+docs/skill.md.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ PAGE = DOCS / "skill.md"
 
 
 class Worth(NamedTuple):
-    """A table's best response, and what the best of the rule players that theory names gets.
+    """A table's best response, and the payoff of the best rule player of its theory.
 
-    That one is chosen in other games than those that it is valued in.
+    That player is chosen in other games than those that it is valued in.
     """
 
     game: str
@@ -50,51 +51,49 @@ class Worth(NamedTuple):
 
 
 def worth(about: Mapping[str, Any]) -> Worth:
-    """Work one table out."""
+    """Return the row of one table."""
     game, opponents = rulebook(about["game"], **about["params"]), about["opponents"]
     began = time.process_time()
     reply = best_response(game, 0, opponents)
     spent = time.process_time() - began
-    others, many = [opponents] * (game.players - 1), SETTINGS["games"]
+    others, games = [opponents] * (game.players - 1), SETTINGS["games"]
 
-    def paid(name: str, first: int) -> Any:
-        seeds = range(first, first + many)
+    def payoffs_of(name: str, first: int) -> Any:
+        seeds = range(first, first + games)
         return play_rules(game, [name, *others], seeds).payoffs[0]
 
-    rule = max(replies(game), key=lambda name: float(paid(name, FIRST).mean()))
-    payoffs = paid(rule, FIRST + many)
-    said = " ".join(f"{name}={value}" for name, value in about["params"].items())
+    rule = max(replies(game), key=lambda name: float(payoffs_of(name, FIRST).mean()))
+    payoffs = payoffs_of(rule, FIRST + games)
+    parameters = " ".join(f"{name}={value}" for name, value in about["params"].items())
     return Worth(
         game.name,
-        said,
+        parameters,
         opponents,
         *(reply.value, reply.upper, reply.exact, reply.how),
-        *(rule, float(payoffs.mean()), float(payoffs.std() / np.sqrt(many))),
+        *(rule, float(payoffs.mean()), float(payoffs.std() / np.sqrt(games))),
         *(round(spent, 1), today(), __version__),
     )
 
 
 def shown(rows: list[Worth]) -> str:
-    """Return the table of the docs."""
-    said = []
+    lines = []
     for row in rows:
         value = f"{row.value:.5g}" if row.exact else f"{row.value:.5g} to {row.upper:.5g}"
         others = row.opponents.replace("|", "\\|")
         cells = [f"{row.game}, {row.parameters}", f"`{others}`", value]
         cells += [f"`{row.rule}`, {row.payoff:.5g}", f"{row.payoff / row.value:.1%}"]
-        said.append([*cells, f"{row.cpu_seconds:g}"])
+        lines.append([*cells, f"{row.cpu_seconds:g}"])
     heads = "game", "all others", "best response", "best rule player", "its share", "CPU s"
-    return markdown(heads, said)
+    return markdown(heads, lines)
 
 
 def main() -> None:
-    """Work out what is missing, and write the table."""
     for about in SETTINGS["tables"]:
-        said = " ".join(f"{name}={value}" for name, value in about["params"].items())
-        key = about["game"], said, about["opponents"]
-        found = read(Worth, FILE)
-        if key not in {row[:3] for row in found}:
-            write([*found, worth(about)], FILE)
+        parameters = " ".join(f"{name}={value}" for name, value in about["params"].items())
+        key = about["game"], parameters, about["opponents"]
+        rows = read(Worth, FILE)
+        if key not in {row[:3] for row in rows}:
+            write([*rows, worth(about)], FILE)
     fill("best", shown(read(Worth, FILE)), PAGE)
 
 

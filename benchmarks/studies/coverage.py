@@ -26,18 +26,17 @@ Method = Callable[[Array], intervals.Ends]  # of values (n, sims)
 
 
 class Covered(NamedTuple):
-    """The share of intervals that held the true value, and their mean width."""
+    """The share of intervals that contained the true value, and their mean width."""
 
     share: float
     width: float
 
     def written(self, digits: int = 0) -> str:
-        """Write it as in ``.95 (23)``."""
         return share(*self, digits)
 
 
 def covered(ends: intervals.Ends, truth: Array | float) -> Covered:
-    """Count the intervals of a batch that hold the true value; its edge counts as held."""
+    """Return the coverage of a batch of intervals; an end at the true value counts."""
     low, high = ends
     slack = 1e-9 * np.maximum(1, np.abs(truth))
     held = (low - slack <= truth) & (truth <= high + slack)
@@ -55,19 +54,17 @@ def gaffke(x: Array) -> intervals.Ends:
 
 
 def student(x: Array) -> intervals.Ends:
-    """Return Student's interval of each column."""
     return intervals.student_t(x, LEVEL)
 
 
 def of_shape(shape: Shape, method: Method, n: int, rng: np.random.Generator, sims: int) -> Covered:
-    """Try a method on samples of n values of a shape."""
     return covered(method(shape.draw(rng, n, sims)), shape.mean)
 
 
 def one_by_one(samples: Array) -> intervals.Ends:
     """Return the ends of `intervals.money`, which takes one sample at a time."""
-    found = np.array([(intervals.money(sample) or ())[:2] for sample in samples.T])
-    return found[:, 0], found[:, 1]
+    ends = np.array([(intervals.money(sample) or ())[:2] for sample in samples.T])
+    return ends[:, 0], ends[:, 1]
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -75,15 +72,15 @@ def one_by_one(samples: Array) -> intervals.Ends:
 
 def scores(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield the tables of means of scores: the rule, and what it chooses from."""
-    known = (*shapes.smooth(), *shapes.tied(), *shapes.rare())
-    for name, method, some in (
+    all_shapes = (*shapes.smooth(), *shapes.tied(), *shapes.rare())
+    for name, method, samples in (
         ("`score`: logit-t, or Gaffke where more than half are equal", rule, sims),
         ("Student's t on the same shapes, for comparison", student, sims),
         ("`gaffke` alone", gaffke, sims // 4),
     ):
         rows = [
-            [shape.name, *(of_shape(shape, method, n, rng, some).written() for n in SIZES)]
-            for shape in known
+            [shape.name, *(of_shape(shape, method, n, rng, samples).written() for n in SIZES)]
+            for shape in all_shapes
         ]
         yield Table(f"{name}; scores 0 to 100", ["shape", *map("n = {}".format, SIZES)], rows)
 
@@ -116,14 +113,13 @@ def published(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 
 
 def whole(columns: Sequence[Array], row: Sequence[Shape]) -> Covered:
-    """Try `intervals.overall` on columns of such shapes."""
     mean, error, df = intervals.welch(columns)
     ends = np.clip(intervals.t_ends(mean, error, df, LEVEL), 0, 100)
     return covered((ends[0], ends[1]), float(np.mean([shape.mean for shape in row])))
 
 
-def _mean(many: Sequence[Covered]) -> Covered:
-    return Covered(*np.mean(many, axis=0).tolist())
+def _mean(coverages: Sequence[Covered]) -> Covered:
+    return Covered(*np.mean(coverages, axis=0).tolist())
 
 
 def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
@@ -132,8 +128,8 @@ def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     for shape in shapes.payoffs():
         row = [shape.name]
         for n in SIZES:
-            some = sims if n < intervals.ENOUGH else max(sims // 10, 10)
-            x = shape.draw(rng, n, some)
+            samples = sims if n < intervals.ENOUGH else max(sims // 10, 10)
+            x = shape.draw(rng, n, samples)
             ends = student(x) if n < intervals.ENOUGH else one_by_one(x)
             row.append(covered(ends, shape.mean).written(1))
         rows.append(row)
@@ -147,9 +143,9 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     ps = np.arange(1, 50) / 50
     rows = []
     for name, prior in (("Jeffreys", 0.5), ("Clopper-Pearson", 0.0)):
-        found = [exact_shares(ps, n, prior) for n in SIZES]
-        rows.append([f"{name}: mean", *(_mean(each).written(2) for each in found)])
-        rows.append([f"{name}: least", *(share(min(each).share) for each in found)])
+        coverages = [exact_shares(ps, n, prior) for n in SIZES]
+        rows.append([f"{name}: mean", *(_mean(each).written(2) for each in coverages)])
+        rows.append([f"{name}: least", *(share(min(each).share) for each in coverages)])
     heading = "`share` of independent episodes, exact, over p = .02 to .98"
     yield Table(heading, ["", *map("n = {}".format, SIZES)], rows)
     rows = []
@@ -188,16 +184,16 @@ def correlations(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     rows = []
     for rho in (0.0, 0.5, 0.8):
         truth = 6 / np.pi * np.arcsin(rho / 2)
-        found = []
+        coverages = []
         for n in SIZES[3:]:
             r = spearman(rng, np.full(sims, rho), n)
-            found.append(covered(intervals.correlation_ends(r, n, LEVEL), truth))
-        rows.append([f"`correlation`, rho = {rho}", "", *(each.written(2) for each in found)])
-    found = []
+            coverages.append(covered(intervals.correlation_ends(r, n, LEVEL), truth))
+        rows.append([f"`correlation`, rho = {rho}", "", *(each.written(2) for each in coverages)])
+    coverages = []
     for n in SIZES[2:]:
         r = spearman(rng, rng.uniform(0.2, 0.8, n * sims), 20).reshape(n, sims)
-        found.append(covered(rule(r, -1.0, 1.0), r.mean()))
-    rows.append(["`score` of the correlations of n episodes", *(c.written(2) for c in found)])
+        coverages.append(covered(rule(r, -1.0, 1.0), r.mean()))
+    rows.append(["`score` of the correlations of n episodes", *(c.written(2) for c in coverages)])
     yield Table("Spearman's correlation", ["", *map("n = {}".format, SIZES[2:])], rows)
 
 
@@ -244,12 +240,12 @@ def races(
     rng: np.random.Generator, names: Sequence[str], skills: Array, seat: float, games: int
 ) -> list[tuple[list[str], list[float]]]:
     """Draw games of a Plackett-Luce model; whoever sits in seat 0 has `seat` more."""
-    found = []
+    games_drawn = []
     for _ in range(games):
         order = rng.permutation(len(names))
         result = skills[order] + seat * (np.arange(len(names)) == 0) + rng.gumbel(size=len(names))
-        found.append(([names[i] for i in order], result.tolist()))
-    return found
+        games_drawn.append(([names[i] for i in order], result.tolist()))
+    return games_drawn
 
 
 def gaps(rng: np.random.Generator, sims: int) -> Iterator[Table]:
@@ -265,23 +261,23 @@ def gaps(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 def gap_rows(
     rng: np.random.Generator, sims: int, shades: dict[str, float], sizes: Sequence[int]
 ) -> list[list[str]]:
-    """Return rows of players by how they shade: their true gap, coverage, how often it is seen."""
+    """Return rows of players by their shade: true gap, coverage, share of gaps above 0."""
     rows = []
     for name, shade in shades.items():
         # Against uniform values of others who shade alike, 3/4 is the best reply of 4 bidders.
         truth = float(bids(rng, shade, 20_000).mean(axis=0).max()) if shade != 0.75 else 0.0
-        held, seen = [], []
+        held, shares_above_0 = [], []
         for n in sizes:
             gains = bids(rng, shade, n * sims).reshape(sims, n, -1)
-            found = np.array([best_reply_gap(each)[2:4] for each in gains], float)
-            held.append(covered((found[:, 0], found[:, 1]), truth).written(2))
-            seen.append(share(float((found[:, 0] > 0).mean())))
-        rows.append([name, f"{truth:.2f}", *held, " ".join(seen)])
+            gap_ends = np.array([best_reply_gap(each)[2:4] for each in gains], float)
+            held.append(covered((gap_ends[:, 0], gap_ends[:, 1]), truth).written(2))
+            shares_above_0.append(share(float((gap_ends[:, 0] > 0).mean())))
+        rows.append([name, f"{truth:.2f}", *held, " ".join(shares_above_0)])
     return rows
 
 
 def bids(rng: np.random.Generator, shade: float, episodes: int) -> Array:
-    """Return what 21 shades gain over one's own, ``(episodes, 21)``; values are uniform to 10."""
+    """Return gains of 21 shades over a bidder's own, ``(episodes, 21)``; values up to 10."""
     value = rng.uniform(0, 10, (episodes, 10, 1))
     others = 0.75 * rng.uniform(0, 10, (episodes, 10, 3)).max(axis=2, keepdims=True)
     shades = np.append(np.linspace(0.5, 1, 21), shade)
@@ -296,8 +292,8 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     rows = []
     for name, p in chances.items():
         for k in (2, 5):
-            found = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
-            rows.append([name, str(k), *(each.written(2) if each else "–" for each in found)])
+            coverages = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
+            rows.append([name, str(k), *(each.written(2) if each else "–" for each in coverages)])
     yield Table("`pass_k`, 8 tasks", ["shares", "k", *map("n = {}".format, SIZES[2:])], rows)
     true = (4.0, 9.0, 16.0, 36.0)
     parts = np.array([split(rng, true) for _ in range(max(sims // 4, 10))])
@@ -313,10 +309,10 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 
 def passed(rng: np.random.Generator, p: Array, n: int, k: int, sims: int) -> Covered:
     """Try the interval of pass^k on tasks of such chances."""
-    found = np.array(
+    interval_ends = np.array(
         [pass_k(rng.binomial(n, p).tolist(), [n] * len(p), k).interval[:2] for _ in range(sims)]
     )
-    return covered((found[:, 0], found[:, 1]), float((p**k).mean()))
+    return covered((interval_ends[:, 0], interval_ends[:, 1]), float((p**k).mean()))
 
 
 def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:
@@ -330,7 +326,6 @@ def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:
 
 
 def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
-    """Yield all tables."""
     for make in (scores, published, money, shares, correlations, ratings, gaps, reliabilities):
         yield from make(rng, sims)
 

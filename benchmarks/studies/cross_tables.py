@@ -30,14 +30,14 @@ LEAST = 0.005  # share from which a player is named in a mixture
 
 
 def play(name: str) -> None:
-    """Play one cross-play and write what it came to."""
+    """Play one cross-play and write its results."""
     began, file = time.process_time(), FOLDER / f"{name}.db"
     resumed, raw = file.exists(), load(str(FOLDER / f"{name}.toml"))
     lg.resume(file) if resumed else lg.run(raw, file)
     with Records.open_readonly(file) as records:
         crossed = Crossed(cross_of(games(records))).plain()
         seed = records.config["seed"]
-    found = {
+    result = {
         "title": raw["title"],
         "game": raw["game"],
         "params": raw["params"],
@@ -48,36 +48,36 @@ def play(name: str) -> None:
         "cpu_seconds": None if resumed else round(time.process_time() - began, 1),
     }
     write_whole(
-        FOLDER / f"{name}.json", (json.dumps(found, indent=1, default=float) + "\n").encode()
+        FOLDER / f"{name}.json", (json.dumps(result, indent=1, default=float) + "\n").encode()
     )
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """Return what all cross-plays came to, by name."""
+    """Return the results of all cross-plays by name."""
     return {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted(FOLDER.glob("*.json"))
     }
 
 
-def tables(found: Mapping[str, Any]) -> str:
-    """Return a cross-play as Markdown: standings, who earns what among whom, the meta-game."""
-    given = ", ".join(f"`{name} = {value}`" for name, value in found["params"].items())
-    spent = found["cpu_seconds"]
+def tables(cross: Mapping[str, Any]) -> str:
+    """Return a cross-play as Markdown: standings, pairwise payoffs, the meta-game."""
+    params = ", ".join(f"`{name} = {value}`" for name, value in cross["params"].items())
+    spent = cross["cpu_seconds"]
     took = "" if spent is None else f", {spent:.0f} CPU seconds"
-    versions = ", ".join(f"{one} {number}" for one, number in found["versions"].items())
+    versions = ", ".join(f"{package} {number}" for package, number in cross["versions"].items())
     lines = [
-        f"### {found['title']}",
+        f"### {cross['title']}",
         "",
-        f"`{found['game']}` with {given}; {found['episodes']} episodes of each line-up, seed "
-        f"{found['seed']}; {found['day']}, {versions}{took}.",
+        f"`{cross['game']}` with {params}; {cross['episodes']} episodes of each line-up, seed "
+        f"{cross['seed']}; {cross['day']}, {versions}{took}.",
         "",
-        *_standings(found["standings"]),
+        *_standings(cross["standings"]),
         "",
         "What the row's player earns where all others are the column's:",
         "",
-        *_matrix(found),
+        *_matrix(cross),
         "",
-        *_equilibria(found),
+        *_equilibria(cross),
     ]
     return "\n".join(lines)
 
@@ -120,21 +120,23 @@ def _number(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
-def _matrix(found: Mapping[str, Any]) -> list[str]:
-    names = [f"`{name}`" for name in found["players"]]
+def _matrix(result: Mapping[str, Any]) -> list[str]:
+    names = [f"`{name}`" for name in result["players"]]
     lines = [_line(["", *names]), _line(["---", *["---:"] * len(names)])]
-    for name, row in zip(names, found["matrix"], strict=True):
-        lines.append(_line([name, *(_number(paid, 0 if abs(paid) >= 10 else 2) for paid in row)]))
+    for name, row in zip(names, result["matrix"], strict=True):
+        lines.append(
+            _line([name, *(_number(payoff, 0 if abs(payoff) >= 10 else 2) for payoff in row)])
+        )
     return lines
 
 
-def _equilibria(found: Mapping[str, Any]) -> list[str]:
+def _equilibria(result: Mapping[str, Any]) -> list[str]:
     lines = [_line(["set", "symmetric equilibrium", "payoff"]), _line(["---:", "---", "---:"])]
-    for one in found["equilibria"]:
-        shares = sorted(one["mixture"].items(), key=lambda pair: -pair[1])
+    for equilibrium in result["equilibria"]:
+        shares = sorted(equilibrium["mixture"].items(), key=lambda pair: -pair[1])
         words = ", ".join(f"{share:.1%} `{name}`" for name, share in shares if share >= LEAST)
-        lines.append(_line([str(one["set"]), words, _number(one["payoff"], 2)]))
-    if (ends := found["correlated"]) is None:
+        lines.append(_line([str(equilibrium["set"]), words, _number(equilibrium["payoff"], 2)]))
+    if (ends := result["correlated"]) is None:
         return lines
     low, high = (_number(ends[which], 2) for which in ("least", "most"))
     return [*lines, "", f"Correlated equilibria pay {low} to {high}."]
@@ -145,12 +147,10 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def written() -> str:
-    """Return the tables of all results."""
-    return "\n\n".join(tables(one) for one in results().values())
+    return "\n\n".join(tables(result) for result in results().values())
 
 
 def main(names: Sequence[str]) -> None:
-    """Play what is named, and write the tables."""
     for name in names or [file.stem for file in sorted(FOLDER.glob("*.toml"))]:
         play(name)
         fill("crosses", written(), PAGE)

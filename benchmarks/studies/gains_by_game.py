@@ -1,9 +1,8 @@
-"""What a learner comes to in each game: ``python -m llm_games.benchmarks.studies.gains_by_game``.
+"""A learner's gain in each game: ``python -m llm_games.benchmarks.learning.games``.
 
 One seat learns, all others play ``rational`` (sb3-contrib's MaskablePPO, default parameters, the
-seats in turn). As it goes it plays, in games that it was not trained on, in place of ``rational``:
-what it has more than that player in the same seat of the same game goes to
-``results/gains_by_game.csv``.
+seats in turn). During training it replaces ``rational`` in games that it was not trained on: its
+payoff less that of ``rational`` in the same seat of the same game goes to ``games.csv``.
 """
 
 from __future__ import annotations
@@ -47,31 +46,31 @@ class Point(NamedTuple):
 
 
 def episodes(rules: Rulebook) -> int:
-    """Return how many games a test is."""
+    """Return the number of games of a test."""
     return EPISODES if rules.players <= MANY else FEW
 
 
-def gains(rules: Rulebook, players: Sequence[str | Policy], many: int) -> Array:
-    """Return what each player has more than ``rational`` in the same seat, ``(players, games)``.
+def gains(rules: Rulebook, players: Sequence[str | Policy], count: int) -> Array:
+    """Return each player's payoff less that of ``rational`` in the same seat, ``(players, games)``.
 
-    All others play ``rational``; the seat is another one in each game, the chance the same for all.
+    All others play ``rational``; the seat rotates over games, the chance is the same for all.
     """
-    who = [OTHERS, *players]
-    game = np.arange(len(who) * many) % many
+    distinct = [OTHERS, *players]
+    game = np.arange(len(distinct) * count) % count
     sits = np.zeros((rules.players, len(game)), np.int64)
     seat = game % rules.players
     tables = np.arange(len(game))
-    sits[seat, tables] = tables // many
-    paid = np.zeros(len(game))
+    sits[seat, tables] = tables // count
+    payoffs = np.zeros(len(game))
     steps = None if rules.turns else LONGEST
-    for _, outcome in play_batch(rules, who, sits, game.tolist(), max_steps=steps):
-        paid += outcome.rewards[seat, tables]
-    of_each = paid.reshape(len(who), many)
+    for _, outcome in play_batch(rules, distinct, sits, game.tolist(), max_steps=steps):
+        payoffs += outcome.rewards[seat, tables]
+    of_each = payoffs.reshape(len(distinct), count)
     return np.asarray(of_each[1:] - of_each[0])
 
 
 def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
-    """Train a learner in a game; yield what it gains before it, every so often, and after it."""
+    """Train a learner in a game; yield its gain before, at every `EACH` updates, and after it."""
     from gymnasium.spaces import Dict
     from sb3_contrib import MaskablePPO
 
@@ -92,22 +91,20 @@ def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
 
 
 def points() -> list[Point]:
-    """Return what is in the file."""
     return read(Point, FILE)
 
 
 def main() -> None:
-    """Train, print, and write the curves; those of other games stay."""
     ours = [name for name, room in ROOMS.items() if room.rules.startswith("llm_games.games.")]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", nargs="+", default=sorted(ours), choices=ours)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     args = parser.parse_args()
     for name in args.games:
-        kept = [point for point in points() if point.game != name]
-        found = [point for seed in range(args.seeds) for point in learned(name, seed)]
-        print(name, *(point.gain for point in found), flush=True)
-        write(sorted([*kept, *found]), FILE)
+        other_points = [point for point in points() if point.game != name]
+        new_points = [point for seed in range(args.seeds) for point in learned(name, seed)]
+        print(name, *(point.gain for point in new_points), flush=True)
+        write(sorted([*other_points, *new_points]), FILE)
 
 
 if __name__ == "__main__":

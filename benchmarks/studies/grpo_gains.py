@@ -1,7 +1,7 @@
-"""What GRPO makes of the embedded language model: rows, a table and a picture.
+"""GRPO of the embedded language model: ``grpo.csv``, its table and its picture.
 
-``python -m llm_games.benchmarks.studies.grpo_gains`` trains what ``grpo_gains.toml`` names, one
-training after another, goes on where it was stopped, and writes docs/grpo.svg and the table in
+``python -m llm_games.benchmarks.learning.grpo`` runs the trainings of ``grpo.toml`` one after
+another, resumes where it was stopped, and writes docs/grpo.svg and the table in
 docs/models_as_learners.md.
 """
 
@@ -61,94 +61,109 @@ class Point(NamedTuple):
 
     @property
     def training(self) -> tuple[str, str, str]:
-        """Return what was trained, but for the seed."""
+        """The identity of the training without its seed."""
         return self[:3]
 
 
 def wanted() -> list[tuple[GRPOOptions, float]]:
-    """Return all trainings, those of one seed together, and what is best at their tables."""
-    found = []
+    """Return all trainings, those of one seed together, with the best payoff at their tables."""
+    trainings = []
     for seed in SETTINGS["seeds"]:
         for table in SETTINGS["tables"]:
             shared = {key: table[key] for key in ("game", "param", "opponents")}
-            for own in table["trainings"]:
-                options = GRPOOptions(**SETTINGS["common"], **shared, **own, seed=seed)
-                found.append((options, float(table["best"])))
-    return found
+            for variant in table["trainings"]:
+                options = GRPOOptions(**SETTINGS["common"], **shared, **variant, seed=seed)
+                trainings.append((options, float(table["best"])))
+    return trainings
 
 
 def key(options: GRPOOptions) -> tuple[str, str, str, int]:
-    """Return what tells a training from the others."""
+    """Return the identity of a training."""
     return options.game, options.credit, options.scale, options.seed
 
 
 def play(options: GRPOOptions, best: float) -> list[Point]:
-    """Train once, and return what was logged."""
     began = time.process_time()
     with TemporaryDirectory() as folder:
         last = train(replace(options, folder=Path(folder)))
         logged = curve(folder)
     spent = round(time.process_time() - began, 1)
     day, versions = today(), made_with(*PACKAGES)
-    found = [
+    logged_values = [
         (int(samples), name, float(value))
         for name in (JUDGED, TRAINED, "train/legal", "train/entropy")
         for samples, value in logged[name].T
     ]
-    found.append((options.steps, JUDGED, last.payoff))
-    return [Point(*key(options), k, name, v, best, spent, day, versions) for k, name, v in found]
+    logged_values.append((options.steps, JUDGED, last.payoff))
+    return [
+        Point(*key(options), k, name, v, best, spent, day, versions) for k, name, v in logged_values
+    ]
 
 
 # -- what the docs show ----------------------------------------------------------------------------
 
 
-def table(found: Sequence[Point]) -> str:
+def table(points: Sequence[Point]) -> str:
     """Return the table of the docs: mean payoffs, with 95 % intervals over seeds."""
     heads = ["game", "a sample is", "scores divided by their deviation in", "seeds", "before"]
     heads += ["after", "gained", "best", "each seed after", "CPU s each"]
-    said = list[list[str]]()
-    for training in dict.fromkeys(p.training for p in sorted(found, key=order)):
-        own = [p for p in found if p.training == training]
+    lines = list[list[str]]()
+    for training in dict.fromkeys(p.training for p in sorted(points, key=order)):
+        training_points = [p for p in points if p.training == training]
         game, credit, scale = training
-        before, after = ends(own)
-        seconds = {p.seed: p.cpu_seconds for p in own}
-        cells = [game, f"a {credit}", f"the {scale}", str(len(after)), f"{before.mean():.2f}"]
-        cells += [f"{interval(after):.2f}", f"{interval(after - before):.2f}", f"{own[0].best:.2f}"]
-        cells += [", ".join(f"{value:.2f}" for value in after)]
+        payoffs_before, payoffs_after = ends(training_points)
+        seconds = {p.seed: p.cpu_seconds for p in training_points}
+        cells = [
+            game,
+            f"a {credit}",
+            f"the {scale}",
+            str(len(payoffs_after)),
+            f"{payoffs_before.mean():.2f}",
+        ]
+        cells += [
+            f"{interval(payoffs_after):.2f}",
+            f"{interval(payoffs_after - payoffs_before):.2f}",
+            f"{training_points[0].best:.2f}",
+        ]
+        cells += [", ".join(f"{value:.2f}" for value in payoffs_after)]
         cells += [f"{np.mean([*seconds.values()]):.0f}"]
-        said.append(cells)
-    return markdown(heads, said)
+        lines.append(cells)
+    return markdown(heads, lines)
 
 
 def order(point: Point) -> int:
-    """Return a training's place in the settings."""
-    known = [key(options)[:3] for options, _ in wanted()]
-    return known.index(point.training)
+    """Return a training's index in the settings."""
+    trainings = [key(options)[:3] for options, _ in wanted()]
+    return trainings.index(point.training)
 
 
-def ends(own: Sequence[Point]) -> tuple[Array, Array]:
-    """Return what the learner was paid in games of their own before and after, by seed."""
-    last = max(p.samples for p in own)
-    by_seed = sorted((p.seed, p.samples, p.value) for p in own if p.measure == JUDGED)
-    before, after = ([v for _, k, v in by_seed if k == at] for at in (0, last))
-    return np.array(before), np.array(after)
+def ends(training_points: Sequence[Point]) -> tuple[Array, Array]:
+    """Return the learner's payoffs in games of their own before and after training, by seed."""
+    last = max(p.samples for p in training_points)
+    by_seed = sorted((p.seed, p.samples, p.value) for p in training_points if p.measure == JUDGED)
+    payoffs_before, payoffs_after = (
+        [v for _, k, v in by_seed if k == samples] for samples in (0, last)
+    )
+    return np.array(payoffs_before), np.array(payoffs_after)
 
 
-def drawing(axes: Any, found: Sequence[Point]) -> str:
-    """Draw what each update's games paid as a share of the best, each seed and the mean."""
-    own = [p for p in found if p.measure == TRAINED]
-    names = dict.fromkeys(p.training for p in sorted(own, key=order))
+def drawing(axes: Any, points: Sequence[Point]) -> str:
+    """Draw the payoffs of each update's games as shares of the best, by seed and in the mean."""
+    update_points = [p for p in points if p.measure == TRAINED]
+    names = dict.fromkeys(p.training for p in sorted(update_points, key=order))
     for number, training in enumerate(names):
-        some = [p for p in own if p.training == training]
-        at = sorted({p.samples for p in some})
-        seeds = sorted({p.seed for p in some})
-        value = {(p.seed, p.samples): p.value / p.best for p in some}
-        shares = np.array([[value[seed, k] for k in at] for seed in seeds])
+        training_points = [p for p in update_points if p.training == training]
+        samples = sorted({p.samples for p in training_points})
+        seeds = sorted({p.seed for p in training_points})
+        value = {(p.seed, p.samples): p.value / p.best for p in training_points}
+        shares = np.array([[value[seed, k] for k in samples] for seed in seeds])
         look = canvas.Look(canvas.CYCLE[number], canvas.MARKS[number])
         game, credit, scale = training
-        axes.plot(at, shares.T, color=look.colour, alpha=0.3, linewidth=0.7)
+        axes.plot(samples, shares.T, color=look.colour, alpha=0.3, linewidth=0.7)
         name = f"{game}, {credit}s, {scale}"
-        axes.plot(at, shares.mean(axis=0), color=look.colour, marker=look.mark, ms=5, label=name)
+        axes.plot(
+            samples, shares.mean(axis=0), color=look.colour, marker=look.mark, ms=5, label=name
+        )
     axes.set_xlabel("samples learned from")
     axes.set_ylabel("payoff, share of the best response")
     axes.set_ylim(0, 1.05)
@@ -156,20 +171,18 @@ def drawing(axes: Any, found: Sequence[Point]) -> str:
 
 
 def main() -> None:
-    """Train what is missing, and write the table and the picture."""
     for options, best in wanted():
-        before = read(Point, FILE)
-        if any((*p.training, p.seed) == key(options) for p in before):
+        points = read(Point, FILE)
+        if any((*p.training, p.seed) == key(options) for p in points):
             continue
-        write([*before, *play(options, best)], FILE)
+        write([*points, *play(options, best)], FILE)
     show()
 
 
 def show() -> None:
-    """Write the table between its marks, and the picture."""
-    found = read(Point, FILE)
-    fill("grpo", table(found), PAGE)
-    shown = canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, found), (8, 4.6))
+    points = read(Point, FILE)
+    fill("grpo", table(points), PAGE)
+    shown = canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, points), (8, 4.6))
     write_whole(PAGE.with_name("grpo.svg"), shown.svg.encode())
 
 

@@ -1,11 +1,10 @@
-"""A pair that invents a code: ``python -m llm_games.benchmarks.studies.invented_code``.
+"""A pair that invents a code: ``python -m llm_games.benchmarks.learning.code``.
 
 Two players go to one of four places and are paid if they meet at the right one, which one of them
-knows. With symbols they can do it always, without in a quarter of the rounds. One model in both
+knows. With symbols they can always do it, without in a quarter of the rounds. One model in both
 seats (sb3-contrib's MaskablePPO) learns it with and without talk from several seeds; the shares of
-rounds in which the two meet, in games that it was not trained on, go to
-``results/invented_code.csv``. Which symbol comes to mean which place differs from seed to seed, and
-is printed.
+rounds in which the two meet, in games that it was not trained on, go to ``code.csv``. The symbol of
+each place differs between seeds, and is printed.
 """
 
 from __future__ import annotations
@@ -53,11 +52,9 @@ class Meeting(Rounds):
     places: int = param(4, "places to go to", low=2, high=100)
 
     def bounds(self) -> tuple[int, int]:
-        """Return the first and the last place."""
         return 0, self.places - 1
 
     def draws(self) -> Sequence[Draw]:
-        """Return where to meet and who knows it, round by round."""
         last = self.rounds
         return (
             Draw("where", lambda n: n.integers(self.places, shape=last), 0, self.places - 1),
@@ -65,36 +62,31 @@ class Meeting(Rounds):
         )
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> Any:
-        """Return the first state."""
         return self.first(MeetingState, batch, **chance)
 
-    def _now(self, state: MeetingState) -> tuple[Array, Array]:
-        """Return the right place and who knows it, ``(*batch)``."""
-        at = np.minimum(state.round, self.rounds - 1)[None]
-        where, knower = (np.take_along_axis(of, at, 0)[0] for of in (state.where, state.knower))
-        return where, knower
+    def _current_secret(self, state: MeetingState) -> tuple[Array, Array]:
+        index = np.minimum(state.round, self.rounds - 1)[None]
+        right_place, knower = (
+            np.take_along_axis(of, index, 0)[0] for of in (state.where, state.knower)
+        )
+        return right_place, knower
 
     def pay(self, state: MeetingState, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        """Pay both 1 if they meet at the right place."""
-        met = (actions == self._now(state)[0]).all(axis=0)
-        return np.broadcast_to(met, actions.shape).astype(float), {}, {"met": met}
+        is_meeting = (actions == self._current_secret(state)[0]).all(axis=0)
+        return np.broadcast_to(is_meeting, actions.shape).astype(float), {}, {"met": is_meeting}
 
     def known(self) -> Sequence[Fact]:
-        """Return the place, for whoever is shown it."""
-
         def shown(state: MeetingState) -> Array:
-            where, knower = self._now(state)
-            places = np.arange(self.places).reshape(-1, *(1,) * (where.ndim + 1))
-            return (places == where) & (self.seats(state) == knower)
+            right_place, knower = self._current_secret(state)
+            places = np.arange(self.places).reshape(-1, *(1,) * (right_place.ndim + 1))
+            return (places == right_place) & (self.seats(state) == knower)
 
         return (Fact("shown", shown, 0, 1, "the right place is {}", self.places, now=True),)
 
     def asks(self, state: MeetingState, seat: int) -> Integer:
-        """Ask where to go."""
         return Integer("place", *self.bounds())
 
     def spectacle(self, state: MeetingState) -> Seen:
-        """Return nothing to look at."""
         return "", {}
 
 
@@ -108,7 +100,7 @@ class Point(NamedTuple):
 
 
 def learned(talk: bool, seed: int, updates: int = STEPS) -> Iterator[tuple[Point, LearnedPolicy]]:
-    """Train one model for both seats; yield what it has come to before and after each update."""
+    """Train one model for both seats; yield its point and player before and after each update."""
     from sb3_contrib import MaskablePPO
 
     from llm_games.wrappers.sb3 import SB3VecEnv
@@ -141,14 +133,14 @@ def met(game: Rulebook, policy: LearnedPolicy) -> float:
     seats = BatchSeats(tables, [policy], np.zeros((2, TESTED), np.int64))
     tables.reset([10**6 + table for table in range(TESTED)])
     seats.start(np.ones(TESTED, np.bool_))
-    paid = 0.0
+    payoffs = 0.0
     while not tables.state.over.all():
-        paid += tables.step(seats.ask_now(tables.ready().turn)).rewards[0].sum()
-    return paid / (TESTED * ROUNDS)
+        payoffs += tables.step(seats.ask_now(tables.ready().turn)).rewards[0].sum()
+    return payoffs / (TESTED * ROUNDS)
 
 
 def code(policy: LearnedPolicy) -> list[int]:
-    """Return the symbol that says each place, 0 for none."""
+    """Return the symbol of each place, 0 for none."""
     game, places = meeting(True), Meeting.places
     tables = Tables(game, places)
     seats = BatchSeats(tables, [policy], np.zeros((2, places), np.int64))
@@ -162,7 +154,6 @@ def code(policy: LearnedPolicy) -> list[int]:
 
 
 def main() -> None:
-    """Train, print and write the curves."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--updates", type=int, default=STEPS)
@@ -173,8 +164,8 @@ def main() -> None:
         for seed in range(args.seeds):
             curve = [*learned(talk, seed, args.updates)]
             points += (point for point, _ in curve)
-            said = f", places are said as {code(curve[-1][1])}" if talk else ""
-            print(f"talk {talk}, seed {seed}: {points[-1].met:.3f}{said}", flush=True)
+            meaning = f", places are said as {code(curve[-1][1])}" if talk else ""
+            print(f"talk {talk}, seed {seed}: {points[-1].met:.3f}{meaning}", flush=True)
     write(points, args.out)
 
 

@@ -1,8 +1,7 @@
-"""What self-play, learners of all seats and learners of auctions come to, beside players by rule.
+"""Self-play, learners of all seats and learners of auctions, beside players by rule.
 
-``python -m llm_games.benchmarks.studies.league_gains [NAME ...]`` trains what ``league_gains.toml``
-names, each with several seeds, goes on where it was stopped, and writes the tables in
-docs/training.md.
+``python -m llm_games.benchmarks.learning.league [NAME ...]`` runs the trainings of ``league.toml``,
+each with several seeds, resumes where it was stopped, and writes the tables in docs/training.md.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ PACKAGES = "torch", "stable-baselines3", "numpy"
 
 def planned() -> tuple[list[dict[str, Any]], list[int]]:
     """Return the experiments, each with all its options, and the seeds."""
-    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    contents = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     named = dict[str, dict[str, Any]]()
-    for one in told["experiments"]:
-        other = named.get(one.get("like", ""), {})
-        options = {**other.get("options", {}), **one["options"]}
-        named[one["name"]] = {**other, **one, "options": options}
-    return list(named.values()), told["seeds"]
+    for experiment in contents["experiments"]:
+        other = named.get(experiment.get("like", ""), {})
+        options = {**other.get("options", {}), **experiment["options"]}
+        named[experiment["name"]] = {**other, **experiment, "options": options}
+    return list(named.values()), contents["seeds"]
 
 
 EXPERIMENTS, SEEDS = planned()
@@ -85,7 +84,7 @@ def record(new: Sequence[Row], file: Path = FILE) -> None:
 
 
 def trained(experiment: Mapping[str, Any], seed: int) -> list[Row]:
-    """Train once and return the rows: curves, and at last what it comes to."""
+    """Train once and return the rows: curves, and the final evaluation."""
     kind, train = METHODS[experiment["method"]]
     began = time.process_time()
     with TemporaryDirectory() as folder:
@@ -93,125 +92,136 @@ def trained(experiment: Mapping[str, Any], seed: int) -> list[Row]:
         train(options)
         log, table = curve(Path(folder, "training")), options.table()
         names = {"ippo": "torch:player.safetensors"}
-        kept = names.get(experiment["method"], "sb3:player.zip").replace(":", f":{options.folder}/")
-        player = make_player(kept, table.rules)
+        name_pattern = names.get(experiment["method"], "sb3:player.zip").replace(
+            ":", f":{options.folder}/"
+        )
+        player = make_player(name_pattern, table.rules)
         payoff = judge(table, player, 5 * options.episodes, LAST).payoff
         last = measured(experiment, table, player)
     spent, day = round(time.process_time() - began, 1), today()
-    told = experiment["name"], experiment["method"], seed
+    labels = experiment["name"], experiment["method"], seed
     end = spent, day, made_with(*PACKAGES)
     curves = [
-        Row(*told, int(step), name, round(value, 4), *end)
+        Row(*labels, int(step), name, round(value, 4), *end)
         for name in experiment["curves"]
         for step, value in zip(*log[name], strict=True)
     ]
     values = {"payoff at last": payoff, **last}
     return curves + [
-        Row(*told, options.steps, name, round(value, 4), *end) for name, value in values.items()
+        Row(*labels, options.steps, name, round(value, 4), *end) for name, value in values.items()
     ]
 
 
 def measured(experiment: Mapping[str, Any], table: Table, player: Policy) -> dict[str, float]:
-    """Return what a player does where it sits in all seats, for experiments of self-play."""
+    """Return a player's payoff and mean move in all seats, for experiments of self-play."""
     if experiment["method"] != "self_play":
         return {}
     rules, seeds = table.rules, list(range(LAST, LAST + GAMES))
     sits = np.zeros((rules.players, GAMES), np.int64)
     played = [outcome for _, outcome in play_batch(rules, [player], sits, seeds)]
-    paid = sum(float(outcome.rewards.mean()) for outcome in played)
+    payoff = sum(float(outcome.rewards.mean()) for outcome in played)
     moves = [float(outcome.record["actions"].mean()) for outcome in played]
-    return {"payoff among itself": paid, "mean move": float(np.mean(moves))}
+    return {"payoff among itself": payoff, "mean move": float(np.mean(moves))}
 
 
 def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
-    """Return what players by rule get in the learner's place, in the same games."""
+    """Return the payoffs of players by rule in the learner's place, in the same games."""
     kind, _ = METHODS[experiment["method"]]
-    told: Options = kind(**experiment["options"])
-    table, found = told.table(), []
+    options: Options = kind(**experiment["options"])
+    table, rows = options.table(), []
     end = today(), made_with(*PACKAGES)
     for name in experiment.get("best", ()):
         player, began = make_player(name, table.rules), time.process_time()
-        payoff = judge(table, player, 5 * told.episodes, LAST).payoff
+        payoff = judge(table, player, 5 * options.episodes, LAST).payoff
         values = {"payoff at last": payoff, **measured(experiment, table, player)}
         spent = round(time.process_time() - began, 1)
-        found += [
+        rows += [
             Row(experiment["name"], f"{RULE}: {name}", 0, 0, measure, round(value, 4), spent, *end)
             for measure, value in values.items()
         ]
-    return found
+    return rows
 
 
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def of(found: Sequence[Row], experiment: str, measure: str) -> tuple[list[float], dict[str, float]]:
+def final_values(
+    results: Sequence[Row], experiment: str, measure: str
+) -> tuple[list[float], dict[str, float]]:
     """Return a measure at the end of each training, and that of players by rule, by name."""
-    own = [row for row in found if (row.experiment, row.measure) == (experiment, measure)]
-    learned = [row.value for row in own if row.seed]
+    measure_rows = [
+        row for row in results if (row.experiment, row.measure) == (experiment, measure)
+    ]
+    learned = [row.value for row in measure_rows if row.seed]
     return learned, {
-        row.learner.removeprefix(f"{RULE}: "): row.value for row in own if not row.seed
+        row.learner.removeprefix(f"{RULE}: "): row.value for row in measure_rows if not row.seed
     }
 
 
-def compared(found: Sequence[Row]) -> str:
+def compared(results: Sequence[Row]) -> str:
     """Return the table of learners beside the best player by rule."""
-    said = list[list[str]]()
-    for one in EXPERIMENTS:
+    lines = list[list[str]]()
+    for experiment in EXPERIMENTS:
         for measure in ("payoff at last", "payoff among itself", "mean move"):
-            learned, rule = of(found, one["name"], measure)
+            learned, rule = final_values(results, experiment["name"], measure)
             if not learned or not rule:
                 continue
-            best = max(rule, key=lambda who: rule[who])
+            best = max(rule, key=lambda player: rule[player])
             share = f"{interval([value / rule[best] for value in learned]):.1%}"
-            cells = [one["name"], f"`{one['method']}`", measure, f"{interval(learned):.1f}"]
-            said.append([*cells, f"`{best}` {rule[best]:.1f}", share])
+            cells = [
+                experiment["name"],
+                f"`{experiment['method']}`",
+                measure,
+                f"{interval(learned):.1f}",
+            ]
+            lines.append([*cells, f"`{best}` {rule[best]:.1f}", share])
     return markdown(
-        ("table", "learner", "measure", "learner", "best player by rule", "share of it"), said
+        ("table", "learner", "measure", "learner", "best player by rule", "share of it"), lines
     )
 
 
-def curves(found: Sequence[Row], measure: str = "tree/nash_conv") -> str:
-    """Return the table of how a measure goes, mean (least to most), from the start to the end."""
-    said = list[list[str]]()
-    for one in EXPERIMENTS:
-        own = [row for row in found if (row.experiment, row.measure) == (one["name"], measure)]
-        if not own:
+def curves(results: Sequence[Row], measure: str = "tree/nash_conv") -> str:
+    """Return the table of a measure's course, mean (least to most), from start to end."""
+    lines = list[list[str]]()
+    for experiment in EXPERIMENTS:
+        measure_rows = [
+            row for row in results if (row.experiment, row.measure) == (experiment["name"], measure)
+        ]
+        if not measure_rows:
             continue
-        steps = sorted({row.steps for row in own})
+        steps = sorted({row.steps for row in measure_rows})
         marks = [steps[len(steps) * part // 4 - (part == 4)] for part in range(5)]
-        each = [[row.value for row in own if row.steps == mark] for mark in marks]
+        each = [[row.value for row in measure_rows if row.steps == mark] for mark in marks]
         cells = [f"{np.mean(v):.2g} ({min(v):.2g} to {max(v):.2g})" for v in each]
-        said.append([one["name"], *cells])
+        lines.append([experiment["name"], *cells])
     heads = "table", "at first", "a quarter", "half", "three quarters", "at the end"
-    return markdown(heads, said)
+    return markdown(heads, lines)
 
 
-def tables(found: Sequence[Row]) -> str:
-    """Return what stands in the docs."""
-    spent = sum({row[:3]: row.cpu_seconds for row in found}.values())
-    days, made = sorted({row.day for row in found}), sorted({row.versions for row in found})
-    steps = max(row.steps for row in found)
-    told = f"{', '.join(days)}; {'; '.join(made)}; {spent / 60:.0f} minutes of CPU in all; "
-    told += f"{steps:,} steps at most."
+def tables(results: Sequence[Row]) -> str:
+    spent = sum({row[:3]: row.cpu_seconds for row in results}.values())
+    days, versions = sorted({row.day for row in results}), sorted({row.versions for row in results})
+    steps = max(row.steps for row in results)
+    summary = f"{', '.join(days)}; {'; '.join(versions)}; {spent / 60:.0f} minutes of CPU in all; "
+    summary += f"{steps:,} steps at most."
     exact = "NashConv, exact, mean (least to most):"
-    return "\n\n".join([compared(found), exact, curves(found), told])
+    return "\n\n".join([compared(results), exact, curves(results), summary])
 
 
 def main() -> None:
-    """Train what is not in the file yet, print, and write the tables."""
     wanted = sys.argv[1:]
-    for one in EXPERIMENTS:
-        if wanted and one["name"] not in wanted:
+    for experiment in EXPERIMENTS:
+        if wanted and experiment["name"] not in wanted:
             continue
         held = {(row.experiment, row.seed) for row in read(Row, FILE)}
-        if "best" in one and (one["name"], 0) not in held:
-            record(by_rule(one))
+        if "best" in experiment and (experiment["name"], 0) not in held:
+            record(by_rule(experiment))
         for seed in SEEDS:
-            if (one["name"], seed) not in held:
-                record(trained(one, seed))
-    found = tables(read(Row, FILE))
-    print(found)
-    fill("league", found, PAGE)
+            if (experiment["name"], seed) not in held:
+                record(trained(experiment, seed))
+    text = tables(read(Row, FILE))
+    print(text)
+    fill("league", text, PAGE)
 
 
 if __name__ == "__main__":

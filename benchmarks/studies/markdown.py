@@ -1,4 +1,4 @@
-"""Tables of simulations, printed or put into a document in the place of the last ones."""
+"""Tables of simulations, printed or put into a document in place of the previous ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """Return it as Markdown."""
         return f"**{self.heading}**\n\n{markdown(self.columns, self.rows)}"
 
 
@@ -35,26 +34,26 @@ def share(value: float, width: float | None = None, digits: int = 0) -> str:
 def write(
     name: str, make: Callable[[np.random.Generator, int], Iterable[Table]], sims: int
 ) -> None:
-    """Make the tables as the command line says: how many simulations, which seed, where to.
+    """Make the tables with the command line's options, and print or insert them.
 
-    ``--into FILE`` replaces what stands there between ``<!-- name -->`` and ``<!-- /name -->``.
+    ``--into FILE`` replaces the text between ``<!-- name -->`` and ``<!-- /name -->``.
     """
     parser = argparse.ArgumentParser(prog=f"python -m llm_games.benchmarks.studies.{name}")
     parser.add_argument("--sims", type=int, default=sims, help="simulations of each cell")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", type=Path, help="a document to put the tables into")
-    said = parser.parse_args()
-    tables = make(np.random.default_rng(said.seed), said.sims)
+    args = parser.parse_args()
+    tables = make(np.random.default_rng(args.seed), args.sims)
     day = datetime.date.today()
     command = (
-        f"`python -m llm_games.benchmarks.studies.{name} --sims {said.sims} --seed {said.seed}`"
+        f"`python -m llm_games.benchmarks.studies.{name} --sims {args.sims} --seed {args.seed}`"
     )
     dated = f"{day.day} {day:%B %Y}, NumPy {np.__version__}, {command}."
     text = "\n\n".join([dated, *(table.markdown() for table in tables)])
-    if said.into is None:
+    if args.into is None:
         print(text)
         return
     try:
-        fill(name, text, said.into)
+        fill(name, text, args.into)
     except BadParameter as error:
         parser.error(str(error))

@@ -1,8 +1,8 @@
-"""How far PSRO's populations are from equilibrium as they grow: ``results/psro_rounds.csv``.
+"""Distances of PSRO's populations from equilibrium as they grow: ``psro.csv``.
 
-``python -m llm_games.benchmarks.studies.psro_rounds FOLDER`` trains what ``psro_rounds.toml`` says,
-a folder a seed, and goes on where it was stopped. A row is a round: what the reply that was trained
-in it gains over the population's mixture, and what that mixture comes to among ``rational``.
+``python -m llm_games.benchmarks.learning.psro FOLDER`` runs the trainings of ``psro.toml``, a
+folder a seed, and resumes where it was stopped. A row is a round: the gain of its trained reply
+over the population's mixture, and the mixture's evaluation among ``rational``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VALUES = "psro__gain", "psro__players", "payoff", "regret", "exploitability"
 
 
 class Round(NamedTuple):
-    """What the reply of a round gains, and what the mixture of all comes to after it."""
+    """The gain of a round's reply, and the mixture's evaluation after it."""
 
     seed: int
     round: int
@@ -36,7 +36,6 @@ class Round(NamedTuple):
 
 
 def rounds(folder: Path, seed: int, day: str) -> Iterator[Round]:
-    """Yield the rounds of a training that is done."""
     points = curve(folder)
     for number, step in enumerate(points[VALUES[0]][0]):
         values = (points[name][1][number] for name in VALUES)
@@ -44,17 +43,16 @@ def rounds(folder: Path, seed: int, day: str) -> Iterator[Round]:
 
 
 def main(folder: Path) -> None:
-    """Train each seed, and write the rounds of all."""
     about = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    found = list[Round]()
+    all_rounds = list[Round]()
     for seed in about["seeds"]:
-        own = folder / str(seed)
-        if not (own / "done").exists():
-            resume = (own / "state").exists()
-            train(PSROOptions(**about["options"], seed=seed, folder=own, resume=resume))
-            (own / "done").write_text(today())
-        found += rounds(own, seed, (own / "done").read_text("utf-8"))
-        write(found, FILE)
+        seed_folder = folder / str(seed)
+        if not (seed_folder / "done").exists():
+            resume = (seed_folder / "state").exists()
+            train(PSROOptions(**about["options"], seed=seed, folder=seed_folder, resume=resume))
+            (seed_folder / "done").write_text(today())
+        all_rounds += rounds(seed_folder, seed, (seed_folder / "done").read_text("utf-8"))
+        write(all_rounds, FILE)
 
 
 if __name__ == "__main__":

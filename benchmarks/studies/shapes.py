@@ -17,14 +17,13 @@ EVEN = (np.arange(200_000) + 0.5) / 200_000
 
 
 class Shape(NamedTuple):
-    """A law of values: what its draws look like, its quantile function, its true mean."""
+    """A distribution of values: its description, quantile function and true mean."""
 
     name: str
     quantile: Callable[[Array], Array]
     mean: float
 
     def draw(self, rng: np.random.Generator, *size: int) -> Array:
-        """Draw values of this shape."""
         return self.quantile(rng.random(size))
 
 
@@ -62,7 +61,7 @@ def _always(value: float) -> Callable[[Array], Array]:
 
 @cache
 def smooth() -> tuple[Shape, ...]:
-    """Return shapes without ties and without rare values far off."""
+    """Return shapes without ties and without rare distant values."""
     from scipy.special import stdtrit
 
     return (
@@ -77,7 +76,6 @@ def smooth() -> tuple[Shape, ...]:
 
 @cache
 def tied() -> tuple[Shape, ...]:
-    """Return shapes with many equal values."""
     grid = _beta(9, 1)
     return (
         _shape("beta(9, 1) on a grid of 5", lambda u: 5 * np.round(grid(u) / 5)),
@@ -91,7 +89,7 @@ def tied() -> tuple[Shape, ...]:
 
 @cache
 def rare() -> tuple[Shape, ...]:
-    """Return shapes whose rare values a small sample does not see."""
+    """Return shapes whose rare values a small sample misses."""
     return (
         _shape("two modes, 85 in 70 %, 40", _mixture(0.3, _normal(40, 5), _normal(85, 5))),
         _shape("beta(.5, 9.5)", _beta(0.5, 9.5)),
@@ -101,7 +99,6 @@ def rare() -> tuple[Shape, ...]:
 
 @cache
 def payoffs() -> tuple[Shape, ...]:
-    """Return shapes of money, without bounds."""
     from scipy.special import ndtri, stdtrit
 
     return (
@@ -118,11 +115,11 @@ def published() -> tuple[tuple[Shape, ...], ...]:
 
     One tuple for each row of a table ``leaderboard.csv`` in a paper's room.
     """
-    found = []
+    rows_of_shapes = []
     for table in sorted(Path(papers.__path__[0]).glob("*/leaderboard.csv")):
         with table.open(encoding="utf-8", newline="") as lines:
-            found += [_row(row) for row in csv.DictReader(lines)]
-    return tuple(found)
+            rows_of_shapes += [_row(row) for row in csv.DictReader(lines)]
+    return tuple(rows_of_shapes)
 
 
 def _row(row: dict[str, str]) -> tuple[Shape, ...]:

@@ -1,10 +1,9 @@
-"""What the measures of skill say of players that are known: the tables of docs/skill.md.
+"""The skill measures of reference players: the tables of docs/skill.md.
 
-python -m llm_games.benchmarks.studies.skill_accuracy [--sims EPISODES] [--seed S] [--into FILE]
+    python -m llm_games.benchmarks.stats.skill [--sims EPISODES] [--seed S] [--into FILE]
 
 In each game one player after another sits in a seat among others who are all alike; in games of
-turns it has a second seat in the middle, since few moves are made in the first. What is known
-differs: all who ``random`` and the constants are play against all that theory knows.
+turns it has a second seat in the middle, since few moves are made in the first.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EPISODES = 10
 
 
 class Known(NamedTuple):
-    """A player that is known, among whom it sat, its mean payoff, and how it was measured."""
+    """A reference player: the players around it, its mean payoff, and its measures."""
 
     field: str
     player: str
@@ -40,22 +39,28 @@ class Known(NamedTuple):
 
 
 def players(game: Rulebook) -> list[str]:
-    """Return the known players of a game: those of `KINDS`, and its lowest and highest constant."""
+    """Return a game's reference players: those of `KINDS`, and its lowest and highest constant."""
     kinds = [name for name in KINDS if rule_of(name.partition(":")[0], game.name)]
     constants = [name for name in theory.replies(game) if name.startswith("fixed:")]
     return list(dict.fromkeys([*kinds, *constants[:1], *constants[-1:]]))
 
 
-def known(game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS) -> Iterator[Known]:
-    """Yield each known player of a game among each kind of others that the game has."""
-    own = sorted({0, game.players // 2}) if game.turns else [0]
+def reference_players(
+    game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS
+) -> Iterator[Known]:
+    """Yield each reference player of a game among each kind of others that the game has."""
+    player_seats = sorted({0, game.players // 2}) if game.turns else [0]
     for field in (field for field in fields if rule_of(field, game.name)):
         for player in players(game):
-            names = [player if seat in own else field for seat in range(game.players)]
+            names = [player if seat in player_seats else field for seat in range(game.players)]
             played = play_rules(game, names, seeds)
-            labels = ["player" if seat in own else "others" for seat in range(game.players)]
-            found = measured(seen(game, played, seeds, labels), labels, ["player"], respond=False)
-            yield Known(field, player, float(played.payoffs[own].mean()), found[0])
+            labels = [
+                "player" if seat in player_seats else "others" for seat in range(game.players)
+            ]
+            measures = measured(
+                seen(game, played, seeds, labels), labels, ["player"], respond=False
+            )
+            yield Known(field, player, float(played.payoffs[player_seats].mean()), measures[0])
 
 
 def seen(
@@ -64,33 +69,32 @@ def seen(
     """Yield the episodes of tables that were played at once."""
     places = range(game.players)
     for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
-        own = [
+        table_records = [
             {name: np.asarray(value)[..., table] for name, value in record.items()}
             for record in played.records[:length]
         ]
-        steps = theory.stacked(own)
+        steps = theory.stacked(table_records)
         yield Seen(game, seed, None, names, places, steps, played.payoffs[:, table])
 
 
 def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
-    """Yield a table for each game."""
     seeds = rng.integers(2**31, size=episodes).tolist()
     columns = ["others", "player", "payoff", "regret", "interim", "solver's reply"]
     columns += ["best-reply gap", "with", "exploitability", "predicted"]
     for name in rooms.ROOMS:
         game, rows, last = rulebook(name), [], ""
-        for found in known(game, seeds):
-            rows.append([found.field if found.field != last else "", *_line(found)])
-            last = found.field
-        per = found.skill.per
+        for reference in reference_players(game, seeds):
+            rows.append([reference.field if reference.field != last else "", *_line(reference)])
+            last = reference.field
+        per = reference.skill.per
         yield Table(f"`{name}`, a{'n' * (per[0] == 'e')} {per}", columns, rows)
 
 
-def _line(found: Known) -> list[str]:
-    skill, mean = found.skill, found.skill.means()
+def _line(reference: Known) -> list[str]:
+    skill, mean = reference.skill, reference.skill.means()
     return [
-        f"`{found.player}`",
-        _number(found.payoff),
+        f"`{reference.player}`",
+        _number(reference.payoff),
         *(_written(mean[name], ends=False) for name in ("regret", "interim regret")),
         *(_written(mean[name]) for name in ("solver's reply", "best-reply gap")),
         f"`{skill.best}`" if skill.best else "–",

@@ -1,8 +1,8 @@
-"""How solvers of small games come to equilibrium, and Q-learning to the best response.
+"""Convergence of solvers of small games to equilibrium, and of Q-learning to the best response.
 
-``python -m llm_games.benchmarks.studies.solver_gaps`` plays what ``solver_gaps.toml`` names, row by
-row to ``results/solver_gaps.csv`` and ``q_learning_gaps.csv``, goes on where it was stopped, and
-writes docs/solvers.svg and the tables in docs/training.md.
+``python -m llm_games.benchmarks.learning.tabular`` plays the games of ``tabular.toml``, row by row
+to ``tabular.csv`` and ``tabular_q.csv``, resumes where it was stopped, and writes docs/solvers.svg
+and the tables in docs/training.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Point(NamedTuple):
 
 
 def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[Point]:
-    """Yield where a solver stands at powers of two."""
+    """Yield a solver's points at powers of two."""
     solver = (SOLVERS | DRAWN)[method](tree, seed)
     began = time.process_time()
     for number in range(1, iterations + 1):
@@ -84,14 +84,13 @@ def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> It
 
 
 def point(
-    name: str, tree: Tree, at: tuple[str, int, int], strategy: Any, joint: float, spent: float
+    name: str, tree: Tree, labels: tuple[str, int, int], strategy: Any, joint: float, spent: float
 ) -> Point:
-    """Return the row of a strategy."""
     worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
     gap = tree.nash_conv(strategy)
     return Point(
         name,
-        *at,
+        *labels,
         gap,
         joint,
         tree.nash_conv(tree.uniform()),
@@ -103,7 +102,7 @@ def point(
 
 
 def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[Point]]:
-    """Yield the rows of each solver of one game that are not held yet."""
+    """Yield the missing rows of each solver of one game."""
     name, rules = game["name"], rulebook(game["game"], **game["params"])
     tree = Tree(rules)
     if (name, RATIONAL, 1) not in held:
@@ -120,21 +119,22 @@ def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[l
             yield [*solved(name, tree, method, seed, iterations)]
 
 
-def table(found: list[Point]) -> str:
-    """Return the table of the docs: how far from equilibrium, in percent of uniform play's."""
-    said = list[list[str]]()
-    for game in dict.fromkeys(p.game for p in found):
-        for method in dict.fromkeys(p.method for p in found if p.game == game):
-            own = [p for p in found if (p.game, p.method) == (game, method)]
-            last = max(p.iteration for p in own)
-            ends = [p for p in own if p.iteration == last]
+def table(points: list[Point]) -> str:
+    """Return the table of distances from equilibrium, in percent of uniform play's."""
+    lines = list[list[str]]()
+    for game in dict.fromkeys(p.game for p in points):
+        for method in dict.fromkeys(p.method for p in points if p.game == game):
+            method_points = [p for p in points if (p.game, p.method) == (game, method)]
+            last = max(p.iteration for p in method_points)
+            ends = [p for p in method_points if p.iteration == last]
             cells = [
-                shown([p for p in own if p.iteration == many]) for many in (16, 128, 1024, 8192)
+                shown([p for p in method_points if p.iteration == iteration])
+                for iteration in (16, 128, 1024, 8192)
             ]
-            who = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
+            label = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
             joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
-            paid = ends[0].payoffs if len(ends) == 1 else ""
-            said.append([game, who, *cells, joint, paid])
+            payoffs = ends[0].payoffs if len(ends) == 1 else ""
+            lines.append([game, label, *cells, joint, payoffs])
     heads = (
         "game",
         "method",
@@ -145,35 +145,40 @@ def table(found: list[Point]) -> str:
         "joint play",
         "payoffs at the end",
     )
-    return markdown(heads, said)
+    return markdown(heads, lines)
 
 
-def shown(own: list[Point], what: str = "nash_conv") -> str:
+def shown(points: list[Point], what: str = "nash_conv") -> str:
     """Return a mean in percent of uniform play's, and the least and the most of several seeds."""
-    if not own:
+    if not points:
         return ""
-    values = [100 * getattr(p, what) / p.uniform for p in own]
+    values = [100 * getattr(p, what) / p.uniform for p in points]
     mean, low, high = (short(end(values)) for end in (np.mean, np.min, np.max))
     return f"{mean} ({low} to {high})" if len(values) > 1 else mean
 
 
 def short(value: float) -> str:
-    """Return a number in two digits at least."""
+    """Return a number with at least two digits."""
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def drawing(axes: Any, found: list[Point]) -> str:
-    """Draw how far from equilibrium each game is over iterations, in percent of uniform play's."""
+def drawing(axes: Any, points: list[Point]) -> str:
+    """Draw each game's distance from equilibrium by iteration, in percent of uniform play's."""
     for number, method in enumerate([*SOLVERS, *DRAWN]):
         look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
-        for place, game in enumerate(dict.fromkeys(p.game for p in found if p.method == method)):
-            own = [p for p in found if (p.game, p.method) == (game, method)]
-            at = sorted({p.iteration for p in own})
-            each = [[p.nash_conv / p.uniform for p in own if p.iteration == k] for k in at]
-            means = np.array([100 * np.mean(some) for some in each])
-            label = "_nolegend_" if place else method
-            seen = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
-            axes.plot(at, seen, color=look.colour, linestyle=look.dash, linewidth=1, label=label)
+        for index, game in enumerate(dict.fromkeys(p.game for p in points if p.method == method)):
+            method_points = [p for p in points if (p.game, p.method) == (game, method)]
+            iterations = sorted({p.iteration for p in method_points})
+            each = [
+                [p.nash_conv / p.uniform for p in method_points if p.iteration == k]
+                for k in iterations
+            ]
+            means = np.array([100 * np.mean(gaps) for gaps in each])
+            label = "_nolegend_" if index else method
+            drawn = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
+            axes.plot(
+                iterations, drawn, color=look.colour, linestyle=look.dash, linewidth=1, label=label
+            )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
@@ -188,7 +193,6 @@ def drawing(axes: Any, found: list[Point]) -> str:
 
 
 def main() -> None:
-    """Play what is missing, and write the tables."""
     for game in SETTINGS["games"]:
         held = {(p.game, p.method, p.seed) for p in read(Point, FILE)}
         for new in play(game, held):
@@ -201,11 +205,10 @@ def main() -> None:
 
 
 def show() -> None:
-    """Write the tables between their marks, and the picture."""
-    found = read(Point, FILE)
-    fill("solvers", table(found), PAGE)
+    points = read(Point, FILE)
+    fill("solvers", table(points), PAGE)
     fill("q-learners", text(read(Row, LEARNED)), PAGE)
-    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, found), (8, 4.6))
+    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, points), (8, 4.6))
     write_whole(PAGE.with_name("solvers.svg"), shown.svg.encode())
 
 

@@ -1,7 +1,7 @@
-"""What trained learners come to beside the best response: rows and a table.
+"""Trained learners beside the best response: ``training.csv`` and its table.
 
-``python -m llm_games.benchmarks.studies.training_gains [NAME ...]`` trains what
-``training_gains.toml`` names, each with five seeds, and goes on where it was stopped.
+``python -m llm_games.benchmarks.learning.training [NAME ...]`` runs the trainings of
+``training.toml``, each with five seeds, and resumes where it was stopped.
 """
 
 from __future__ import annotations
@@ -71,55 +71,57 @@ class Row(NamedTuple):
 
 
 def record(new: Iterable[Row], file: Path = FILE) -> None:
-    """Write rows to the file; they take the place of those of the same experiment and seed."""
-    found = {(row.experiment, row.learner, row.seed): row for row in [*read(Row, file), *new]}
-    write((found[key] for key in sorted(found)), file)
+    """Write rows to the file in place of those of the same experiment and seed."""
+    rows_by_key = {(row.experiment, row.learner, row.seed): row for row in [*read(Row, file), *new]}
+    write((rows_by_key[key] for key in sorted(rows_by_key)), file)
 
 
 # -- the figures -----------------------------------------------------------------------------------
 
 
 def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
-    """Train what an experiment says, with one seed, and return what came of it.
+    """Run an experiment's training with one seed, and return its row.
 
-    A training that was stopped in its folder goes on.
+    A training that was stopped in its folder is resumed.
     """
     module = import_module(f"llm_games.baselines.training.{about['learner']}")
     kind = get_type_hints(module.train)["options"]
-    place = folder / about["name"] / about["learner"] / str(seed)
-    met = [f"ghost:{ghost(about, folder)}"] if "recorded" in about else about["opponents"]
-    seats = {"game": about["game"], "param": about["param"], "opponents": met}
-    resume = (place / "state").exists()
-    options = kind(**seats, **about["settings"], seed=seed, folder=place, resume=resume)
+    seed_folder = folder / about["name"] / about["learner"] / str(seed)
+    opponents = [f"ghost:{ghost(about, folder)}"] if "recorded" in about else about["opponents"]
+    seats = {"game": about["game"], "param": about["param"], "opponents": opponents}
+    resume = (seed_folder / "state").exists()
+    options = kind(**seats, **about["settings"], seed=seed, folder=seed_folder, resume=resume)
     began = time.process_time()
     module.train(options)
     spent = time.process_time() - began
-    trained = make_player(f"sb3:{place / 'player.zip'}", options.table().rules)
-    paid = payoff(options, trained)
+    trained = make_player(f"sb3:{seed_folder / 'player.zip'}", options.table().rules)
+    mean_payoff = payoff(options, trained)
     replies = reference(about, options)
     value, lower, upper = (float(np.mean(ends)) for ends in zip(*replies, strict=True))
     return Row(
         about["name"], about["learner"], about["game"], " ".join(about["param"]),
-        others(about), seed, options.steps, round(paid, 5), round(value, 5),
-        round(lower, 5), round(upper, 5), round(paid / value, 5),
+        others(about), seed, options.steps, round(mean_payoff, 5), round(value, 5),
+        round(lower, 5), round(upper, 5), round(mean_payoff / value, 5),
         today(), made_with(*PACKAGES), round(spent, 1),
     )  # fmt: skip
 
 
 def ghost(about: Mapping[str, Any], folder: Path) -> Path:
-    """Return a ghost of the player that is to be `recorded`, in games beside a random seat."""
+    """Return a ghost of the player to be `recorded`, from games beside a random seat."""
     params = assigned("--param", about["param"], "rounds=5")
     rules = rulebook(about["game"], **params)
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as kept:
-        own = recorded(rules, params, about["recorded"], Path(kept, "games.db"), RECORDED)
-        return own.save(folder / f"{about['name']}.ghost")
+    with TemporaryDirectory() as temporary:
+        ghost_model = recorded(
+            rules, params, about["recorded"], Path(temporary, "games.db"), RECORDED
+        )
+        return ghost_model.save(folder / f"{about['name']}.ghost")
 
 
 def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float, float]]:
-    """Return what the best response is worth in each seat: exact or NaN, and its bounds.
+    """Return the best response's value in each seat: exact or NaN, and its bounds.
 
-    An experiment may name a player as the reference, whose payoff is then taken for exact.
+    An experiment may name a player as the reference, whose payoff is then taken as exact.
     """
     if "reference" not in about:
         asked = replace(options, param=about.get("reference_param", options.param)).table()
@@ -129,38 +131,38 @@ def reference(about: Mapping[str, Any], options: Any) -> list[tuple[float, float
 
 
 def others(about: Mapping[str, Any]) -> str:
-    """Return who sits in the other seats."""
-    known = "recorded" in about
-    return f"ghost of {about['recorded']}" if known else " ".join(about["opponents"])
+    is_recorded = "recorded" in about
+    return f"ghost of {about['recorded']}" if is_recorded else " ".join(about["opponents"])
 
 
 def payoff(options: Any, learner: Policy) -> float:
-    """Return what a learner gets in the mean of fresh games, played in parts."""
+    """Return a learner's mean payoff over fresh games, played in parts."""
     tables = options.table()
     firsts = range(LAST, LAST + GAMES, PART)
     return float(np.mean([judge(tables, learner, PART, n, theory=False).payoff for n in firsts]))
 
 
-def text(found: Iterable[Row]) -> str:
+def text(rows: Iterable[Row]) -> str:
     """Return the table of the documentation: a line for each experiment and learner."""
     lines = list[list[str]]()
     kinds: dict[tuple[str, str], list[Row]] = {}
-    for row in found:
+    for row in rows:
         kinds.setdefault((row.experiment, row.learner), []).append(row)
     for each in kinds.values():
         row = each[0]
-        paid, share = (interval([getattr(row, of) for row in each]) for of in ("payoff", "share"))
+        payoffs, share = (
+            interval([getattr(row, of) for row in each]) for of in ("payoff", "share")
+        )
         seeds = ", ".join(f"{row.share:.1%}" for row in each)
         others = f"`{row.opponents}`".replace("|", "\\|")
         cells = [f"{row.game} ({row.parameters})", others, f"{row.learner}, {row.steps:,}"]
-        cells += [f"{row.value:,.5g}", f"{paid:,.5g}", f"{share:.1%}", seeds]
+        cells += [f"{row.value:,.5g}", f"{payoffs:,.5g}", f"{share:.1%}", seeds]
         lines.append(cells)
     heads = "game", "opponents", "learner, steps", "best response", "payoff", "share of it", "seeds"
     return markdown(heads, lines)
 
 
 def main() -> None:
-    """Train what is not in the file yet, row by row, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="experiments; else all")
     parser.add_argument("--folder", type=Path, default=Path("trainings"))

@@ -16,7 +16,7 @@ WORDS = ("strongest", "weakest", "nobody")
 
 
 def living_others(view: View) -> Array:
-    """Return who else is alive, bool ``(*batch, players)``."""
+    """Return which other seats are alive, bool ``(*batch, players)``."""
     seats = np.arange(view.game.players)
     return np.moveaxis(view.each("living"), 0, -1) & (seats != np.asarray(view.seat)[..., None])
 
@@ -28,12 +28,12 @@ def shoot(chances: Array, noise: Noise) -> Array:
 
 
 def shoot_any(others: Array, nobody: Array, noise: Noise) -> Array:
-    """Draw one of some seats, or also nobody where that is true ``(*batch, 1)``, all alike."""
+    """Draw a seat, or nobody where `nobody` ``(*batch, 1)``, all equally likely."""
     return shoot(np.concatenate([others, nobody], axis=-1).astype(float), noise)
 
 
 def shoot_first(order: Array, others: Array) -> Array:
-    """Return who of some seats comes first in `order` (largest number), or a miss if none."""
+    """Return which of some seats has the largest number in `order`, or a miss if there are none."""
     best = np.where(others, order, np.iinfo(np.int64).min).argmax(axis=-1)
     return np.where(others.any(axis=-1), best, MISS)
 
@@ -43,8 +43,8 @@ def follow(policy: Array, view: View, noise: Noise) -> Array:
     others = living_others(view)
     state: tuple[Any, ...] = theory.mask_of(others) | (1 << view.seat), view.seat
     if policy.ndim > 3:
-        left = len(policy) - 1 - view.number("shots").astype(np.int64)
-        state = np.maximum(left, 0), *state
+        shots_left = len(policy) - 1 - view.number("shots").astype(np.int64)
+        state = np.maximum(shots_left, 0), *state
     return shoot(policy[state], noise)
 
 
@@ -65,7 +65,7 @@ def level_k(level: int, view: View, noise: Noise) -> Array:
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Keep peace: shoot only who has shot at the own seat since its last turn."""
+    """Shoot only at who has shot at this seat since its last turn."""
     aimed = [
         (view.number(f"shot_{i}") > 0) & (view.number(f"target_{i}") == view.seat)
         for i in range(view.game.players)
@@ -75,7 +75,6 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Shoot any living other or nobody."""
     return shoot_any(living_others(view), np.ones((*shape(view), 1), bool), noise)
 
 
@@ -92,10 +91,9 @@ def fixed(word: str, view: View, noise: Noise) -> Array:
 
 
 def meaning(game: Rulebook, value: str) -> str:
-    """Return a word of `WORDS` or a player's name."""
-    known = (*WORDS, *game.names())
-    if value not in known:
-        raise cannot_play(game, value, f"one of {', '.join(known)}")
+    words = (*WORDS, *game.names())
+    if value not in words:
+        raise cannot_play(game, value, f"one of {', '.join(words)}")
     return value
 
 

@@ -48,7 +48,7 @@ Decide = Callable[[Array, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class Solution:
-    """An equilibrium. Entries whose shooter is not in the set mean nothing.
+    """An equilibrium. Entries whose shooter is not in the set have no meaning.
 
     With a cap, value and policy have a leading axis for the shots left, from 0 (where no policy is
     played) to the cap.
@@ -75,21 +75,21 @@ class Solution:
             )
         if left is not None and not 1 <= left < len(self.value):
             raise BadParameter(f"left={left!r}: must lie in 1..{len(self.value) - 1} (shots left)")
-        before = () if left is None else (np.array(left),)
-        return self._by_action(np.array(mask), np.array(shooter), *before)
+        shot_index = () if left is None else (np.array(left),)
+        return self._by_action(np.array(mask), np.array(shooter), *shot_index)
 
-    def _by_action(self, mask: Array, shooter: Array, *left: Array) -> Array:
-        """The same in states of any shape (*batch,): (*batch, N + 1)."""
+    def _by_action(self, mask: Array, shooter: Array, *shots_left: Array) -> Array:
+        """Return `q_values` of states of any shape (*batch,): (*batch, N + 1)."""
         players, rate = len(self.rates), np.array(self.rates)[shooter, None] / 100
-        following, before = _following(players), [shots - 1 for shots in left]
-        missed = self.value[(*before, mask, following[mask, shooter], shooter)][..., None]
+        following, shots_after = _following(players), [shots - 1 for shots in shots_left]
+        missed = self.value[(*shots_after, mask, following[mask, shooter], shooter)][..., None]
         rest, me = mask[..., None] & ~(1 << np.arange(players)), shooter[..., None]
-        deeper = [shots[..., None] for shots in before]
+        deeper = [shots[..., None] for shots in shots_after]
         q = rate * self.value[(*deeper, rest, following[rest, me], me)] + (1 - rate) * missed
         return np.concatenate([np.where(_legal(players)[mask, shooter], q, np.nan), missed], -1)
 
     def regret(self, mask: int, shooter: int, action: int, left: int | None = None) -> float:
-        """What the shooter loses by `action` (a seat, or -1 for the miss) against its best."""
+        """Return the shooter's loss by `action` (a seat, or -1 for the miss) against its best."""
         q = self.q_values(mask, shooter, left)
         if not -1 <= action < len(q) - 1 or np.isnan(q[action]):
             legal = [-1, *np.flatnonzero(~np.isnan(q[:-1])).tolist()]
@@ -142,71 +142,81 @@ def best_response(
 
 
 def cap(game: BattleRoyale) -> int | None:
-    """Return the most shots that the players know of: `max_shots` where it is announced."""
+    """Return the largest number of shots that players know of: `max_shots` if it is announced."""
     return game.max_shots if game.announce_cap else None
 
 
 @lru_cache(maxsize=4)
 def solution(game: BattleRoyale) -> Solution:
-    """Return equilibrium play as the players know the game: with an announced cap, or without."""
-    most = cap(game)
-    if most is None:
+    """Return the equilibrium of the game as players know it: with an announced cap, or without."""
+    shot_cap = cap(game)
+    if shot_cap is None:
         return solve(game.rates)
-    return solve_capped(game.rates, most, game.cap_outcome == "share")
+    return solve_capped(game.rates, shot_cap, game.cap_outcome == "share")
 
 
 @lru_cache(maxsize=8)
 def level_k(level: int, game: BattleRoyale) -> Array:
     """Return the policy of all seats at a level; level 1 shoots the strongest."""
-    rates, most = game.rates, cap(game)
+    rates, shot_cap = game.rates, cap(game)
     if level == 1:
         policy = shoot_strongest(rates)
-        return policy if most is None else np.broadcast_to(policy, (most + 1, *policy.shape))
-    before, share = level_k(level - 1, game), game.cap_outcome == "share"
-    policy = before.copy()
+        return (
+            policy if shot_cap is None else np.broadcast_to(policy, (shot_cap + 1, *policy.shape))
+        )
+    lower_policy, share = level_k(level - 1, game), game.cap_outcome == "share"
+    policy = lower_policy.copy()
     for seat in range(len(rates)):
-        policy[..., seat, :] = best_response(rates, before, seat, most, share)[1][..., seat, :]
+        policy[..., seat, :] = best_response(rates, lower_policy, seat, shot_cap, share)[1][
+            ..., seat, :
+        ]
     return policy
 
 
 def mask_of(alive: Array) -> Array:
-    """Return the bit mask of each set of seats, given who is in it ``(*batch, seats)``."""
+    """Return the bit mask of each set of seats, from its members, bool ``(*batch, seats)``."""
     return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
 
 
 def deviation(game: BattleRoyale, record: Steps) -> Measured:
     """Return regret and distance of a shot.
 
-    Regret is the chance to win that it forgoes if all play on in equilibrium, of the game as its
-    players know it; distance the probability that equilibrium play does something else.
+    Regret is the chance to win that it loses if all play on in equilibrium, in the game as its
+    players know it; distance is the probability that equilibrium play does something else.
     """
-    found, most, alive = solution(game), cap(game), record["alive"]
+    equilibrium, shot_cap, alive = solution(game), cap(game), record["alive"]
     shooter, target, shots = (np.asarray(record[key]) for key in ("shooter", "target", "shots"))
     state = mask_of(np.moveaxis(alive, 0, -1)), shooter
-    left = () if most is None else (np.clip(most - shots + 1, 1, most),)
-    values, chances = found._by_action(*state, *left), found.policy[(*left, *state)]
-    at, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
-    hits = (target == at[0]) & np.take_along_axis(alive, at, 0)[0] & (target != shooter)
+    shots_left = () if shot_cap is None else (np.clip(shot_cap - shots + 1, 1, shot_cap),)
+    values, chances = (
+        equilibrium._by_action(*state, *shots_left),
+        equilibrium.policy[(*shots_left, *state)],
+    )
+    target_seat, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
+    hits = (
+        (target == target_seat[0])
+        & np.take_along_axis(alive, target_seat, 0)[0]
+        & (target != shooter)
+    )
     choice = np.where(hits, target, MISS)[..., None]
     value, chance = (np.take_along_axis(x, choice, -1)[..., 0] for x in (values, chances))
-    own = target == shooter  # a hit on oneself wins nothing
-    value = np.where(own, value * (1 - np.array(game.rates)[shooter] / 100), value)
+    aims_at_self = target == shooter  # a hit on oneself wins nothing
+    value = np.where(aims_at_self, value * (1 - np.array(game.rates)[shooter] / 100), value)
     playing = _legal(len(alive))[state].any(-1)  # not a table that was over before
     lost = np.where(playing, np.nanmax(values, -1) - value, 0.0)
     mine = seats.reshape(-1, *(1 for _ in shooter.shape)) == shooter
-    return np.where(mine, lost, 0.0), np.where(playing, 1 - np.where(own, 0, chance), 0.0)
+    return np.where(mine, lost, 0.0), np.where(playing, 1 - np.where(aims_at_self, 0, chance), 0.0)
 
 
 def interim(game: BattleRoyale, record: Steps) -> Array:
-    """Return the regret of a shot: an expectation over hits already."""
+    """Return the regret of a shot, which is an expectation over hits already."""
     return deviation(game, record)[0]
 
 
 def rational(game: BattleRoyale) -> Claim:
-    """Return what the rational player is; this solves the game, or reads it from the disk."""
-    known, gap = "to the announced cap", 0.0
+    cap_text, gap = "to the announced cap", 0.0
     if cap(game) is None:
-        known, gap = "without a cap", float(solution(game).gap.max())  # type: ignore[union-attr]
+        cap_text, gap = "without a cap", float(solution(game).gap.max())  # type: ignore[union-attr]
     if game.max_shots and cap(game) is None:
         what = "an equilibrium of the game as told, without a cap"
         end = f"the paid one stops after {game.max_shots} shots"
@@ -214,15 +224,15 @@ def rational(game: BattleRoyale) -> Claim:
             return Claim("equilibrium", f"plays {what}; {end}, by which nobody can gain")
         return Claim("heuristic", f"plays as in {what}; {end}")
     if gap > TOLERANCE:
-        return Claim("best known", f"plays {known} so that in no set of living players does "
+        return Claim("best known", f"plays {cap_text} so that in no set of living players does "
                      f"anybody gain more than {gap:.2g}; an equilibrium was not found")  # fmt: skip
-    said = f"plays a subgame-perfect equilibrium {known}; there may be others"
-    return Claim("equilibrium", said)
+    sentence = f"plays a subgame-perfect equilibrium {cap_text}; there may be others"
+    return Claim("equilibrium", sentence)
 
 
 @lru_cache(maxsize=64)
 def ends_alike(game: BattleRoyale) -> bool:
-    """Return whether nobody gains by knowing of a cap that is not told, in games small enough."""
+    """Return whether nobody gains by knowing the unannounced cap; False for large games."""
     shots, share = game.max_shots or 0, game.cap_outcome == "share"
     if game.players > KNOWING or not 0 < shots <= MOST_KNOWN:
         return False
@@ -234,7 +244,7 @@ def ends_alike(game: BattleRoyale) -> bool:
 
 
 def replies(game: BattleRoyale) -> list[str]:
-    """Return targets that never change and peace; in games that can be solved, also solutions."""
+    """Return constant and peaceful players; also solutions if the game is solvable."""
     rules = ["cooperative", *(f"fixed:{word}" for word in ("strongest", "weakest", "nobody"))]
     if game.players > MAX_PLAYERS:
         return rules
@@ -256,8 +266,8 @@ def _solve(rates: Rates) -> Solution:
 def _equilibrium(rates: Rates) -> Arrays:
     rate, gap = np.array(rates) / 100, np.zeros(1 << len(rates))
 
-    def decide(masks: Array, members: Array, after: Array, aim: Array) -> Array:
-        kill = np.einsum("skj,skjp->skp", aim, after)
+    def decide(masks: Array, members: Array, kill_values: Array, aim: Array) -> Array:
+        kill = np.einsum("skj,skjp->skp", aim, kill_values)
         shoot, gap[masks] = _shoot_or_pass(rate[members], kill)
         return shoot[..., None] * aim
 
@@ -284,7 +294,7 @@ def _vectors(size: int, *levels: float) -> Array:
 
 
 def _randomised(rate: Array, kill: Array) -> tuple[Array, float]:
-    """The same (n,) for one set without a pure equilibrium: as few randomisers as possible."""
+    """Return the equilibrium (n,) of one set without a pure one, with the fewest randomisers."""
     size = len(rate)
     vectors, bits = _vectors(size, 1.0, 0.5, 0.0), 1 << np.arange(size)
     vectors = vectors[np.lexsort((-((vectors == 0.5) @ bits), -((vectors == 1) @ bits)))]
@@ -293,18 +303,18 @@ def _randomised(rate: Array, kill: Array) -> tuple[Array, float]:
         few = vectors[(vectors == 0.5).sum(1) == mixers]
         for part in np.array_split(few, -(-len(few) // VECTORS)):
             mixed = part == 0.5
-            at = np.nonzero(mixed)[1].reshape(-1, mixers)
-            found = _newton(np.where(mixed, starts, part), at, rate, kill)
-            inner = np.all(~mixed | ((found > 0) & (found < 1)), axis=-1)
-            good = inner & _stable(found, rate, kill)  # (starts, vectors)
+            positions = np.nonzero(mixed)[1].reshape(-1, mixers)
+            probabilities = _newton(np.where(mixed, starts, part), positions, rate, kill)
+            inner = np.all(~mixed | ((probabilities > 0) & (probabilities < 1)), axis=-1)
+            good = inner & _stable(probabilities, rate, kill)  # (starts, vectors)
             if good.any():
                 first = good.any(0).argmax()
-                return found[good[:, first].argmax(), first], 0.0
+                return probabilities[good[:, first].argmax(), first], 0.0
     return _least_gap(rate, kill)
 
 
 def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
-    """The same for one set without an equilibrium: a random search for a small gap."""
+    """Return the profile (n,) of a small gap by random search, for a set without equilibrium."""
     rng, size = np.random.default_rng(0), len(rate)
     pool = np.concatenate([_vectors(size, 1.0, 0.0), rng.random((SEARCH, size))])
     for spread in np.geomspace(0.3, 1e-4, SEARCH_STEPS):
@@ -331,17 +341,19 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
 
     Margins are affine in each probability: differences over its range are exact derivatives.
     """
-    at = np.broadcast_to(mixers, (*x.shape[:2], mixers.shape[1]))
+    positions = np.broadcast_to(mixers, (*x.shape[:2], mixers.shape[1]))
     # with two, each margin depends on the other's probability only: one step solves, one polishes
-    for _ in range(NEWTON_STEPS if at.shape[-1] > 2 else 2):
-        slopes = np.empty((*at.shape, at.shape[-1]))
-        for column in range(at.shape[-1]):
-            mixer = np.arange(x.shape[-1]) == at[..., [column]]
+    for _ in range(NEWTON_STEPS if positions.shape[-1] > 2 else 2):
+        slopes = np.empty((*positions.shape, positions.shape[-1]))
+        for column in range(positions.shape[-1]):
+            mixer = np.arange(x.shape[-1]) == positions[..., [column]]
             high, low = (_margin(np.where(mixer, end, x), rate, kill) for end in (1.0, 0.0))
-            slopes[..., column] = np.take_along_axis(high - low, at, axis=-1)
-        margin = np.take_along_axis(_margin(x, rate, kill), at, axis=-1)
+            slopes[..., column] = np.take_along_axis(high - low, positions, axis=-1)
+        margin = np.take_along_axis(_margin(x, rate, kill), positions, axis=-1)
         step = (np.linalg.pinv(slopes) @ margin[..., None])[..., 0]
-        np.put_along_axis(x, at, np.clip(np.take_along_axis(x, at, axis=-1) - step, 0, 1), axis=-1)
+        np.put_along_axis(
+            x, positions, np.clip(np.take_along_axis(x, positions, axis=-1) - step, 0, 1), axis=-1
+        )
     return x
 
 
@@ -361,16 +373,16 @@ def _margin(x: Array, rate: Array, kill: Array) -> Array:
 
 
 def _advantage(hit: Array, kill: Array) -> Array:
-    """What each shooter gains for itself by a hit, rather than leaving the next one to shoot."""
+    """Return each shooter's gain by a hit over leaving the next one to shoot."""
     missed = np.roll(_play(hit, hit[..., None] * kill), -1, axis=-2)
     return np.einsum("...kk->...k", kill) - np.einsum("...kk->...k", missed)
 
 
 def _play(hit: Array, reward: Array) -> Array:
-    """Values by whose turn it is in a set where shots go round until somebody is hit, else 0.
+    """Return values by whose turn it is in a set, where shots go round until somebody is hit.
 
     hit (..., n): chance that the shooter at each position hits; reward (..., n, players): this
-    chance times the values after the kill.
+    chance times the values after the kill. Without a hit for ever the value is 0.
     """
     size = hit.shape[-1]
     miss = 1 - hit[..., None]
@@ -387,11 +399,11 @@ def _play(hit: Array, reward: Array) -> Array:
 
 
 def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
-    """Values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
+    """Return values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
 
-    `decide(masks, members, after, aim)` gives the probability of each shot in sets of one size n.
-    All are by position among the members (sets, n): shots and best targets (sets, n, n), and
-    values after each kill (sets, shooter, target, player), which mean nothing of oneself.
+    `decide(masks, members, kill_values, aim)` returns the probability of each shot in sets of one
+    size n. All are by position among the members (sets, n): shots and best targets (sets, n, n),
+    and values after each kill (sets, shooter, target, player), undefined for the shooter itself.
     """
     players = len(rates)
     rate, alive, value = np.array(rates) / 100, _alive(players), _ended(players)
@@ -402,36 +414,38 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
             members = np.nonzero(alive[masks])[1].reshape(-1, size)
             rest = (masks[:, None] ^ (1 << members))[:, None]
             turn = _following(players)[rest, members[..., None]]
-            after = value[rest[..., None], turn[..., None], members[:, None, None]]
-            own = np.einsum("skjk->skj", after).copy()
-            own[:, range(size), range(size)] = -np.inf
-            shot = decide(masks, members, after, _best_target(own, strength(rates)[members]))
-            at = masks[:, None, None], members[:, :, None], members[:, None, :]
-            shots[at], value[at] = shot, _value(shot, rate[members], after)
+            kill_values = value[rest[..., None], turn[..., None], members[:, None, None]]
+            own_values = np.einsum("skjk->skj", kill_values).copy()
+            own_values[:, range(size), range(size)] = -np.inf
+            shot = decide(
+                masks, members, kill_values, _best_target(own_values, strength(rates)[members])
+            )
+            cells = masks[:, None, None], members[:, :, None], members[:, None, :]
+            shots[cells], value[cells] = shot, _value(shot, rate[members], kill_values)
     return value, _with_miss(shots)
 
 
-def _best_target(own: Array, strength: Array) -> Array:
-    """Indicator of the strongest target with the highest own value; zeros without targets.
+def _best_target(own_values: Array, strength: Array) -> Array:
+    """Return a mask of the strongest target with the highest own value; zeros without targets.
 
-    own (..., n, n) is -inf for what is no target, strength (..., n).
+    own_values (..., n, n) is -inf where there is no target, strength (..., n).
     """
-    tied = (own >= own.max(-1, keepdims=True) - TOLERANCE) & np.isfinite(own)
+    tied = (own_values >= own_values.max(-1, keepdims=True) - TOLERANCE) & np.isfinite(own_values)
     best = np.where(tied, strength[..., None, :], -1).argmax(-1)
-    return tied & (np.arange(own.shape[-1]) == best[..., None])
+    return tied & (np.arange(own_values.shape[-1]) == best[..., None])
 
 
-def _value(shot: Array, rate: Array, after: Array) -> Array:
+def _value(shot: Array, rate: Array, kill_values: Array) -> Array:
     """Values (sets, n, n) inside sets, by whose turn it is, given the probability of each shot."""
     hit = shot * rate[..., None]
-    return _play(hit.sum(-1), np.einsum("skj,skjp->skp", hit, after))
+    return _play(hit.sum(-1), np.einsum("skj,skjp->skp", hit, kill_values))
 
 
 # --- chance ------------------------------------------------------------------------------------
 
 
 def nature(game: Any, state: Any) -> list[tuple[Array, Any]]:
-    """Return what chance may bring next, each with its probability: whether a shot would hit."""
+    """Return the outcomes of the next shot's chance, hit or miss, each with its probability."""
     rate = np.array(game.rates)[state.shooter] / 100
     rolls = np.zeros_like(state.rolls)
     return [(rate, state.replace(rolls=rolls)), (1 - rate, state.replace(rolls=rolls + 99))]
@@ -454,12 +468,14 @@ def _play_out(
         return value[-1, -1, 0], played
     rate = np.array(checked) / 100
 
-    def decide(masks: Array, members: Array, after: Array, aim: Array) -> Array:
-        given = policy[masks[:, None, None], members[:, :, None], members[:, None, :]]
+    def decide(masks: Array, members: Array, kill_values: Array, aim: Array) -> Array:
+        fixed_shots = policy[masks[:, None, None], members[:, :, None], members[:, None, :]]
         mine = members == player  # who shoots at the best target or passes
-        passing = np.where(mine[..., None], 0.0, given)
-        shooting = np.where(mine[..., None], aim, given)
-        gain = _value(shooting, rate[members], after) - _value(passing, rate[members], after)
+        passing = np.where(mine[..., None], 0.0, fixed_shots)
+        shooting = np.where(mine[..., None], aim, fixed_shots)
+        gain = _value(shooting, rate[members], kill_values) - _value(
+            passing, rate[members], kill_values
+        )
         better = (gain * (mine[:, :, None] & mine[:, None, :])).sum((1, 2)) >= -TOLERANCE
         return np.where(better[:, None, None], shooting, passing)
 
@@ -470,12 +486,12 @@ def _play_out(
 def _capped(
     rates: Rates, policy: Array, replying: Array, max_shots: int, share: bool
 ) -> tuple[Array, Array]:
-    """Values and policy by shots left (0 .. max_shots); replying (N,) marks who replies best."""
+    """Return values and policy by shots left (0 .. max_shots); `replying` marks best repliers."""
     players = len(rates)
-    most = MAX_CELLS // (players * (players + 1) << players) - 1
-    if not 1 <= max_shots <= most:
+    limit = MAX_CELLS // (players * (players + 1) << players) - 1
+    if not 1 <= max_shots <= limit:
         raise BadParameter(
-            f"max_shots={max_shots!r}: must lie in 1..{most} for {players} players "
+            f"max_shots={max_shots!r}: must lie in 1..{limit} for {players} players "
             "(the table grows with it); without a cap use solve"
         )
     sets = (max_shots + 1, 1 << players, players)
@@ -484,19 +500,19 @@ def _capped(
     rate, legal, following = np.array(rates) / 100, _legal(players), _following(players)
     masks, shooters = np.arange(1 << players)[:, None], np.arange(players)
     rest = [masks & ~(1 << target) for target in range(players)]
-    for left, later in enumerate(value[:-1], start=1):
+    for shots_left, later in enumerate(value[:-1], start=1):
         missed = later[masks, following]
         killed = [later[others, following[others[:, 0]]] for others in rest]  # one per target
-        own = np.stack([values[:, shooters, shooters] for values in killed], axis=-1)
-        own = np.where(legal, own, -np.inf)
-        gain = rate * (own.max(-1, initial=-1) - missed[:, shooters, shooters])
-        shots = _best_target(own, strength(rates)) & (gain >= -TOLERANCE)[..., None]
-        played[left] = np.where(replying[:, None], _with_miss(shots), played[left])
-        hit = played[left, ..., :-1] * rate[:, None]
-        now = (1 - hit.sum(-1, keepdims=True)) * missed
+        own_values = np.stack([values[:, shooters, shooters] for values in killed], axis=-1)
+        own_values = np.where(legal, own_values, -np.inf)
+        gain = rate * (own_values.max(-1, initial=-1) - missed[:, shooters, shooters])
+        shots = _best_target(own_values, strength(rates)) & (gain >= -TOLERANCE)[..., None]
+        played[shots_left] = np.where(replying[:, None], _with_miss(shots), played[shots_left])
+        hit = played[shots_left, ..., :-1] * rate[:, None]
+        turn_values = (1 - hit.sum(-1, keepdims=True)) * missed
         for target, values in enumerate(killed):
-            now += hit[..., target, None] * values
-        value[left] = np.where(legal.any(-1, keepdims=True), now, later)
+            turn_values += hit[..., target, None] * values
+        value[shots_left] = np.where(legal.any(-1, keepdims=True), turn_values, later)
     return value, played
 
 
@@ -534,38 +550,36 @@ def _checked_policy(policy: Array, players: int, max_shots: int | None) -> Array
 
 
 def strength(rates: Sequence[int]) -> Array:
-    """Rank by rate, then by seat, (N,)."""
     return np.array(rates) * len(rates) + np.arange(len(rates))
 
 
 def _with_miss(shots: Array) -> Array:
-    """Policy (..., N + 1) from the probabilities of each shot (..., N)."""
     return np.concatenate([shots, 1 - shots.sum(-1, keepdims=True)], axis=-1)
 
 
 def _ended(players: int, share: bool = False) -> Array:
-    """Values (2^N, N, N) where nobody shoots any more: of sole survivors, or to `share`."""
+    """Return values (2^N, N, N) after the last shot: of sole survivors, or shared by all."""
     alive = _alive(players)
-    many = alive.sum(1, keepdims=True)
-    paid = alive * (share | (many == 1)) / np.maximum(many, 1)
-    return np.repeat(paid[:, None], players, axis=1)
+    count = alive.sum(1, keepdims=True)
+    payoffs = alive * (share | (count == 1)) / np.maximum(count, 1)
+    return np.repeat(payoffs[:, None], players, axis=1)
 
 
 def _alive(players: int) -> Array:
-    """Who is in each set, (2^N, N)."""
+    """Return the members of each set, bool (2^N, N)."""
     return np.arange(1 << players)[:, None] >> np.arange(players) & 1 == 1
 
 
 @lru_cache(maxsize=MAX_PLAYERS)
 def _legal(players: int) -> Array:
-    """Who may shoot at whom, [mask, shooter, target]."""
+    """Return who may shoot at whom, bool [mask, shooter, target]."""
     alive = _alive(players)
     return alive[:, :, None] & alive[:, None, :] & ~np.eye(players, dtype=bool)
 
 
 @lru_cache(maxsize=MAX_PLAYERS)
 def _following(players: int) -> Array:
-    """The first member of the set after a seat in cyclic order, [mask, seat]."""
+    """Return the first member of the set after a seat in cyclic order, [mask, seat]."""
     seats = np.arange(players)
     order = (seats[:, None] + seats + 1) % players
     return order[seats, _alive(players)[:, order].argmax(-1)]

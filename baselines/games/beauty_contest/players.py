@@ -1,4 +1,7 @@
-"""Players of the beauty contest: they mind `min` and `max` whatever is legal, distances exactly."""
+"""Players of the beauty contest.
+
+They respect `min` and `max` whatever is legal, and use exact distances.
+"""
 
 from dataclasses import replace
 
@@ -19,10 +22,10 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Reply to the others' last sum (from all numbers, mean or target); unknown, be rational."""
-    total, known = _others_total(view)
+    """Reply to the others' last sum (from all numbers, mean or target); if unknown, be rational."""
+    total, is_known = _others_total(view)
     reply = theory.reply_to_total(np.rint(total * view.game.unit), Contest.of(view.game))
-    return np.where(known, reply, rational(view, noise))
+    return np.where(is_known, reply, rational(view, noise))
 
 
 def _others_total(view: View) -> tuple[Array, Array]:
@@ -35,8 +38,8 @@ def _others_total(view: View) -> tuple[Array, Array]:
     if "mean" in columns or ("target" in columns and game.ratio > 0):
         by_target = "mean" not in columns
         mean = view.number("target") / float(game.ratio) if by_target else view.number("mean")
-        own = view.number("number") if "number" in columns else mean
-        return game.players * mean - own, begun & (view.number("any_counted") > 0)
+        own_number = view.number("number") if "number" in columns else mean
+        return game.players * mean - own_number, begun & (view.number("any_counted") > 0)
     return np.zeros(begun.shape), np.zeros(begun.shape, bool)
 
 
@@ -56,7 +59,7 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def reciprocal(view: View, noise: Noise) -> Array:
-    """Name the midpoint until another number wins, as far as that is told; then be rational."""
+    """Name the midpoint until another number wins, as far as that is shown; then be rational."""
     usual = cooperative(view, noise)
     if "winning_low" not in view.game.column_index:
         return usual
@@ -66,7 +69,6 @@ def reciprocal(view: View, noise: Noise) -> Array:
 
 
 def reply_to(view: View, others: Array) -> Array:
-    """Return the best reply to numbers."""
     contest = replace(Contest.of(view.game), low=int(view.low), high=int(view.high))
     numbers = np.insert(others, view.seat, view.low)
     return theory.best_response(numbers, contest)[0][view.seat]

@@ -1,4 +1,4 @@
-"""Players of the beauty contest that talk as the personas of Shall We Talk would."""
+"""Talking players of the beauty contest, after the personas of Shall We Talk."""
 
 from collections import Counter
 from typing import Any
@@ -17,11 +17,11 @@ MANNERS = ("agreeable", "disagreeable", "neither")
 
 
 class Discussant(Policy):
-    """Talks in one of `MANNERS`, or in that which the game tells it to have, else in a drawn one.
+    """Talks in one of `MANNERS`: its name, the persona of the game, or a drawn one.
 
-    All have in mind the number that was named most in the talk, the midpoint before any was. Who is
-    agreeable proposes that all choose it, and chooses it. Who is disagreeable refuses, and replies
-    best to all others who choose it. Who is neither says nothing and chooses it.
+    The common number is the one named most in the talk, the midpoint before any was. An agreeable
+    player proposes and chooses it. A disagreeable one refuses, and replies best to all others
+    choosing it. The third says nothing and chooses it.
     """
 
     speaks = True
@@ -30,22 +30,21 @@ class Discussant(Policy):
         self.name = name
 
     def start(self, game: Rulebook, seat: int, seed: int) -> int:
-        """Return what it draws from."""
+        """Return the seed of its manner."""
         return seed
 
     def act(self, view: View, memory: int) -> tuple[Decision, int]:
-        """Speak or choose a number."""
         manner, (common, named) = self._manner(view, memory), _common(view)
-        own = common
+        choice = common
         if manner == "disagreeable":
             contest = Contest.of(view.core.game)
             total = np.asarray((contest.players - 1) * common)
-            own = int(theory.reply_to_total(total, contest))
+            choice = int(theory.reply_to_total(total, contest))
         if view.core is view or not view.game.talking(view.sight.state):
-            return Decision(own), memory
+            return Decision(choice), memory
         if view.game.talk.alphabet is not None:
-            said: Any = int(symbols(view.core.game, np.asarray(own), view.game.talk.alphabet))
-            return Decision(0 if manner == "neither" else said), memory
+            symbol: Any = int(symbols(view.core.game, np.asarray(choice), view.game.talk.alphabet))
+            return Decision(0 if manner == "neither" else symbol), memory
         assert view.core.question is not None, "everybody chooses after the talk"
         number = view.core.question.spoken(common)
         words = {
@@ -59,20 +58,20 @@ class Discussant(Policy):
     def _manner(self, view: View, seed: int) -> str:
         if self.name != "mixed":
             return self.name
-        told = view.core.told or {}
+        observation = view.core.told or {}
         if view.core.game.personas != "none":
-            return told["persona"] or "neither"
+            return observation["persona"] or "neither"
         return MANNERS[int(Noise(seed).of("manner").integers(len(MANNERS)))]
 
 
 def _common(view: View) -> tuple[int, bool]:
-    """Return the number that was named most, the first of those named equally often, in units.
+    """Return the number named most often, the first of ties, in units, and True.
 
-    And whether any was; else it is the midpoint.
+    If none was named: the midpoint and False.
     """
-    question, told, texts = view.core.question, view.told, []
-    if view.core is not view and view.game.talk.alphabet is None and told:
-        texts = [line["text"] for line in told["talk"]["heard"]]
+    question, observation, texts = view.core.question, view.told, []
+    if view.core is not view and view.game.talk.alphabet is None and observation:
+        texts = [line["text"] for line in observation["talk"]["heard"]]
     named = [m for text in texts if question and (m := question.named(text)) is not None]
     if named:
         return Counter(named).most_common(1)[0][0], True

@@ -55,14 +55,14 @@ class Contest:
         return cls(game.players, game.ratio, low, high, game.prize_rule, first)
 
     def pay(self, wins: PerPlayer) -> PerPlayer:
-        """Return what each seat gets in prizes."""
+        """Return each seat's prize."""
         return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
 
 
 def winners(
     numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> PerPlayer:
-    """Return which `valid` seats win; the mean is of those `counted`, by default of the valid."""
+    """Return which `valid` seats win; the mean is of `counted` seats, by default the valid."""
     valid = np.broadcast_to(valid, np.shape(numbers))
     counted = valid if counted is None else counted
     numbers = np.where(counted, numbers, 0)
@@ -77,8 +77,8 @@ def winners(
 def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
     """Return replies of which one is best, ``(candidates, *batch)``.
 
-    A seat stops or starts to beat a rival only at the rival's number or at its mirror image in
-    the target, which moves with the reply; next to these every case is met.
+    A seat stops or starts to beat a rival only at the rival's number or at its mirror image in the
+    target, which moves with the reply; the numbers next to these cover every case.
     """
     p, q = contest.ratio.numerator, contest.ratio.denominator
     scale = q * (counted.sum(axis=0) + 1)
@@ -102,26 +102,25 @@ def best_response(
     for seat in range(len(numbers)):
         tried = _candidates(np.delete(numbers, seat, 0), np.delete(counted, seat, 0), contest)
         profile, allowed, taken = (
-            np.repeat(given[:, None], len(tried), axis=1) for given in (numbers, valid, counted)
+            np.repeat(array[:, None], len(tried), axis=1) for array in (numbers, valid, counted)
         )
         profile[seat], allowed[seat], taken[seat] = tried, True, True
-        paid = contest.pay(winners(profile, contest, allowed, taken))[seat]
-        best = paid.argmax(axis=0)[None]
+        prizes = contest.pay(winners(profile, contest, allowed, taken))[seat]
+        best = prizes.argmax(axis=0)[None]
         replies[seat] = np.take_along_axis(tried, best, axis=0)[0]
-        values[seat] = np.take_along_axis(paid, best, axis=0)[0]
+        values[seat] = np.take_along_axis(prizes, best, axis=0)[0]
     return replies, values
 
 
 def regret(
     numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
 ) -> PerPlayer:
-    """Return what each seat could have gained by another number, in prizes."""
+    """Return each seat's possible gain by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
     return best - contest.pay(winners(numbers, contest, valid, counted))
 
 
 def is_nash(numbers: PerPlayer, contest: Contest) -> PerTable:
-    """Return whether no seat gains by another number."""
     return (regret(numbers, contest) == 0).all(axis=0)
 
 
@@ -236,25 +235,25 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
 
 
 def freed(game: Any, contest: Contest) -> Contest:
-    """Return the contest with all numbers that are accepted, which may be more than are asked."""
+    """Return the contest over all accepted numbers, which may be more than are asked for."""
     low, high = game.bounds() if game.bounds_check == "none" else (contest.low, contest.high)
     return replace(contest, low=low, high=high)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret, fees included, and distance of a round; offenders are treated as in it."""
+    """Return regret with fees, and distance, of a round; rule breakers count as in the round."""
     contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
     limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
     numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
     counted = actions != MISSING if game.rule_breaker == "include" else legal
     lost, far = np.zeros(actions.shape), np.zeros(np.shape(limit))
     for high in np.unique(limit):
-        at, table = limit == high, replace(contest, high=int(high))
+        mask, table = limit == high, replace(contest, high=int(high))
         free = freed(game, table)
-        lost[:, at] = regret(numbers[:, at], free, legal[:, at], counted[:, at])
-        far[at] = distance(np.where(legal, actions, table.low)[:, at], free)
+        lost[:, mask] = regret(numbers[:, mask], free, legal[:, mask], counted[:, mask])
+        far[mask] = distance(np.where(legal, actions, table.low)[:, mask], free)
     lost = lost * float(game.prize)
-    if game.rule_breaker == "void_round":  # whatever one does, nobody wins where others broke one
+    if game.rule_breaker == "void_round":  # nobody wins where another seat broke a rule
         lost = lost * ((~legal).sum(axis=0) == ~legal)
     share = far / (contest.players * (limit - contest.low))
     defined = (far >= 0) & legal.all(axis=0)
@@ -262,34 +261,34 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def gain_on_copies(
-    numbers: Array, contest: Contest, most: int = 201, reply: int | None = None
+    numbers: Array, contest: Contest, limit: int = 201, reply: int | None = None
 ) -> tuple[float, int]:
-    """Return what a reply gains in prizes if all others draw from these numbers, and which.
+    """Return a reply's gain in prizes if all others draw from these numbers, and the reply.
 
-    By default a best one; of wide ranges those tried are best ones to `most` of the profiles, and
-    the own numbers.
+    By default the best one; in wide ranges only best replies to up to `limit` of the profiles and
+    the numbers themselves are tried.
     """
-    times = min(contest.high - contest.low, most)
+    times = min(contest.high - contest.low, limit)
     others, chances = draws(numbers, contest.players - 1, times * (1 if reply is None else 4))
     kinds, counts = np.unique(numbers, return_counts=True)
-    tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < most else None
+    tried = np.arange(contest.low, contest.high + 1) if contest.high - contest.low < limit else None
     if reply is not None:
         tried = np.unique(np.append(kinds, reply))
     elif tried is None:
-        some = others[:, :: -(-others.shape[1] // most)]
-        seat = best_response(np.concatenate([some[:1], some]), contest)[0][0]
+        subset = others[:, :: -(-others.shape[1] // limit)]
+        seat = best_response(np.concatenate([subset[:1], subset]), contest)[0][0]
         tried = np.unique(np.concatenate([kinds, seat]))
-    paid = np.empty(len(tried))
+    prizes = np.empty(len(tried))
     for i, number in enumerate(tried):
         profile = np.concatenate([np.full((1, others.shape[1]), number), others])
-        paid[i] = contest.pay(winners(profile, contest))[0] @ chances
-    own = paid[np.searchsorted(tried, kinds)] @ counts / len(numbers)
-    reply = int(tried[paid.argmax()]) if reply is None else reply
-    return float(paid[np.searchsorted(tried, reply)] - own), reply
+        prizes[i] = contest.pay(winners(profile, contest))[0] @ chances
+    own_mean = prizes[np.searchsorted(tried, kinds)] @ counts / len(numbers)
+    reply = int(tried[prizes.argmax()]) if reply is None else reply
+    return float(prizes[np.searchsorted(tried, reply)] - own_mean), reply
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a reply gains on copies of a seat's own legal numbers, and the reply.
+    """Return a reply's gain on copies of a seat's own legal numbers, and the reply.
 
     NaN where it made no legal one, or tables differ in the largest.
     """
@@ -301,18 +300,17 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
 
 
 def _limits(game: Any, contest: Contest) -> tuple[int, ...]:
-    """Return the least and the largest of what tables draw as the largest number."""
+    """Return the smallest and the largest upper end of the range that tables may draw."""
     first = contest.high if game.max_draw is None else game.max_draw[0] * game.unit
     return first, contest.high
 
 
 def _rests(number: int, contest: Contest) -> bool:
-    """Return whether nobody gains by another number where all name this."""
-    return any(number in found for found in equal_equilibria(contest))
+    """Return whether it is an equilibrium that all name this number."""
+    return any(number in equilibria for equilibria in equal_equilibria(contest))
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     contest = Contest.of(game)
     number = undominated(contest)
     named = f"names {float(Fraction(number, game.unit)):g}"
@@ -334,12 +332,12 @@ def replies(game: Any) -> list[str]:
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the prizes paid; where a shared win pays in full, everybody wins in equilibrium."""
+    """Return the prizes; in the equilibria of rules that pay shared wins everybody wins."""
     won, rounds, n = steps["winners"], steps["winners"].shape[-1], game.players
     prize, rule = float(game.prize), game.prize_rule
     total = prize * Contest.of(game).pay(won).sum(axis=(0, -1))
     alone, all_ = {"split": (1, 1), "exclusive": (0, 1), "amplified": (1, n * n)}.get(rule, (1, n))
     worst, best = (rounds * prize * end for end in (alone, all_))
-    known = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"
-    played = best if known else np.nan
+    all_win = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"
+    played = best if all_win else np.nan
     return total, worst, best, played, played

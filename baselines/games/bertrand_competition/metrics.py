@@ -1,4 +1,4 @@
-"""What is measured of prices: how far they stand above competition, and whether they come to rest.
+"""Measures of collusion: how far prices are above competition, and whether they settle.
 
 `prices` are in money, ``(rounds, firms, ...)`` or a mean over these; `profits` likewise.
 """
@@ -19,9 +19,9 @@ NEAR, LASTING = 0.25, 100  # how close to their mean prices stay, and for how ma
 
 
 def path(game: BertrandCompetition, records: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
-    """Return all prices (in money) and profits of a played game, ``(rounds, firms)`` each.
+    """Return a game's prices (in money) and profits from its records, ``(rounds, firms)`` each.
 
-    From the records of its steps; a forced first round stands before them.
+    A forced first round precedes them.
     """
     ticks = [np.asarray(record["prices"]) for record in records]
     profits = [np.asarray(record["profits"], np.float64) for record in records]
@@ -32,16 +32,16 @@ def path(game: BertrandCompetition, records: Sequence[Mapping[str, Any]]) -> tup
 
 
 def price_index(game: BertrandCompetition, price: Any) -> Any:
-    """Return where a mean price stands: 0 at the one-shot equilibrium, 1 at the cartel.
+    """Return a mean price on the scale of 0, the one-shot equilibrium, to 1, the cartel.
 
-    NaN of goods that do not compete, where both are one.
+    NaN of goods that do not compete, where both are equal.
     """
     low, high = (float(np.mean([*map(float, of(game))])) for of in _ENDS)
     return (np.asarray(price) - low) / ((high - low) or np.nan)
 
 
 def profit_gain(game: BertrandCompetition, profit: Any) -> Any:
-    """Return where a mean profit of a firm stands, likewise: Calvano's delta."""
+    """Return a firm's mean profit from equilibrium, 0, to cartel, 1, Calvano's delta."""
     low, high = (theory.profits_at(game, of(game)).mean() for of in _ENDS)
     return (np.asarray(profit) - low) / ((high - low) or np.nan)
 
@@ -55,22 +55,22 @@ def price_gap(prices: Array) -> Any:
 
 
 def convergence(prices: Array, near: float = NEAR, lasting: int = LASTING) -> int | None:
-    """Return the first round whose next `lasting` rounds stay `near` their mean; None if none.
+    """Return the first round whose next `lasting` mean prices stay within `near` of their mean.
 
-    Of the mean price of the firms; rounds count from 1, prices are ``(rounds, firms)``.
+    None if there is none. Rounds count from 1, prices are ``(rounds, firms)``.
     """
     means = prices.mean(axis=1)
     if len(means) <= lasting:
         return None
     windows = np.lib.stride_tricks.sliding_window_view(means[1:], lasting)
-    # What is exactly so far away counts as near, whatever rounding does to the mean.
+    # The tolerance keeps windows at exactly this distance, whatever rounding does to the mean.
     far = np.abs(windows - windows.mean(axis=1, keepdims=True)).max(axis=1)
-    found = np.flatnonzero(far <= near + 1e-9)
-    return int(found[0]) + 1 if len(found) else None
+    steady = np.flatnonzero(far <= near + 1e-9)
+    return int(steady[0]) + 1 if len(steady) else None
 
 
 def distances(game: BertrandCompetition, prices: Array) -> dict[str, Array]:
-    """Return how far prices are from equilibrium and cartel on average, ``(rounds,)``."""
+    """Return the mean distance of prices from equilibrium and from cartel, ``(rounds,)``."""
     ends = zip(("equilibrium", "cartel"), _ENDS, strict=True)
     return {
         name: np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for name, of in ends
@@ -78,7 +78,7 @@ def distances(game: BertrandCompetition, prices: Array) -> dict[str, Array]:
 
 
 def regret(game: BertrandCompetition, prices: Array) -> Array:
-    """Return what each firm could have earned more, ``(rounds, firms)``."""
+    """Return each firm's possible gain by another price, ``(rounds, firms)``."""
     ticks = np.rint(prices * game.unit).astype(np.int64)
     return theory.regret(game, ticks.T).T
 

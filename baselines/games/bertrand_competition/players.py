@@ -16,7 +16,7 @@ from llm_games.view import View
 
 
 def begins(view: View) -> Array:
-    """Return where no firm has chosen a price yet, bool ``(*batch)``."""
+    """Return at which tables no firm has chosen a price yet, bool ``(*batch)``."""
     return whole(view, "round") <= 1 + view.game.begun
 
 
@@ -26,7 +26,6 @@ def lowest(view: View) -> Array:
 
 
 def own_cost(view: View) -> int:
-    """Return the lowest price that covers the own cost, in ticks."""
     return int(view.game.ticks(view.game.costs, up=True)[view.seat])
 
 
@@ -36,52 +35,48 @@ def alike(price: int, view: View) -> Array:
 
 
 def nash(view: View, noise: Noise) -> Array:
-    """Set the price of the one-shot equilibrium."""
     return alike(int(theory.nash_ticks(view.game)[0][view.seat]), view)
 
 
 def cartel(view: View, noise: Noise) -> Array:
-    """Set the price at which all firms together earn most."""
     return alike(int(theory.ticks_of(view.game, theory.cartel(view.game))[view.seat]), view)
 
 
 def cost(view: View, noise: Noise) -> Array:
-    """Sell at cost."""
     return alike(own_cost(view), view)
 
 
 def best_reply(view: View, noise: Noise) -> Array:
-    """Reply best to the last prices of the rivals; a free first round is as a forced one."""
+    """Reply best to the last prices of the rivals; a free first round counts as a forced one."""
     reply = theory.best_reply(view.game, last(view), view.seat)
     return np.where(whole(view, "round") > 1, reply, last(view)[view.seat])
 
 
 def match(view: View, noise: Noise) -> Array:
-    """Set the lowest price of the rivals in the last round."""
     return lowest(view)
 
 
 def undercut(by: int, view: View, noise: Noise) -> Array:
-    """Set so much less than the lowest rival, but no less than the cost."""
+    """Set a price of `by` ticks below the lowest rival, but no less than the cost."""
     return np.maximum(lowest(view) - by, own_cost(view))
 
 
 def grim(view: View, noise: Noise) -> Array:
     """Set cartel prices until some price differs, then those of the one-shot equilibrium.
 
-    From then on some price always differs, so that the last round tells all.
+    From then on some price always differs, so that the last round is enough to know.
     """
     agreed = theory.ticks_of(view.game, theory.cartel(view.game))
-    kept = (last(view) == agreed.reshape(-1, *(1 for _ in view.batch))).all(axis=0)
-    return np.where(kept | begins(view), cartel(view, noise), nash(view, noise))
+    cartel_holds = (last(view) == agreed.reshape(-1, *(1 for _ in view.batch))).all(axis=0)
+    return np.where(cartel_holds | begins(view), cartel(view, noise), nash(view, noise))
 
 
 def reciprocal(view: View, noise: Noise) -> Array:
     """Set the cartel price if no rival asked for less in the last round, else the equilibrium's."""
     agreed = theory.ticks_of(view.game, theory.cartel(view.game))
     each = last(view) >= agreed.reshape(-1, *(1 for _ in view.batch))
-    kept = np.delete(each, view.seat, axis=0).all(axis=0)
-    return np.where(kept | begins(view), cartel(view, noise), nash(view, noise))
+    cartel_holds = np.delete(each, view.seat, axis=0).all(axis=0)
+    return np.where(cartel_holds | begins(view), cartel(view, noise), nash(view, noise))
 
 
 def anything(view: View, noise: Noise) -> Array:

@@ -55,13 +55,13 @@ class Learning:
     """how far the prices reach beyond equilibrium and cartel, as a share of what is between"""
     patience: int = 100_000
     """a market has come to rest when its best actions were the same for so many periods"""
-    most: int = 10_000_000
+    max_periods: int = 10_000_000
     """periods after which it is over in any case"""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What firms of some markets learned, and where they came to rest.
+    """Strategies that the firms of some markets learned, and the states where they settled.
 
     A state is the last actions of all firms as one number, see `state_of`; an action is the index
     of a price.
@@ -74,9 +74,9 @@ class Learned:
     periods: Array  # until it came to rest, (markets,)
 
     def play(self, state: Array, periods: int, forced: Array | None = None) -> Array:
-        """Return what firms do in some periods from a state ``(markets,)``, as they learned it.
+        """Return the firms' learned actions in some periods from a state ``(markets,)``.
 
-        Actions, ``(periods, firms, markets)``. Firm 0's are `forced` in the first period.
+        ``(periods, firms, markets)``. Firm 0's are `forced` in the first period.
         """
         rows, path = np.arange(len(state)), []
         for period in range(periods):
@@ -88,7 +88,7 @@ class Learned:
         return np.stack(path)
 
     def at_rest(self) -> Array:
-        """Return what firms do where they came to rest, in cycles, see `play`."""
+        """Return the firms' actions after markets settled, in cycles, see `play`."""
         around = self.best.shape[2]
         return self.play(self.state, around + CYCLES)[around:]
 
@@ -107,7 +107,7 @@ def grid_of(game: BertrandCompetition, how: Learning) -> Array:
     low, high = Fraction(low), Fraction(high)
     reach = Fraction(repr(how.margin)) * (high - low)
     low, step = low - reach, (high - low + 2 * reach) / (how.prices - 1)
-    grid = game.ticks([low + step * place for place in range(how.prices)])
+    grid = game.ticks([low + step * index for index in range(how.prices)])
     if grid[0] < 0 or grid[-1] > game.bounds()[1] or (np.diff(grid) < 1).any():
         raise BadParameter(
             f"{how.prices} prices from {float(low):g} in steps of {float(step):g} must be "
@@ -117,7 +117,7 @@ def grid_of(game: BertrandCompetition, how: Learning) -> Array:
 
 
 def profits_of(game: BertrandCompetition, grid: Array) -> Array:
-    """Return what each firm earns in each state, float64 ``(firms, states)``."""
+    """Return each firm's profit in each state, float64 ``(firms, states)``."""
     n = game.players
     actions = np.indices((len(grid),) * n).reshape(n, -1)
     return game.market(grid[actions])[1]
@@ -146,7 +146,7 @@ def learn(
             f"prices, got {markets}"
         )
     tables = _Tables(profits_of(game, grid), markets, m, how, rng)
-    while tables.period < how.most and tables.alive.size:
+    while tables.period < how.max_periods and tables.alive.size:
         tables.run(DRAWN)
     best = tables.best.reshape(markets, n, states)
     return Learned(grid, best, tables.state, tables.rested, tables.periods)
@@ -181,11 +181,10 @@ class _Tables:
         self.state = rng.integers(self.states, size=markets)
 
     def run(self, periods: int) -> None:
-        """Learn for some periods; then leave out the markets that have come to rest."""
         how, alive, firms = self.how, self.alive, np.arange(self.firms)[:, None]
         tries, picked = self._chance(periods)
         begin = (alive * self.firms + firms) * self.states
-        row, own = begin + self.state[alive], firms * self.states
+        row, profit_offset = begin + self.state[alive], firms * self.states
         for tried, pick in zip(tries, picked, strict=True):
             best = self.best.take(row)
             action = best.copy()
@@ -194,7 +193,7 @@ class _Tables:
             follows = begin + state
             new = self.top.take(follows)
             new *= how.discount
-            new += self.profits.take(own + state)
+            new += self.profits.take(profit_offset + state)
             self._learn(row, action, action == best, new)
             row, self.period = follows, self.period + 1
         self.state[alive] = state
@@ -204,7 +203,7 @@ class _Tables:
         self.alive = alive[still]
 
     def _chance(self, periods: int) -> tuple[Array, Array]:
-        """Return where firms try any price, and which one, ``(periods, firms, markets)``."""
+        """Return a mask of trials and the tried prices, ``(periods, firms, markets)``."""
         shape = (periods, self.firms, self.alive.size)
         drawn = self.rng.integers(2**32, size=shape, dtype=np.uint32)
         below = (
@@ -215,14 +214,14 @@ class _Tables:
         return drawn < below, np.minimum(drawn * (self.prices / below), self.prices - 1).astype(int)
 
     def _learn(self, row: Array, action: Array, held: Array, new: Array) -> None:
-        """Move values of actions towards new ones; keep which action is best.
+        """Move values of actions towards new ones, and update the best actions.
 
-        `held`: it is the best one known.
+        `held`: the action is the best one known.
         """
-        place, values = row * self.prices + action, self.values.ravel()
-        value = values.take(place)
+        cell, values = row * self.prices + action, self.values.ravel()
+        value = values.take(cell)
         value += self.how.rate * (new - value)
-        values[place] = value
+        values[cell] = value
         top, others = self.top.take(row), self.others.take(row)
         unsure = np.where(held, value < others, value > top)
         self.top[row] = np.where(held, value, top)
@@ -231,12 +230,14 @@ class _Tables:
         if not any_true(unsure):
             return
         rows = row[unsure]
-        found, was, each = self.values[rows], self.best[rows], np.arange(len(rows))
-        self.best[rows] = now = found.argmax(axis=1)
-        self.top[rows] = found[each, now]
-        found[each, now] = -np.inf
-        self.others[rows] = found.max(axis=1)
-        self.changed[rows[now != was] // (self.firms * self.states)] = self.period
+        row_values, previous_best, each = self.values[rows], self.best[rows], np.arange(len(rows))
+        self.best[rows] = best_actions = row_values.argmax(axis=1)
+        self.top[rows] = row_values[each, best_actions]
+        row_values[each, best_actions] = -np.inf
+        self.others[rows] = row_values.max(axis=1)
+        self.changed[rows[best_actions != previous_best] // (self.firms * self.states)] = (
+            self.period
+        )
 
 
 # -- players that learned --------------------------------------------------------------------------
@@ -244,35 +245,35 @@ class _Tables:
 
 @lru_cache(16)
 def learned_in(game: BertrandCompetition) -> tuple[Array, Array]:
-    """Return prices in ticks, and what firms do in some markets, see `Learned.grid` and `best`.
+    """Return prices in ticks and the strategies of some markets, see `Learned.grid` and `best`.
 
-    Those of the games of `RESULT` come with the package; of others it is learned, which takes
-    minutes, and kept on disk.
+    Those of the games of `RESULT` come with the package; others are learned, which takes minutes,
+    and cached on disk.
     """
     market = market_of(game)
-    for one in json.loads(RESULT.read_text("utf-8"))["results"]:
-        if one["market"] == market:
+    for record in json.loads(RESULT.read_text("utf-8"))["results"]:
+        if record["market"] == market:
             firms, states = game.players, Learning().prices ** game.players
-            best = [[_DIGITS.index(digit) for digit in text] for text in one["strategies"]]
+            best = [[_DIGITS.index(digit) for digit in text] for text in record["strategies"]]
             return grid_of(game, Learning()), np.array(best).reshape(-1, firms, states)
 
     def compute() -> Arrays:
-        found = learn(game, SHIPPED)
-        return {"grid": found.grid, "best": found.best.astype(np.int8)}
+        learned = learn(game, SHIPPED)
+        return {"grid": learned.grid, "best": learned.best.astype(np.int8)}
 
     digest = sha256(json.dumps(market).encode()).hexdigest()[:16]
-    kept = remember(f"{game.name}_q_learning_1_{digest}", compute)
-    return kept["grid"], kept["best"]
+    arrays = remember(f"{game.name}_q_learning_1_{digest}", compute)
+    return arrays["grid"], arrays["best"]
 
 
 def market_of(game: BertrandCompetition) -> list[str]:
-    """Return what the profits of a game hang on, in words."""
+    """Return the parameters on which a game's profits depend, as text."""
     parts = ("a", "beta", "d", "costs", "tick", "demand", "quality", "outside", "mu", "demand_clip")
     return [str(game.players), *(str(getattr(game, part)) for part in parts)]
 
 
 def last(view: View) -> Array:
-    """Return all prices of the last round in ticks, before it those of round 1."""
+    """Return all prices of the last round in ticks; before round 2 the initial ones."""
     game: BertrandCompetition = view.game
     prices = np.rint(view.each("price") * game.unit).astype(np.int64)
     return np.where(
@@ -281,7 +282,7 @@ def last(view: View) -> Array:
 
 
 def acts(market: int, view: View, noise: Noise) -> Array:
-    """Do what a firm learned to do in a market after these prices, or those closest to them."""
+    """Set a firm's learned price in a market after these prices, or the grid's closest."""
     game: BertrandCompetition = view.game
     grid, best = learned_in(game)
     nearest = np.abs(last(view)[..., None] - grid).argmin(axis=-1)
@@ -292,25 +293,25 @@ def acts(market: int, view: View, noise: Noise) -> Array:
 
 
 def cut(game: BertrandCompetition, learned: Learned, periods: int = SHOWN) -> dict[str, Any]:
-    """Return how markets answer when firm 0 for one period replies best to the others' prices.
+    """Return the markets' answer when firm 0 replies best to the others' prices for one period.
 
-    Mean prices of firm 0 and of the others in money, the period before first; in how many markets
-    all prices were back after so many periods; in how many the cut paid, over `CYCLES` discounted
-    periods.
+    Mean prices of firm 0 and of the others in money, the period before first; the share of markets
+    in which all prices returned within `periods`, and in which the cut paid over `CYCLES`
+    discounted periods.
     """
     how, firms = Learning(), game.players
-    before = learned.at_rest()[-1]
-    state = state_of(before, len(learned.grid))
+    resting = learned.at_rest()[-1]
+    state = state_of(resting, len(learned.grid))
     usual = learned.play(state, CYCLES)
     profits = profits_of(game, learned.grid).reshape(firms, *(len(learned.grid),) * firms)[0]
     reply = profits[(slice(None), *usual[0, 1:])].argmax(axis=0)
     cuts = (reply < usual[0, 0]) & learned.rested
-    after = learned.play(state, CYCLES, np.where(cuts, reply, usual[0, 0]))
+    answer = learned.play(state, CYCLES, np.where(cuts, reply, usual[0, 0]))
     weight = how.discount ** np.arange(CYCLES)
-    worth = [weight @ profits[tuple(path.swapaxes(0, 1))] for path in (usual, after)]
-    path = np.concatenate([before[None], after[:periods]])[..., cuts]
+    worth = [weight @ profits[tuple(path.swapaxes(0, 1))] for path in (usual, answer)]
+    path = np.concatenate([resting[None], answer[:periods]])[..., cuts]
     shown = learned.grid[path] / game.unit
-    back = (after[periods : 2 * periods] == usual[periods : 2 * periods]).all(axis=(0, 1))
+    back = (answer[periods : 2 * periods] == usual[periods : 2 * periods]).all(axis=(0, 1))
     return {
         "markets": int(cuts.sum()),
         "cutter": shown[:, 0].mean(axis=1).round(3).tolist(),
@@ -321,7 +322,7 @@ def cut(game: BertrandCompetition, learned: Learned, periods: int = SHOWN) -> di
 
 
 def result(game: BertrandCompetition, learned: Learned) -> dict[str, Any]:
-    """Return where markets came to rest: means over those that did, and their spread."""
+    """Return the settled markets' means, and their spread."""
     path = learned.at_rest()[..., learned.rested]
     profits = profits_of(game, learned.grid)[:, state_of(path.swapaxes(0, 1), len(learned.grid))]
     prices, earned = learned.grid[path].mean(axis=(0, 1)) / game.unit, profits.mean(axis=(0, 1))
@@ -344,35 +345,34 @@ def _spread(values: Array) -> dict[str, float]:
     """Return a mean, half of its 95 % interval, and the 5th and 95th percentile."""
     half = 1.96 * values.std(ddof=1) / len(values) ** 0.5
     low, high = np.quantile(values, (0.05, 0.95))
-    found = {"mean": values.mean(), "half": half, "low": low, "high": high}
-    return {name: round(float(value), 4) for name, value in found.items()}
+    summary = {"mean": values.mean(), "half": half, "low": low, "high": high}
+    return {name: round(float(value), 4) for name, value in summary.items()}
 
 
 def main() -> None:
-    """Print, and write beside this file, what duopolies learn of both kinds of demand."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markets", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULT)
-    given, found = parser.parse_args(), []
+    arguments, rows = parser.parse_args(), []
     for preset in (None, "logit"):
         game: Any = rulebook(BertrandCompetition.name, preset=preset)
         begin = time.process_time()
-        learned = learn(game, given.markets, given.seed)
-        one = result(game, learned) | {"cpu_seconds": round(time.process_time() - begin)}
+        learned = learn(game, arguments.markets, arguments.seed)
+        row = result(game, learned) | {"cpu_seconds": round(time.process_time() - begin)}
         strategies = ["".join(_DIGITS[i] for i in best.ravel()) for best in learned.best[:SHIPPED]]
-        found.append(one | {"market": market_of(game), "strategies": strategies})
-        print(_line(one))
-    content = {"date": str(date.today()), "seed": given.seed, "results": found}
-    given.out.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        rows.append(row | {"market": market_of(game), "strategies": strategies})
+        print(_line(row))
+    content = {"date": str(date.today()), "seed": arguments.seed, "results": rows}
+    arguments.out.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 
-def _line(one: dict[str, Any]) -> str:
-    index, gain, path = one["price_index"], one["profit_gain"], one["cut"]
+def _line(row: dict[str, Any]) -> str:
+    index, gain, path = row["price_index"], row["profit_gain"], row["cut"]
     return (
-        f"{one['demand']}: {one['markets']} markets, {one['rested']:.0%} at rest after "
-        f"{one['periods'][1]:,} periods (median), {one['cpu_seconds']} s\n"
-        f"  mean price {one['price']:.3f}, price index {index['mean']:.3f} ± {index['half']:.3f}\n"
+        f"{row['demand']}: {row['markets']} markets, {row['rested']:.0%} at rest after "
+        f"{row['periods'][1]:,} periods (median), {row['cpu_seconds']} s\n"
+        f"  mean price {row['price']:.3f}, price index {index['mean']:.3f} ± {index['half']:.3f}\n"
         f"  profit gain {gain['mean']:.3f} ± {gain['half']:.3f}, 5 to 95 %: {gain['low']:.2f} to "
         f"{gain['high']:.2f} (Calvano et al., two firms, logit: about .70 to .90)\n"
         f"  after a price cut, cutter {path['cutter']}\n"

@@ -36,7 +36,7 @@ MOST_CORNERS = 10  # firms up to which all corners of the prices are looked at
 def equilibrium(game: BertrandCompetition) -> Prices:
     """Return the prices of the one-shot Nash equilibrium in which all firms sell.
 
-    Where these would leave a firm without demand, best replies in ticks lead to those that hold.
+    If these leave a firm without demand, best replies in ticks lead to an equilibrium.
     """
     if game.demand == "logit":
         return _logit_equilibrium(game)
@@ -44,40 +44,40 @@ def equilibrium(game: BertrandCompetition) -> Prices:
     slope = beta + (n - 2) * d
     free = [a * (beta - d) + slope * cost for cost in game.costs]
     total = sum(free) / (2 * beta + (n - 3) * d)
-    prices = tuple((one + d * total) / (2 * slope + d) for one in free)
+    prices = tuple((intercept + d * total) / (2 * slope + d) for intercept in free)
     if _all_sell(game, prices, n):
         return prices
     legal = [min(max(price, cost), a) for price, cost in zip(prices, game.costs, strict=True)]
-    at = _rest(game, game.ticks(legal, up=True))
-    return tuple(Fraction(int(ticks), game.unit) for ticks in at)
+    resting = _rest(game, game.ticks(legal, up=True))
+    return tuple(Fraction(int(ticks), game.unit) for ticks in resting)
 
 
 @lru_cache(64)
 def cartel(game: BertrandCompetition) -> Prices:
-    """Return the prices at which the firms together earn most; `a` of those who then sell nothing.
+    """Return the prices that maximise joint profit; `a` for firms that then sell nothing.
 
-    It does best without the firms of the highest costs, where they would not sell at
-    ``(a + c_i) / 2``; but with them where demands may be below 0.
+    The cartel leaves out firms of the highest costs if they would not sell at ``(a + c_i) / 2``,
+    unless demands may be below 0.
     """
     if game.demand == "logit":
         return _logit_cartel(game)
     if game.demand_clip == "none" and game.d < game.beta:
         return tuple((game.a + cost) / 2 for cost in game.costs)
     order = sorted(range(game.players), key=lambda seat: game.costs[seat])
-    for many in range(game.players, 0, -1):
+    for count in range(game.players, 0, -1):
         prices = [game.a] * game.players
-        for seat in order[:many]:
+        for seat in order[:count]:
             prices[seat] = (game.a + game.costs[seat]) / 2
-        if _all_sell(game, [prices[seat] for seat in order[:many]], many):
+        if _all_sell(game, [prices[seat] for seat in order[:count]], count):
             break
     return tuple(prices)
 
 
-def _all_sell(game: BertrandCompetition, prices: Sequence[Fraction], many: int) -> bool:
-    """Return whether so many firms all sell at prices of linear demand, alone in the market."""
+def _all_sell(game: BertrandCompetition, prices: Sequence[Fraction], count: int) -> bool:
+    """Return whether `count` firms alone in a market of linear demand all sell."""
     if game.d == game.beta:
         return max(prices) == min(prices)
-    slope, total = game.beta + (many - 1) * game.d, sum(prices)
+    slope, total = game.beta + (count - 1) * game.d, sum(prices)
     reach = game.a * (game.beta - game.d) + game.d * total
     return all(reach >= slope * price for price in prices)
 
@@ -87,13 +87,13 @@ def _logit_equilibrium(game: BertrandCompetition) -> Prices:
     costs, mu = np.array([*map(float, game.costs)]), float(game.mu)
     prices, step = costs + mu, np.inf
     while step > 1e-15:
-        after = (prices + costs + mu / (1 - game.logit(prices)[0])) / 2
-        prices, step = after, np.abs(after - prices).max()
+        next_prices = (prices + costs + mu / (1 - game.logit(prices)[0])) / 2
+        prices, step = next_prices, np.abs(next_prices - prices).max()
     return tuple(prices.tolist())
 
 
 def _logit_cartel(game: BertrandCompetition) -> Prices:
-    """Return prices of one margin for all, ``mu`` over the share of those who buy nothing."""
+    """Return prices with one margin for all, ``mu`` over the share of those who buy nothing."""
     costs, mu = np.array([*map(float, game.costs)]), float(game.mu)
     low, high = mu, mu * 2.0**60
     while (middle := (low + high) / 2) not in (low, high):
@@ -109,7 +109,7 @@ def ticks_of(game: BertrandCompetition, prices: Prices) -> Array:
 
 
 def profits_at(game: BertrandCompetition, prices: Prices) -> PerPlayer:
-    """Return what firms earn a round at prices that may lie between ticks, ``(firms,)``."""
+    """Return firms' profits of a round at prices that may lie between ticks, ``(firms,)``."""
     if game.demand == "logit":
         return game.logit(np.array([*map(float, prices)]))[1]
     parts = math.lcm(game.unit, *(Fraction(price).denominator for price in prices))
@@ -125,16 +125,15 @@ def profits_at(game: BertrandCompetition, prices: Prices) -> PerPlayer:
 def best_reply(game: BertrandCompetition, prices: PerPlayer, seat: int) -> Array:
     """Return the price in ticks at which a firm earns most against the others' ``(*batch)``.
 
-    `prices` are in ticks, ``(firms, *batch)``; the own one is not looked at. From the own cost on
-    profits rise to one top and fall, so that it is found by halving; of two that are equally good
-    it is the higher one.
+    `prices` are in ticks, ``(firms, *batch)``; the firm's own is ignored. From its cost on its
+    profit has a single peak, found by bisection; of two equally good prices it is the higher one.
     """
     game = _rounded_less(game)
     prices, high = np.array(prices), game.bounds()[1]
     least = 0 if game.demand_clip == "none" else int(game.ticks(game.costs, up=True)[seat])
 
-    def earned(own: Array) -> Array:
-        prices[seat] = own
+    def earned(seat_prices: Array) -> Array:
+        prices[seat] = seat_prices
         return game.market(prices)[1][seat]
 
     low = np.full(prices.shape[1:], min(least, high))
@@ -153,17 +152,17 @@ def _rounded_less(game: BertrandCompetition) -> BertrandCompetition:
 
 
 def _rest(game: BertrandCompetition, prices: Array) -> Array:
-    """Return where best replies, one firm after another, come to rest."""
+    """Return the prices at which best replies, one firm after another, settle."""
     prices = np.array(prices)
     for _ in range(MOST_REPLIES):
-        before = prices.copy()
+        previous = prices.copy()
         for seat in range(game.players):
             reply = prices.copy()
             reply[seat] = best_reply(game, prices, seat)
             market = _rounded_less(game).market
             if market(reply)[1][seat] > market(prices)[1][seat]:  # else it stays
                 prices = reply
-        if np.array_equal(before, prices):
+        if np.array_equal(previous, prices):
             break
     return prices
 
@@ -172,21 +171,21 @@ def _rest(game: BertrandCompetition, prices: Array) -> Array:
 def nash_ticks(game: BertrandCompetition) -> tuple[Array, bool]:
     """Return equilibrium prices in ticks, and whether no firm gains by another tick."""
     near = ticks_of(game, equilibrium(game))
-    found = _rest(game, near)
-    gains = regret(game, found)
-    return (found, True) if not gains.any() else (near, False)
+    resting = _rest(game, near)
+    gains = regret(game, resting)
+    return (resting, True) if not gains.any() else (near, False)
 
 
 def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
-    """Return what each firm could have earned more in a round by another price.
+    """Return each firm's possible gain by another price in a round.
 
-    As paid: where profits are cut, the best of them is the best one cut.
+    In profits as paid: where they are rounded, the best one is rounded as well.
     """
     shape = np.shape(prices)
     prices = np.asarray(prices).reshape(game.players, -1)
     earned, gains = game.market(prices)[1], []
     for seat in range(game.players):
-        # Rivals mostly ask the same again, and which of them asks what is all the same.
+        # Rivals' prices mostly repeat, and their order does not matter.
         first, kind = _kinds(np.sort(np.delete(prices, seat, axis=0), axis=0))
         other = prices.copy()
         other[seat] = best_reply(game, prices.take(first, axis=1), seat)[kind]
@@ -195,7 +194,7 @@ def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
 
 
 def _kinds(rows: Array) -> tuple[Array, Array]:
-    """Return where each kind of column stands first, and of which kind each column is.
+    """Return the first column of each kind of column, and the kind of each column.
 
     Of whole numbers from 0, ``(rows, columns)``.
     """
@@ -217,7 +216,6 @@ def deviation(game: BertrandCompetition, record: Steps) -> Measured:
 
 
 def rational(game: BertrandCompetition) -> Claim:
-    """Return what the rational player is."""
     prices, holds = nash_ticks(game)
     shown = ", ".join(f"{ticks / game.unit:g}" for ticks in dict.fromkeys(prices.tolist()))
     what = f"sets the price of the one-shot equilibrium, {shown}, in every round"
@@ -227,7 +225,6 @@ def rational(game: BertrandCompetition) -> Claim:
 
 
 def replies(game: BertrandCompetition) -> list[str]:
-    """Return the reference players and some constant prices."""
     high, unit = game.bounds()[1], game.unit
     if 10 ** (len(str(unit)) - 1) == unit:
         prices = constants(0, high, unit, 15)
@@ -242,7 +239,7 @@ WELFARE = "joint profit"
 def welfare(game: BertrandCompetition, steps: Steps) -> Parts:
     """Return the joint profit of all rounds between its least and its most, that of a cartel.
 
-    The equilibrium is that in ticks, if there is one. The most is unknown where firms gain by a
+    The equilibrium is the one in ticks, if there is one. The most is unknown where firms gain by a
     price at which another one of them sells nothing (``demand_clip="own"``).
     """
     earned = steps["profits"]
@@ -262,29 +259,29 @@ def surplus(game: BertrandCompetition, steps: Steps) -> tuple[Array, Array]:
 
 
 def consumer_surplus(game: BertrandCompetition, prices: PerPlayer, demands: PerPlayer) -> Array:
-    """Return what the goods are worth to those who buy them beyond what they pay, in a round.
+    """Return the buyers' value of the goods less what they pay, in a round.
 
-    `prices` are in ticks. Linear: of one who values goods at ``a sum(q) - (beta sum(q_i^2) + d
+    `prices` are in ticks. Linear: of a consumer with utility ``a sum(q) - (beta sum(q_i^2) + d
     sum(q_i q_j)) / 2``, whose demand it is (Singh & Vives 1984). Logit: mu times the logarithm of
     the sum over all goods and buying nothing, less its value without a market (Small & Rosen 1981).
     """
-    paid = prices / game.unit
+    money = prices / game.unit
     if game.demand == "logit":
         mu, none = float(game.mu), float(game.outside)
-        gains = (float(game.quality) - paid - none) / mu
+        gains = (float(game.quality) - money - none) / mu
         best = np.maximum(gains.max(axis=0), 0)
         return mu * (best + np.log(np.exp(gains - best).sum(axis=0) + np.exp(-best)))
     a, beta, d, total = float(game.a), float(game.beta), float(game.d), demands.sum(axis=0)
     squares = (demands**2).sum(axis=0)
     worth = a * total - ((beta - d) * squares + d * total**2) / 2
-    return worth - (paid * demands).sum(axis=0)
+    return worth - (money * demands).sum(axis=0)
 
 
 @lru_cache(64)
 def least(game: BertrandCompetition) -> float:
-    """Return the least that all firms together can earn a round, at prices of 0 or `a`.
+    """Return the least joint profit of a round, at prices of 0 or `a`.
 
-    Of many firms, those with the highest costs sell for 0.
+    With many firms, those with the highest costs sell for 0.
     """
     n, (low, high) = game.players, game.bounds()
     if n <= MOST_CORNERS:

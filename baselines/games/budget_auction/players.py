@@ -30,12 +30,11 @@ def best_response(view: View, noise: Noise) -> Array:
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Keep the order of the valuations for next to nothing: a smallest unit for each whole one."""
+    """Bid one smallest unit for each whole unit of the valuation, which keeps their order."""
     return view.number("valuation").astype(np.int64)
 
 
 def all_in(view: View, noise: Noise) -> Array:
-    """Bid all the money."""
     return whole(view, "assets", view.game.unit)
 
 

@@ -1,7 +1,7 @@
-"""Sealed-bid auctions of one item with limited money: what a bid cost, and equilibrium bids.
+"""Sealed-bid auctions of one item with limited money: losses of bids, and equilibrium bids.
 
 The lowest of tied seats wins; bids may break rules. A second-price bidder bids its valuation as far
-as its money goes: what it pays does not hang on its bid, and any other bid changes the outcome only
+as its money goes: its price does not depend on its bid, and any other bid changes the outcome only
 where it wins above its value or loses below it. A first-price bidder shades, see `first_price`.
 """
 
@@ -21,11 +21,11 @@ def _seats(values: Array) -> Array:
 
 
 def interim(game: Any, record: Steps) -> Array:
-    """Return what bids lose on average against equilibrium bids of the values one cannot see.
+    """Return the mean loss of bids against equilibrium bids of the values that a bidder cannot see.
 
-    The law of valuations is the one that they are drawn by. A broken rule
-    costs its fee, and the best bid's gain where it takes no part. NaN where valuations are given or
-    assets, and with them the laws, differ.
+    The valuations' distribution is the one that they are drawn from. A broken rule costs its fee,
+    and the best bid's gain where it takes no part. NaN where valuations are fixed or assets, and
+    with them the distributions, differ.
     """
     if not alike(game):
         return np.full(np.shape(record["actions"]), np.nan)
@@ -35,9 +35,9 @@ def interim(game: Any, record: Steps) -> Array:
         wins, gain = (bids >= values) * 1.0, (game.price == "first") * np.minimum(values - bids, 0)
         best = np.zeros(gain.shape)
     elif game.price == "first":
-        found, seats = equilibrium(game), _seats(values)
-        wins = found.wins(seats, bids)
-        gain, best = (values - bids) * wins, found.best(seats, values)
+        equilibrium_bids, seats = equilibrium(game), _seats(values)
+        wins = equilibrium_bids.wins(seats, bids)
+        gain, best = (values - bids) * wins, equilibrium_bids.best(seats, values)
     else:
         wins, gain = _second(game, bids, values)
         best = _second(game, np.minimum(values, record["assets"]), values)[1]
@@ -47,9 +47,9 @@ def interim(game: Any, record: Steps) -> Array:
 
 def _second(game: Any, bids: Array, values: Array) -> tuple[Array, Array]:
     """Return the chance that a bid wins at the second price, and its mean gain in units."""
-    found = equilibrium(game)
-    grid = np.append(found.values, found.values[-1] + found.width)
-    highest = found.below ** (game.players - 1)  # of the rivals, by parts
+    equilibrium_bids = equilibrium(game)
+    grid = np.append(equilibrium_bids.values, equilibrium_bids.values[-1] + equilibrium_bids.width)
+    highest = equilibrium_bids.below ** (game.players - 1)  # of the rivals, by parts
     area = np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
     wins = np.interp(bids, grid, highest)
     inside = np.clip(bids, grid[0], grid[-1])
@@ -68,11 +68,11 @@ def deviation(game: Any, record: Steps) -> Measured:
     for seat in range(len(bids)):
         others = np.delete(standing, seat, 0)
         highest = others.max(axis=0)
-        alone, before = highest == MISSING, others.argmax(axis=0) < seat
-        enough = np.where(alone, 0, np.maximum(highest + before, 0))
-        paid = enough if game.price == "first" else np.where(alone, 0, highest)
+        alone, loses_ties = highest == MISSING, others.argmax(axis=0) < seat
+        enough = np.where(alone, 0, np.maximum(highest + loses_ties, 0))
+        price = enough if game.price == "first" else np.where(alone, 0, highest)
         sold = np.delete(legal, seat, 0).sum(axis=0) + 1 >= game.min_valid_bids
-        gain = np.maximum(values[seat] - paid, 0)
+        gain = np.maximum(values[seat] - price, 0)
         best[seat] = np.where(sold & (enough <= assets[seat]), gain, 0)
     wanted = values
     if game.price == "first" and game.sigma:
@@ -83,16 +83,15 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def alike(game: Any) -> bool:
-    """Return whether all valuations are drawn by one law."""
+    """Return whether all valuations have the same distribution."""
     return game.valuations is None and len(set(game.of_each("assets"))) == 1
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     if game.price == "second":
         return _truthful(game)
-    told = "are told" if game.tell_prior else "are not told"
-    law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {told}"
+    telling = "are told" if game.tell_prior else "are not told"
+    law = f"the Bayes-Nash bid of normal valuations, whose law it assumes and bidders {telling}"
     if not alike(game):
         return Claim("heuristic", f"bids {law}; but valuations are given, or assets differ")
     if game.sigma == 0:
@@ -100,16 +99,16 @@ def rational(game: Any) -> Claim:
     if game.rounds > 1 and game.shown != "none":
         but = "valuations stay and bids are shown, so that the others' can be beaten later"
         return Claim("heuristic", f"bids {law}; but {but}")
-    found = equilibrium(game)
-    if not found.near:
+    equilibrium_bids = equilibrium(game)
+    if not equilibrium_bids.near:
         return Claim("heuristic", f"bids {law}; but the unit of money is too large for them")
-    most = max(found.gain * 1.05, 1e-6) / game.unit
-    gain = f"nobody can gain more than {most:.2g} a round by other bids"
+    bound = max(equilibrium_bids.gain * 1.05, 1e-6) / game.unit
+    gain = f"nobody can gain more than {bound:.2g} a round by other bids"
     return Claim("best known", f"bids {law}, rounded: in the mean {gain}")
 
 
 def _truthful(game: Any) -> Claim:
-    own = "bids its valuation, which is weakly dominant"
+    sentence = "bids its valuation, which is weakly dominant"
     if game.rule_breaker == "include" and game.valuations and game.players > game.min_valid_bids:
         money, values = np.array(game.of_each("assets")), np.array(game.valuations[0])
         bids = np.minimum(money, values)
@@ -118,12 +117,11 @@ def _truthful(game: Any) -> Claim:
             lost = others.max() + (others.argmax() < seat) > bids[seat]
             if lost and others.max() < values[seat]:
                 but = "one values it above its money, and a bid against the rules can win"
-                return Claim("heuristic", f"{own} among legal bids; but {but}")
-    return Claim("equilibrium", own)
+                return Claim("heuristic", f"{sentence} among legal bids; but {but}")
+    return Claim("equilibrium", sentence)
 
 
 def replies(game: Any) -> list[str]:
-    """Return shares of the valuation, the equilibrium bid, and all the money."""
     return ["rational", "all_in", *(f"shade:{part / 20:.2f}" for part in range(21))]
 
 
@@ -131,7 +129,7 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return what the items are worth to who won them; without a sale nobody has anything.
+    """Return the items' worth to their winners; without a sale it is 0.
 
     At the second price there are equilibria in which one bids all its money and the others 0, if
     nobody has more money and values it above that.
@@ -140,12 +138,14 @@ def welfare(game: Any, steps: Steps) -> Parts:
     total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
     best = values.max(axis=0).sum(axis=-1)
     if game.price == "first":
-        known = rational(game).kind != "heuristic" and not (game.sigma and equilibrium(game).told)
-        played = best if known else np.nan
+        is_equilibrium = rational(game).kind != "heuristic" and not (
+            game.sigma and equilibrium(game).all_tried
+        )
+        played = best if is_equilibrium else np.nan
         return total, 0, best, played, played
     seats, money = np.arange(game.players), np.array(game.of_each("assets"))
     richer = (money > money[:, None]) | ((money == money[:, None]) & (seats < seats[:, None]))
     above = values > money.reshape(-1, *(1,) * values.ndim)  # [i, j]: j would pay i's money
     safe = ~(richer.reshape(*richer.shape, *(1,) * (values.ndim - 1)) & above).any(axis=1)
     ends = ((np.where(safe, values, out), end) for out, end in ((np.inf, np.min), (0, np.max)))
-    return total, 0, best, *(end(kept, axis=0).sum(axis=-1) for kept, end in ends)
+    return total, 0, best, *(end(safe_values, axis=0).sum(axis=-1) for safe_values, end in ends)

@@ -11,17 +11,17 @@ from llm_games.view import View
 
 
 def dominant(view: View, noise: Noise | None = None) -> Array:
-    """Order what is best whatever the others order."""
+    """Order the dish that is best whatever the others order."""
     return np.full(shape(view), theory.best_response(Menu.of(view.game)))
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Order what is best for all."""
+    """Order the dish that is best for all."""
     return np.full(shape(view), theory.optimum(Menu.of(view.game)))
 
 
 def reciprocal(view: View, noise: Noise) -> Array:
-    """Order what is best for all until another one orders costly, as is seen in the last round."""
+    """Order the dish that is best for all until another seat's last order was costly."""
     others = view.number("costly") - view.number("dish")
     return np.where(others > 0, dominant(view), cooperative(view, noise))
 

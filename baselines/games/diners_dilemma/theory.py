@@ -43,13 +43,13 @@ def best_response(menu: Menu) -> int:
 
 
 def regret(orders: PerPlayer, menu: Menu) -> PerPlayer:
-    """Return what each seat lost by its order."""
+    """Return each seat's loss by its order."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong * abs(float(menu.scaled_gain() / menu.players))
 
 
 def distance(orders: PerPlayer, menu: Menu) -> PerTable:
-    """Return how many seats must change their order to reach an equilibrium."""
+    """Return the number of seats that must change their order to reach an equilibrium."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong.sum(axis=0) if menu.scaled_gain() else np.zeros(wrong.shape[1:], np.int64)
 
@@ -61,18 +61,16 @@ def optimum(menu: Menu) -> int:
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round."""
     orders, menu = record["actions"], Menu.of(game)
     return regret(orders, menu), distance(orders, menu) / menu.players
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a best reply gains on a seat's own play: the others' does not matter."""
+    """Return a best reply's gain on a seat's own play, which does not depend on the others'."""
     return float(flat(deviation(game, steps)[0])[seat].mean()), ()
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     menu = Menu.of(game)
     if menu.scaled_gain() == 0:
         return Claim("equilibrium", "orders cheap; both dishes earn the same")
@@ -81,12 +79,11 @@ def rational(game: Any) -> Claim:
 
 
 def replies(game: Any) -> list[str]:
-    """Return the two dishes."""
     return ["rational", "fixed:cheap", "fixed:costly"]
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the utilities of all rounds."""
+    """Return the sum of utilities of all rounds, and its bounds."""
     orders, menu = steps["actions"], Menu.of(game)
     cheap = float(menu.cheap_utility - menu.cheap_price)
     costly = float(menu.costly_utility - menu.costly_price)

@@ -16,20 +16,19 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Bid what is left if the others bid the same sum again.
+    """Bid what remains if the others bid the same sum again.
 
-    If that is nothing, so that every bid brings as much, take an equal share of what the sum is too
-    large by off the own bid: all who do so come to what others leave them.
+    If nothing remains, so that every bid earns 0, lower the bid by an equal share of the excess: if
+    all do so, their bids fit.
     """
-    total, own = whole(view, "sum"), whole(view, "bid")
-    left, over = view.game.golds - (total - own), total - view.game.golds
-    lower = np.maximum(own + -over // view.game.players, 0)
-    known = view.number("round") > 1
-    return np.where(known, np.where(left > 0, left, lower), rational(view, noise))
+    total, bid = whole(view, "sum"), whole(view, "bid")
+    remaining, over = view.game.golds - (total - bid), total - view.game.golds
+    lower = np.maximum(bid + -over // view.game.players, 0)
+    has_last = view.number("round") > 1
+    return np.where(has_last, np.where(remaining > 0, remaining, lower), rational(view, noise))
 
 
 def reply_to(view: View, others: Array) -> Array:
-    """Return the best reply to bids."""
     return theory.best_response(np.append(others, 0), view.game.golds)[-1]
 
 

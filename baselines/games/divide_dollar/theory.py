@@ -15,7 +15,6 @@ from llm_games.rulebook import Array, PerPlayer, PerTable
 
 
 def receipts(bids: PerPlayer, golds: int) -> PerPlayer:
-    """Return what each seat gets."""
     return np.where(np.sum(bids, axis=0) <= golds, bids, 0)
 
 
@@ -26,7 +25,7 @@ def best_response(bids: PerPlayer, golds: int) -> PerPlayer:
 
 
 def regret(bids: PerPlayer, golds: int) -> PerPlayer:
-    """Return what each seat could have gained by another bid."""
+    """Return each seat's possible gain by another bid."""
     return best_response(bids, golds) - receipts(bids, golds)
 
 
@@ -51,7 +50,6 @@ def fair_bids(players: int, golds: int) -> Array:
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round."""
     bids, golds = record["actions"], game.golds
     return regret(bids, golds), distance(bids, golds) / (game.players * golds)
 
@@ -59,30 +57,29 @@ def deviation(game: Any, record: Steps) -> Measured:
 def gain_on_copies(
     bids: Array, players: int, golds: int, reply: int | None = None
 ) -> tuple[float, int]:
-    """Return what a bid gains if all others draw theirs from these ``(n,)``, and which bid.
+    """Return a bid's gain if all others draw theirs from these ``(n,)``, and the bid.
 
-    By default a best one, which is what some sum of theirs leaves.
+    By default the best one, which is what some sum of theirs leaves.
     """
     others, chances = draws(bids, players - 1)
-    left = golds - others.sum(axis=0)
-    order = np.argsort(-left, kind="stable")
-    left, passes = left[order], chances[order].cumsum()  # at least so much is left
+    remaining = golds - others.sum(axis=0)
+    order = np.argsort(-remaining, kind="stable")
+    remaining, passes = remaining[order], chances[order].cumsum()  # at least so much is left
 
-    def paid(bid: Array) -> Array:
-        return np.asarray(bid * np.append(0, passes)[np.searchsorted(-left, -bid, "right")])
+    def mean_receipt(bid: Array) -> Array:
+        return np.asarray(bid * np.append(0, passes)[np.searchsorted(-remaining, -bid, "right")])
 
     if reply is None:
-        reply = int(max(left[(np.maximum(left, 0) * passes).argmax()], 0))
-    return float(paid(np.array(reply)) - paid(bids).mean()), reply
+        reply = int(max(remaining[(np.maximum(remaining, 0) * passes).argmax()], 0))
+    return float(mean_receipt(np.array(reply)) - mean_receipt(bids).mean()), reply
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a reply gains on copies of a seat's own frequencies, and the reply."""
+    """Return a reply's gain on copies of a seat's own frequencies, and the reply."""
     return gain_on_copies(flat(steps["actions"])[seat], game.players, game.golds, reply)
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     rest = "; the first seats bid the remainder" if game.golds % game.players else ""
     return Claim(
         "equilibrium", f"bids an equal share, the fairest of many equilibria of a round{rest}"
@@ -90,12 +87,11 @@ def rational(game: Any) -> Claim:
 
 
 def replies(game: Any) -> list[str]:
-    """Return constant bids, an equal share and what the others left last."""
     return ["rational", "best_response", *constants(0, game.golds)]
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return what was received; in the worst equilibrium the others bid too much without anyone."""
+    """Return the sum of receipts; in the worst equilibrium it is 0."""
     total = receipts(steps["actions"], game.golds).sum(axis=(0, -1))
     best = game.golds * steps["actions"].shape[-1]
     return total, np.nan if game.bid_range == "unbounded" else 0, best, 0, best

@@ -16,12 +16,12 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Reply to as many others as went last; while that is not known, play the equilibrium."""
+    """Reply to the last number of other guests; while that is unknown, play the equilibrium."""
     bar = Bar.of(view.game)
     good = bar.if_i_go(view.number("goers") - view.number("went")) > bar.home
-    known, by_fun = view.number("count_known") > 0, view.number("fun_known") > 0
-    reply = np.where(known, good, view.number("fun") > 0)
-    return np.where(known | by_fun, reply, rational(view, noise))
+    count_known, by_fun = view.number("count_known") > 0, view.number("fun_known") > 0
+    reply = np.where(count_known, good, view.number("fun") > 0)
+    return np.where(count_known | by_fun, reply, rational(view, noise))
 
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
@@ -37,7 +37,6 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def reply_to(view: View, others: Array) -> Array:
-    """Return the best reply to decisions."""
     return theory.best_response(np.append(others, 0), Bar.of(view.game))[-1]
 
 

@@ -34,7 +34,7 @@ class Bar:
         return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))
 
     def if_i_go(self, others: Array) -> Array:
-        """Return what going is worth if so many others go."""
+        """Return the payoff of going by the number of others who go."""
         return np.where(others < self.capacity, self.good, self.crowded)
 
 
@@ -45,13 +45,13 @@ def best_response(going: PerPlayer, bar: Bar) -> PerPlayer:
 
 
 def regret(going: PerPlayer, bar: Bar) -> PerPlayer:
-    """Return what each seat could have gained by the other decision."""
+    """Return each seat's possible gain by the other decision."""
     go = bar.if_i_go(np.sum(going, axis=0) - going)
     return np.maximum(go, bar.home) - np.where(going, go, bar.home)
 
 
 def distance(going: PerPlayer, bar: Bar) -> PerTable:
-    """Return how many seats must switch to reach the nearest pure equilibrium."""
+    """Return the number of seats that must switch to reach the nearest pure equilibrium."""
     extra = np.sum(going, axis=0) - bar.capacity
     too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
     return too_many + np.maximum(-extra, 0) * (bar.home < bar.good)
@@ -93,19 +93,18 @@ def level_k(level: int, bar: Bar) -> float:
     """
     if level == 0:
         return 0.5
-    before = level_k(1 + level % 2 if level > 2 else level - 1, bar)
-    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(before, bar)
+    lower_chance = level_k(1 + level % 2 if level > 2 else level - 1, bar)
+    go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(lower_chance, bar)
     return float(go > bar.home)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round."""
     going, bar = record["actions"], Bar.of(game)
     return regret(going, bar), distance(going, bar) / bar.players
 
 
 def gain_on_copies(q: float, bar: Bar, reply: bool | None = None) -> tuple[float, bool]:
-    """Return what going or staying gains a round if all go with probability `q`, and which.
+    """Return the gain a round of going or staying if all go with probability `q`, and which.
 
     By default the better of the two.
     """
@@ -115,24 +114,22 @@ def gain_on_copies(q: float, bar: Bar, reply: bool | None = None) -> tuple[float
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a reply gains on copies of a seat's own frequencies, and the reply."""
+    """Return a reply's gain on copies of a seat's own frequencies, and the reply."""
     return gain_on_copies(float(flat(steps["actions"])[seat].mean()), Bar.of(game), reply)
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
-    often = mixed_equilibrium(Bar.of(game))
-    said = f"goes with probability {often:.4f}, the symmetric equilibrium of a round"
-    return Claim("equilibrium", said + "; there are others" * (0 < often < 1))
+    chance = mixed_equilibrium(Bar.of(game))
+    sentence = f"goes with probability {chance:.4f}, the symmetric equilibrium of a round"
+    return Claim("equilibrium", sentence + "; there are others" * (0 < chance < 1))
 
 
 def replies(game: Any) -> list[str]:
-    """Return the two decisions, and those that go by turns or by the last round."""
     return ["rational", "best_response", "fixed:go", "fixed:stay", "cooperative"]
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return all utilities; in every equilibrium each seat has what staying brings, or more."""
+    """Return the sum of utilities; in every equilibrium each seat has at least that of staying."""
     going, bar = steps["actions"], Bar.of(game)
     goers, rounds, n = going.sum(axis=0), going.shape[-1], bar.players
     best = bar.capacity * bar.good + (n - bar.capacity) * bar.home

@@ -1,7 +1,7 @@
-"""What became of a crowd: curves by round, times, how evenly exits were used.
+"""Outcomes of an evacuation: escape curves by round, times, and the balance of exits.
 
-Read from the records of one table (`llm_games.baselines.deviation.stacked`). Shall We Talk
-(arXiv 2402.12327), section 5: its curves, and the share of exits.
+Read from the records of one table (`llm_games.baselines.deviation.stacked`). Shall We Talk (arXiv
+2402.12327), section 5: its curves, and the share of exits.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Evacuation:
 
     @property
     def evacuation_time(self) -> int | None:
-        """The round of the last escape; None if somebody did not get out."""
+        """The round of the last escape; None if some people did not get out."""
         return int(self.escaped.max()) if self.escaped.all() else None
 
     def time_of(self, share: float) -> int | None:
@@ -54,48 +54,49 @@ class Evacuation:
 
     @property
     def escape_rate(self) -> float:
-        """The share of people who got out."""
         return float((self.escaped > 0).mean())
 
     @property
     def casualty_rate(self) -> float:
-        """The share of people who were lost."""
         return float((self.lost > 0).mean())
 
     @property
     def overtaken_rounds(self) -> int:
-        """Rounds that people lay overtaken, all added up."""
+        """Sum over people of the rounds that they lay overtaken."""
         return int(self.overtaken.sum())
 
     @property
     def sides(self) -> dict[str, int]:
-        """How many got out by each side."""
+        """People who got out, by side."""
         room = self.game.room
         by = room.side[self.exit[self.escaped > 0]]
         return dict(zip(room.sides, np.bincount(by, minlength=len(room.sides)).tolist()))  # noqa: B905
 
     @property
     def exit_balance(self) -> float:
-        """How evenly sides were used, from 0 (one alone) to 1; NaN if nobody got out."""
+        """Balance of sides among escapes, from 0 (a single one) to 1; NaN for no escape."""
         return balance(np.array([*self.sides.values()]))
 
     @property
     def changes(self) -> float:
-        """The share of decisions, after each one's first, that changed the side; NaN without."""
+        """Share of decisions after each seat's first that changed the side; NaN for none."""
         changed = again = 0
         for chosen in self.choices:
-            own = chosen[chosen >= 0]
-            changed, again = changed + int((np.diff(own) != 0).sum()), again + max(len(own) - 1, 0)
+            answers = chosen[chosen >= 0]
+            changed, again = (
+                changed + int((np.diff(answers) != 0).sum()),
+                again + max(len(answers) - 1, 0),
+            )
         return changed / again if again else np.nan
 
     # -- curves ------------------------------------------------------------------------------------
 
-    def curve(self, rounds: PerPlayer, who: Array | None = None) -> Array:
-        """Return how many of some people had it happen by each round, int64 ``(max_rounds,)``."""
-        of = rounds if who is None else rounds[who]
+    def curve(self, rounds: PerPlayer, mask: Array | None = None) -> Array:
+        """Return the cumulative number of people by round, int64 ``(max_rounds,)``."""
+        of = rounds if mask is None else rounds[mask]
         counts = np.bincount(of[of > 0], minlength=self.game.max_rounds + 1)
-        found: Array = counts.cumsum()[1:]
-        return found
+        curve: Array = counts.cumsum()[1:]
+        return curve
 
     @cached_property
     def escapes(self) -> Curves:
@@ -113,18 +114,18 @@ class Evacuation:
 
     @cached_property
     def classes(self) -> dict[str, Array]:
-        """Who is of which body, mind and group, as the paper's curves part them, bool each."""
+        """Masks of people by body, mind and group, as in the paper's curves."""
         body, mind = (self.group - 1) // 2, (self.group - 1) % 2
-        found = {name: body == k for k, name in enumerate(BODIES)}
-        found |= {name: mind == k for k, name in enumerate(MINDS)}
-        return found | {f"{BODIES[g // 2]} & {MINDS[g % 2]}": self.group == g + 1 for g in range(4)}
+        masks = {name: body == k for k, name in enumerate(BODIES)}
+        masks |= {name: mind == k for k, name in enumerate(MINDS)}
+        return masks | {f"{BODIES[g // 2]} & {MINDS[g % 2]}": self.group == g + 1 for g in range(4)}
 
     def _curves(self, rounds: PerPlayer, of: dict[str, Array]) -> Curves:
-        return {"all": self.curve(rounds)} | {k: self.curve(rounds, who) for k, who in of.items()}
+        return {"all": self.curve(rounds)} | {k: self.curve(rounds, mask) for k, mask in of.items()}
 
 
 def balance(counts: Array) -> float:
-    """Return the entropy of shares of these counts, as a part of the most there can be."""
+    """Return the entropy of the shares of these counts, as a part of its maximum."""
     total = counts.sum()
     if not total or len(counts) < 2:
         return np.nan
@@ -133,7 +134,7 @@ def balance(counts: Array) -> float:
 
 
 def evacuation(game: Any, steps: Steps) -> Evacuation:
-    """Return what became of the crowd of one table, from its stacked records."""
+    """Return the outcome of one table from its stacked records."""
     asked = (steps["phase"] == TARGET) & (steps["actions"] >= 0)
     room = game.room
     sides = np.where(asked, room.side[np.maximum(steps["aim"], 0)], -1)
@@ -146,9 +147,10 @@ def evacuation(game: Any, steps: Steps) -> Evacuation:
 
 
 def bounds(game: Any, steps: Steps) -> dict[str, int]:
-    """Return the fewest rounds in which all could be out from where they began.
+    """Return lower bounds of the rounds in which all can be out from their first cells.
 
-    ``matching``: if nobody stood in another's way; ``flow``: one in each cell at a time.
+    ``matching``: if nobody stood in another's way; ``flow``: with one person in each cell at a
+    time.
     """
     from llm_games.baselines.games.emergency_evacuation.queues import fewest_by_flow, fewest_rounds
 
@@ -158,7 +160,7 @@ def bounds(game: Any, steps: Steps) -> dict[str, int]:
 
 
 def regrets(game: Any, steps: Steps) -> Array:
-    """Return what each would have gained at its choices by another exit, mean of its choices."""
-    found = theory.deviation(game, steps)[0]
+    """Return each person's mean regret over its choices of an exit."""
+    regret_by_step = theory.deviation(game, steps)[0]
     asked = (steps["phase"] == TARGET) & (steps["actions"] >= 0)
-    return found.sum(axis=-1) / np.maximum(asked.sum(axis=-1), 1)
+    return regret_by_step.sum(axis=-1) / np.maximum(asked.sum(axis=-1), 1)

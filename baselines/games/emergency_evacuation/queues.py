@@ -1,8 +1,8 @@
-"""Queues at exits, and how fast a room can be left at best.
+"""Queues at exits, and lower bounds of the time to leave a room.
 
 People at an exit are served in the order of their distance, as many a round as it has cells: the
 k-th is out in round ``max(distance, round of the one `width` places ahead + 1)``. Arrays are
-``(exits, people, *batch)``; a distance `BEYOND` says that somebody does not go there.
+``(exits, people, *batch)``; a distance `BEYOND` means that a person does not go there.
 """
 
 from typing import Any
@@ -14,9 +14,10 @@ from llm_games.rulebook import Array
 
 
 def times(distance: Array, there: Array, width: int) -> Array:
-    """Return in which round each would be out by one exit, int64 ``(people, *batch)``.
+    """Return the round in which each would be out by one exit, int64 ``(people, *batch)``.
 
-    `there` says who queues at it, bool; others are told of when they would be if they joined alone.
+    `there`, bool, marks those who queue at it; for others the round is that of joining the queue
+    alone.
     """
     order = np.argsort(distance, axis=0, kind="stable")
     near, inside = (np.take_along_axis(x, order, axis=0) for x in (distance, there))
@@ -28,64 +29,64 @@ def times(distance: Array, there: Array, width: int) -> Array:
     turns = turns.reshape(-1, width, *batch)
     count = np.arange(len(turns)).reshape(-1, *(1,) * (turns.ndim - 1))
     served = (np.maximum.accumulate(turns - count, axis=0) + count).reshape(-1, *batch)
-    before = np.take_along_axis(served, np.maximum(ahead - width, 0), axis=0)
-    found = np.where(ahead < width, near, np.maximum(near, before + 1))
-    out = np.empty_like(found)
-    np.put_along_axis(out, order, found, axis=0)
+    served_ahead = np.take_along_axis(served, np.maximum(ahead - width, 0), axis=0)
+    rounds = np.where(ahead < width, near, np.maximum(near, served_ahead + 1))
+    out = np.empty_like(rounds)
+    np.put_along_axis(out, order, rounds, axis=0)
     return out
 
 
 def waiting(distance: Array, chosen: Array, widths: Array) -> Array:
-    """Return `times` at every exit, where all others go to their `chosen` one, −1 for nobody's."""
+    """Return `times` at every exit, while all others go to their `chosen` one, −1 for nobody's."""
     each = zip(distance, widths.tolist(), strict=True)
-    return np.stack([times(d, chosen == place, width) for place, (d, width) in enumerate(each)])
+    return np.stack([times(d, chosen == choice, width) for choice, (d, width) in enumerate(each)])
 
 
 def fifo(distance: Array, widths: Array) -> Array:
     """Return an exit for each such that nobody would be out sooner by another one.
 
-    int64 ``(people, *batch)``, −1 for those who can go nowhere. Round by round each exit takes
-    the nearest of those who have none yet: whoever is passed over is behind at that exit for good,
-    so this is a pure equilibrium of the choice of exits with these queues.
+    int64 ``(people, *batch)``, −1 for those who can go nowhere. Round by round each exit takes the
+    nearest of those who have none yet: a person passed over stays behind at that exit for good, so
+    this is a pure equilibrium of the choice of exits with these queues.
     """
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
-    found = [_fifo(near, widths.tolist()) for near in tables]
-    return np.array(found).reshape(-1, people).T.reshape(people, *batch)
+    choices_by_table = [_fifo(near, widths.tolist()) for near in tables]
+    return np.array(choices_by_table).reshape(-1, people).T.reshape(people, *batch)
 
 
 def _fifo(distance: Array, widths: list[int]) -> list[int]:
     """Return `fifo` of one table, distances ``(exits, people)``."""
     orders, near = distance.argsort(axis=1, kind="stable").tolist(), distance.tolist()
     chosen, first = [-1] * distance.shape[1], [0] * len(near)
-    left, now = int((distance < BEYOND).any(axis=0).sum()), 1
-    while left:
+    remaining, round_ = int((distance < BEYOND).any(axis=0).sum()), 1
+    while remaining:
         for exit_, width in enumerate(widths):
-            order, far, place, end = orders[exit_], near[exit_], first[exit_], len(chosen)
-            while width and place < end and far[order[place]] <= now:
-                if chosen[order[place]] < 0:
-                    chosen[order[place]] = exit_
-                    width, left = width - 1, left - 1
-                place += 1
-            first[exit_] = place
-        now += 1
+            order, far, index, end = orders[exit_], near[exit_], first[exit_], len(chosen)
+            while width and index < end and far[order[index]] <= round_:
+                if chosen[order[index]] < 0:
+                    chosen[order[index]] = exit_
+                    width, remaining = width - 1, remaining - 1
+                index += 1
+            first[exit_] = index
+        round_ += 1
     return chosen
 
 
 def _served(near: Array, widths: Array, rounds: int) -> tuple[Array, Array]:
-    """Return in which round each could be out, 0 if never, and by which exit, ``(people,)`` both.
+    """Return the round in which each could be out, 0 if never, and the exit, ``(people,)`` both.
 
-    The sum of what is paid for all is largest, and so is how many are out by each round.
+    Maximises the sum of payoffs, and also the number of people out by each round.
     """
     from scipy.optimize import linear_sum_assignment  # 0.4 s that few need
 
     slot = np.repeat(np.arange(1, rounds + 1), widths.sum())
     exit_ = np.tile(np.repeat(np.arange(len(widths)), widths), rounds)
     gain = np.where(slot >= near[exit_].T, rounds + 1 - slot, 0)
-    who, which = linear_sum_assignment(gain, maximize=True)
+    people, slots = linear_sum_assignment(gain, maximize=True)
     out, by = np.zeros(near.shape[1], np.int64), near.argmin(axis=0)
-    done = gain[who, which] > 0
-    out[who[done]], by[who[done]] = slot[which[done]], exit_[which[done]]
+    done = gain[people, slots] > 0
+    out[people[done]], by[people[done]] = slot[slots[done]], exit_[slots[done]]
     return out, by
 
 
@@ -93,7 +94,7 @@ def matching(layout: Layout, cells: Array, rounds: int) -> Array:
     """Return rounds in which people at `cells` could be out if nobody stood in another's way.
 
     int64 ``(people,)``, 0 for those who could not. An exit cell passes one a round; the sum of
-    payoffs is the largest that this allows, as is how many are out by each round.
+    payoffs is the largest that this allows, as is the number of people out by each round.
     """
     return _served(layout.steps[:, cells], np.ones(len(layout.exits), int), rounds)[0]
 
@@ -101,7 +102,7 @@ def matching(layout: Layout, cells: Array, rounds: int) -> Array:
 def assigned(distance: Array, widths: Array, rounds: int) -> Array:
     """Return an exit for each such that all together are out as early as the queues allow.
 
-    int64 ``(people, *batch)``; who cannot be out in `rounds` goes where it is nearest.
+    int64 ``(people, *batch)``; those who cannot be out in `rounds` go to the nearest exit.
     """
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
@@ -111,7 +112,7 @@ def assigned(distance: Array, widths: Array, rounds: int) -> Array:
 
 
 def fewest_rounds(layout: Layout, cells: Array) -> int:
-    """Return in how many rounds all could be out if nobody stood in another's way (matching)."""
+    """Return the rounds in which all could be out if nobody stood in another's way (matching)."""
     farthest = int(layout.steps[:, cells].min(axis=0).max())
     rounds = max(farthest, -(-len(cells) // len(layout.exits)))
     while (matching(layout, cells, rounds) == 0).any():
@@ -120,16 +121,18 @@ def fewest_rounds(layout: Layout, cells: Array) -> int:
 
 
 def flow(layout: Layout, cells: Array, rounds: int) -> int:
-    """Return how many can be out by a round, one in each cell: the largest flow over time.
+    """Return how many people can be out by a round, one in each cell: the largest flow over time.
 
-    Nobody leaves sooner by the rules, whatever order they step in.
+    No order of steps lets more leave by then under the rules.
     """
-    at = np.flatnonzero(layout.open)
-    count, number = len(at), np.full(layout.cells, -1)
-    number[at] = np.arange(count)
-    goes = layout.enterable[:, at] & layout.free[at]  # from exits nobody steps back
-    way, start = np.nonzero(goes)
-    end = number[layout.neighbours[way, at[start]]]
+    open_cells = np.flatnonzero(layout.open)
+    count, number = len(open_cells), np.full(layout.cells, -1)
+    number[open_cells] = np.arange(count)
+    passable = (
+        layout.enterable[:, open_cells] & layout.free[open_cells]
+    )  # from exits nobody steps back
+    way, start = np.nonzero(passable)
+    end = number[layout.neighbours[way, open_cells[start]]]
     exits, source, sink = (
         number[layout.exits],
         2 * count * (rounds + 1),
@@ -156,7 +159,7 @@ def flow(layout: Layout, cells: Array, rounds: int) -> int:
 
 
 def fewest_by_flow(layout: Layout, cells: Array) -> int:
-    """Return in how many rounds all could be out, one in each cell (flow over time)."""
+    """Return the rounds in which all could be out, one in each cell (flow over time)."""
     rounds = fewest_rounds(layout, cells)
     while flow(layout, cells, rounds) < len(cells):
         rounds += 1

@@ -1,8 +1,8 @@
-"""Choosing an exit: queues by exits, an equilibrium of the choice, and what all could come to.
+"""Choosing an exit: queues by exits, an equilibrium of the choice, and upper bounds of payoffs.
 
-No equilibrium of the whole game is known. People are taken to walk the shortest way and to queue at
-the exit (see `queues`); where sides are chosen, those of a side share its exits. Steps are not
-judged.
+No equilibrium of the whole game is known. People are assumed to walk the shortest way and to queue
+at the exit (see `queues`); where sides are chosen, those of a side share its exits. Steps have no
+regret.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ from llm_games.rulebook import Array, PerPlayer
 
 
 class Queues(NamedTuple):
-    """What can be chosen: steps to it ``(choices, cells)``, its width, and which each exit is."""
+    """The choices: steps to each ``(choices, cells)``, its width, and the choice of each exit."""
 
     steps: Array
     widths: Array
@@ -37,12 +37,12 @@ def queues(measure: Measure, by: str) -> Queues:
 
 
 def chosen(game: Any, target: PerPlayer) -> PerPlayer:
-    """Return the action that each target is, −1 without one."""
+    """Return the action that stands for each target, −1 without one."""
     return np.where(target < 0, -1, queues(game.measure, game.target_choice).of[target])
 
 
 def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) -> Array:
-    """Return steps to each choice, `BEYOND` where somebody cannot or will not go.
+    """Return steps to each choice, `BEYOND` where a person cannot or will not go.
 
     ``(choices, players, *batch)``. Only those who are `free` to choose may change their target.
     """
@@ -52,18 +52,18 @@ def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) ->
 
 
 def equilibrium(game: Any, state: Any) -> PerPlayer:
-    """Return a choice for each that is best for it, given the others' queues (`queues.fifo`)."""
+    """Return each person's best choice, given the others' queues (`queues.fifo`)."""
     return _solver(game, _fifo)(state)
 
 
-def now(game: Any, state: Any) -> PerPlayer:
-    """Return the exit cell that is best for each from where all stand, `NONE` of those outside."""
+def best_exits(game: Any, state: Any) -> PerPlayer:
+    """Return each person's best exit cell from where all stand, `NONE` of those outside."""
     far = game.room.steps[:, state.cell]
     return fifo(np.where(game.present(state), far, BEYOND), np.ones(len(far), int))
 
 
 def planned(game: Any, state: Any) -> PerPlayer:
-    """Return a choice for each by which all are out as early as can be (`queues.assigned`)."""
+    """Return a choice for each by which all are out as early as possible (`queues.assigned`)."""
     return _solver(game, assigned)(state)
 
 
@@ -73,7 +73,7 @@ def _fifo(far: Array, widths: Array, rounds: int) -> PerPlayer:
 
 @lru_cache(maxsize=32)
 def _solver(game: Any, solve: Any) -> Any:
-    """Return what finds everybody's choice in a state, once for all who ask."""
+    """Return a function of the state that solves everybody's choice, once for all seats."""
 
     def choices(state: Any) -> PerPlayer:
         free = game.asked(state) & (state.phase == TARGET)
@@ -84,7 +84,7 @@ def _solver(game: Any, solve: Any) -> Any:
 
 
 def shortest(game: Any, state: Any) -> PerPlayer:
-    """Return the choice of the least ``max(distance, people before me / width)`` for each.
+    """Return each person's choice of the least ``max(distance, people before me / width)``.
 
     Before me at an exit are those who are nearer to it than I and have no nearer one. Int64
     ``(players, *batch)``; of equal ones the first.
@@ -93,8 +93,10 @@ def shortest(game: Any, state: Any) -> PerPlayer:
     far = steps[:, state.cell]
     first, costs = far.argmin(axis=0), []
     for choice, (distance, width) in enumerate(zip(far, widths.tolist(), strict=True)):
-        own = np.sort(np.where((first == choice) & game.present(state), distance, BEYOND), axis=0)
-        ahead = _below(own, distance)
+        nearest_first = np.sort(
+            np.where((first == choice) & game.present(state), distance, BEYOND), axis=0
+        )
+        ahead = _below(nearest_first, distance)
         costs.append(np.maximum(distance, ahead / width))
     return np.argmin(costs, axis=0)
 
@@ -102,24 +104,26 @@ def shortest(game: Any, state: Any) -> PerPlayer:
 def _below(ordered: Array, values: Array) -> Array:
     """Return how many of the ordered ones are smaller than each value, along the first axis."""
     rows, flat = ordered.reshape(len(ordered), -1).T, values.reshape(len(values), -1).T
-    found = [np.searchsorted(row, value) for row, value in zip(rows, flat, strict=True)]
-    return np.array(found).T.reshape(values.shape)
+    counts = [np.searchsorted(row, value) for row, value in zip(rows, flat, strict=True)]
+    return np.array(counts).T.reshape(values.shape)
 
 
 # -- judged ---------------------------------------------------------------------------------------
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return what another exit would have brought, by the queues as all others chose.
+    """Return the gain by another exit, in the queues of all others' choices.
 
     0 where no exit was chosen. No distance is defined.
     """
     asked = (record["phase"] == TARGET) & (record["actions"] >= 0)
     regret = np.zeros(asked.shape)
-    some = asked.any(axis=0)  # steps in which exits are chosen: of a hundred one, where people walk
-    if some.any():
-        regret[:, some] = _regret(
-            game, asked[:, some], *(record[name][..., some] for name in ("cell", "aim", "round"))
+    choosing_steps = asked.any(axis=0)  # about one step of a hundred
+    if choosing_steps.any():
+        regret[:, choosing_steps] = _regret(
+            game,
+            asked[:, choosing_steps],
+            *(record[name][..., choosing_steps] for name in ("cell", "aim", "round")),
         )
     return regret, np.full(asked.shape[1:], np.nan)
 
@@ -127,24 +131,23 @@ def deviation(game: Any, record: Steps) -> Measured:
 def _regret(
     game: Any, asked: PerPlayer, cell: PerPlayer, target: PerPlayer, round_: Array
 ) -> PerPlayer:
-    """Return the regret of each in steps in which exits are chosen, 0 of those not asked."""
+    """Return regrets in the steps in which exits are chosen, 0 for seats not asked."""
     inside, cell = cell > 0, np.maximum(cell, 0)
     far = distances(game, cell, target, np.ones(cell.shape, np.bool_))
-    own = np.where(inside, chosen(game, target), -1)
-    times = waiting(far, own, queues(game.measure, game.target_choice).widths)
-    paid = payoffs(game, round_ + times - 1)
-    got = np.take_along_axis(paid, np.maximum(own, 0)[None], axis=0)[0]
-    return np.where(asked, paid.max(axis=0) - got, 0.0)
+    choice = np.where(inside, chosen(game, target), -1)
+    times = waiting(far, choice, queues(game.measure, game.target_choice).widths)
+    gains = payoffs(game, round_ + times - 1)
+    payoff = np.take_along_axis(gains, np.maximum(choice, 0)[None], axis=0)[0]
+    return np.where(asked, gains.max(axis=0) - payoff, 0.0)
 
 
 def payoffs(game: Any, escaped: Array) -> Array:
-    """Return what people get who are out in these rounds, 0 for never."""
+    """Return the payoffs of people who are out in these rounds, 0 for never."""
     last = game.max_rounds
     return np.where((escaped > 0) & (escaped <= last), (last + 1 - escaped) / last, 0.0)
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     return Claim(
         "heuristic",
         "chooses its part of an equilibrium of the choice of exits, where people queue by distance "
@@ -153,13 +156,12 @@ def rational(game: Any) -> Claim:
 
 
 def replies(game: Any) -> list[str]:
-    """Return the rule players, and those who always choose the same."""
     kinds = ["rational", "nearest", "distance_queue", "cooperative"]
     return kinds + [f"fixed:{name}" for name in game.exits]
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the payoffs of all; at best as if nobody stood in another's way (see `matching`)."""
+    """Return the sum of payoffs; the best is that of `matching`."""
     total = payoffs(game, steps["escaped"].sum(axis=-1)).sum(axis=0)
     start = steps["cell"][..., 0]
     best = [

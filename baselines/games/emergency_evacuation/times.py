@@ -1,9 +1,9 @@
-"""How long rule players take to leave a room, beside the fewest rounds in which it can be done.
+"""Times in which rule players leave a room, beside lower bounds of the rounds.
 
-python -m llm_games.baselines.games.emergency_evacuation.times [--episodes N]
+    python -m llm_games.baselines.games.emergency_evacuation.times [--episodes N]
 
 All people are of one kind and walk greedily; nobody is hurt. A time is the round of the last
-escape; `stuck` counts episodes in which somebody is left after `ROUNDS` rounds.
+escape; `stuck` counts episodes in which somebody is inside after `ROUNDS` rounds.
 """
 
 import argparse
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     """Mean time of a kind of player that chooses once, or again with a chance of 1/5."""
 
     room: str
-    who: str
+    player: str
     once: float
     again: float
     stuck: int
@@ -46,28 +46,26 @@ def times(kind: str, episodes: int, **parameters: Any) -> Array:
 
 
 def rows(episodes: int) -> Iterator[Row]:
-    """Yield the table."""
     for name, about in ROOMS.items():
         game: Any = rulebook("emergency_evacuation", **ALIKE, **about)
         starts = game.reset(0, (episodes,)).cell.T
         for bound, fewest in (("matching", fewest_rounds), ("flow over time", fewest_by_flow)):
-            few = starts[:: max(len(starts) // 5, 1)] if game.players > 100 else starts
-            least = float(np.mean([fewest(game.room, cells) for cells in few]))
+            sample = starts[:: max(len(starts) // 5, 1)] if game.players > 100 else starts
+            least = float(np.mean([fewest(game.room, cells) for cells in sample]))
             yield Row(name, f"bound: {bound}", least, least, 0)
         for kind in KINDS:
-            found = [times(kind, episodes, p_deliberate=p, **about) for p in (0, "1/5")]
-            once, again = (float(t[t > 0].mean()) if t.any() else np.nan for t in found)
-            yield Row(name, kind, once, again, int(sum((t == 0).sum() for t in found)))
+            times_by_chance = [times(kind, episodes, p_deliberate=p, **about) for p in (0, "1/5")]
+            once, again = (float(t[t > 0].mean()) if t.any() else np.nan for t in times_by_chance)
+            yield Row(name, kind, once, again, int(sum((t == 0).sum() for t in times_by_chance)))
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=20)
     print("| room | who | chooses once | again at 1/5 | stuck |\n|---|---|---|---|---|")
     for row in rows(parser.parse_args().episodes):
         print(
-            f"| {row.room} | {row.who} | {row.once:.1f} | {row.again:.1f} | {row.stuck} |",
+            f"| {row.room} | {row.player} | {row.once:.1f} | {row.again:.1f} | {row.stuck} |",
             flush=True,
         )
 

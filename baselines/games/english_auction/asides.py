@@ -1,4 +1,4 @@
-"""What a planning bidder is asked beside its bids: priorities of items, and what it believes."""
+"""Questions to a planning bidder beside its bids: priorities of items, and its beliefs."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from llm_games.schemas import object_of
 class Priorities(Question):
     """How much each of some items matters, from 1 (least) to 3.
 
-    The items alone, ``{"Widget A": 3, ...}``, are read as well. A reply that cannot be used has
-    the readable priorities as its action.
+    The items alone, ``{"Widget A": 3, ...}``, are read as well. An unusable reply has the readable
+    priorities as its action.
     """
 
     items: tuple[str, ...]
@@ -36,18 +36,18 @@ class Priorities(Question):
     def read(self, value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise BadReply("format", f'"{self.key}" is no object of items and numbers')
-        read = {item: read_integer(value.get(item)) for item in self.items}
-        found = {item: n for item, n in read.items() if n in (1, 2, 3)}
-        wrong = [name for name in read if name in value and name not in found]
+        numbers = {item: read_integer(value.get(item)) for item in self.items}
+        priorities = {item: n for item, n in numbers.items() if n in (1, 2, 3)}
+        wrong = [name for name in numbers if name in value and name not in priorities]
         for kind, names, what in (
-            ("range", [name for name in value if name not in read], "is no item that is left"),
+            ("range", [name for name in value if name not in numbers], "is no item that is left"),
             ("range", wrong, "has no priority from 1 to 3"),
-            ("format", [name for name in read if name not in value], "has no priority"),
+            ("format", [name for name in numbers if name not in value], "has no priority"),
         ):
             if names:
-                said = f"{', '.join(map(json.dumps, names))} {what}"
-                raise BadReply(kind, said, found or MISSING)
-        return found
+                message = f"{', '.join(map(json.dumps, names))} {what}"
+                raise BadReply(kind, message, priorities or MISSING)
+        return priorities
 
     def sample(self, noise: Noise) -> Any:
         return dict(zip(self.items, noise.integers(1, 4, len(self.items)).tolist(), strict=True))
@@ -64,7 +64,7 @@ Belief = dict[str, Any]
 
 
 class Compared(NamedTuple):
-    """A field of a belief beside the truth: whose (``self`` or ``others``), and what it is."""
+    """A field of a belief beside the truth: its owner (``self`` or ``others``), name and truth."""
 
     group: str
     field: str
@@ -74,10 +74,10 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class Beliefs(Question):
-    """What a bidder takes for its money left, everybody's profit, and who won what at which price.
+    """A bidder's belief on its remaining money, everybody's profit, and the buyers and prices.
 
-    Source: AucArena (arXiv 2310.05746), A.2. A reply in which a field is wrong is out of range,
-    has the belief as its action, and `why` tells the truth; if `correct` is false it is legal.
+    Source: AucArena (arXiv 2310.05746), A.2. A reply with a wrong field is out of range, has the
+    belief as its action, and `why` tells the truth; if `correct` is false it is legal.
     """
 
     KEYS: ClassVar = ("remaining_budget", "total_profits", "winning_bids")
@@ -110,8 +110,8 @@ class Beliefs(Question):
         belief = self.read(whole)
         wrong = [check for check in self.checks(belief) if not check.right]
         if wrong and self.correct:
-            told = "; ".join(f"{check.field} is {check.truth}" for check in wrong)
-            raise BadReply("range", f"it does not agree with the facts: {told}", belief)
+            facts = "; ".join(f"{check.field} is {check.truth}" for check in wrong)
+            raise BadReply("range", f"it does not agree with the facts: {facts}", belief)
         return belief
 
     def read(self, value: Any) -> Any:
@@ -135,19 +135,21 @@ class Beliefs(Question):
         }
 
     def checks(self, belief: Belief) -> list[Compared]:
-        """Return all fields that are compared: those that the belief mentions."""
+        """Return the comparison of each field that the belief mentions."""
         budget = self.truth["remaining_budget"]
         right = belief["remaining_budget"] == budget
-        found = [Compared("self", '"remaining_budget"', right, str(budget))]
-        for key, compared in (("total_profits", lambda told: told), ("winning_bids", set)):
+        fields = [Compared("self", '"remaining_budget"', right, str(budget))]
+        for key, compared in (("total_profits", lambda profit: profit), ("winning_bids", set)):
             for bidder, fact in self.truth[key].items():
-                known = (n for n in belief[key] if n == bidder or (self.substring and bidder in n))
-                said = next(known, None)
-                if said is not None and fact is not None:
+                matches = (
+                    n for n in belief[key] if n == bidder or (self.substring and bidder in n)
+                )
+                match = next(matches, None)
+                if match is not None and fact is not None:
                     group = "self" if bidder == self.me else "others"
-                    right = compared(belief[key][said]) == compared(fact)
-                    found.append(Compared(group, f'"{key}" of {bidder}', right, json.dumps(fact)))
-        return found
+                    right = compared(belief[key][match]) == compared(fact)
+                    fields.append(Compared(group, f'"{key}" of {bidder}', right, json.dumps(fact)))
+        return fields
 
     def sample(self, noise: Noise) -> Belief:
         profits = {name: n for name, n in self.truth["total_profits"].items() if n is not None}
@@ -169,7 +171,7 @@ class Beliefs(Question):
 
 
 def _number(value: Any) -> int | float:
-    """Return a JSON number; texts and true or false are none."""
+    """Return a JSON number; texts and booleans raise BadReply."""
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise BadReply("format", f"{json.dumps(value, default=str)[:60]} is not a number")
     if isinstance(value, Decimal) and not value.is_finite():

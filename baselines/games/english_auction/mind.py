@@ -1,4 +1,4 @@
-"""What a planning bidder thinks about in the English auction: AucArena (arXiv 2310.05746), A.2."""
+"""The thinking of a planning bidder in the English auction: AucArena (arXiv 2310.05746), A.2."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from llm_games.wrappers.mind import Mind, PlanningMemory
 from llm_games.wrappers.policy import Attempt
 
 MIDDLE = 2  # the priority of an item that no plan has named
-Said = dict[str, int | None]  # what bidders replied: a bid, or None for a withdrawal
+Replies = dict[str, int | None]  # what bidders replied: a bid, or None for a withdrawal
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ClosedItem:
 
     name: str
     start: int
-    rounds: tuple[Said, ...] = ()
+    rounds: tuple[Replies, ...] = ()
     winner: str | None = None  # nobody
     price: int | None = None
     value: int | None = None  # not announced
@@ -32,64 +32,71 @@ class ClosedItem:
 
 @dataclass(frozen=True)
 class AuctionLog:
-    """All that was said in an auction, as any bidder hears it."""
+    """The public history of an auction, the same for every bidder."""
 
-    told: dict[str, Any]  # last
-    rounds: tuple[Said, ...] = ()  # of the item on sale
-    latest: Said = field(default_factory=dict)  # reply of each bidder on it
+    observation: dict[str, Any]  # last
+    rounds: tuple[Replies, ...] = ()  # of the item on sale
+    latest: Replies = field(default_factory=dict)  # reply of each bidder on it
     closed: tuple[ClosedItem, ...] = ()  # before it
 
-    def after(self, told: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
-        """Return the log after one more step, from what a seat is told then."""
+    def with_step(self, observation: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
+        """Return the log after one more step, from a seat's observation."""
         inside = [name for name in names if self.latest.get(name, 0) is not None]
-        if told["number"] != self.told["number"]:
+        if observation["number"] != self.observation["number"]:
             # Items after it that nobody was asked about, since nobody could pay, are gone as well.
-            ahead, left = self.told["ahead"], len(told["ahead"]) + (told["item"] is not None)
-            skipped = [ClosedItem(a["name"], a["start"]) for a in ahead[: len(ahead) - left]]
-            return AuctionLog(told, closed=(*self.closed, self._sold(told, inside), *skipped))
-        latest = {reply["name"]: reply["bid"] for reply in told["replies"]}
+            ahead, remaining = (
+                self.observation["ahead"],
+                len(observation["ahead"]) + (observation["item"] is not None),
+            )
+            skipped = [ClosedItem(a["name"], a["start"]) for a in ahead[: len(ahead) - remaining]]
+            return AuctionLog(
+                observation, closed=(*self.closed, self._sold(observation, inside), *skipped)
+            )
+        latest = {reply["name"]: reply["bid"] for reply in observation["replies"]}
         if latest:
-            said = {n: bid for n, bid in latest.items() if self.latest.get(n, -1) != bid}
+            new_replies = {n: bid for n, bid in latest.items() if self.latest.get(n, -1) != bid}
         else:  # nobody wanted it, and all may bid again at a lower price
-            said = dict.fromkeys(inside)
-        rounds = (*self.rounds, said) if said else self.rounds
-        return dataclasses.replace(self, told=told, rounds=rounds, latest=latest)
+            new_replies = dict.fromkeys(inside)
+        rounds = (*self.rounds, new_replies) if new_replies else self.rounds
+        return dataclasses.replace(self, observation=observation, rounds=rounds, latest=latest)
 
-    def _sold(self, told: dict[str, Any], inside: Sequence[str]) -> ClosedItem:
-        """Close the item. Its last round is not told, but follows: all but the winner withdrew."""
-        before = {s["name"]: s for s in self.told["standings"]}
+    def _sold(self, observation: dict[str, Any], inside: Sequence[str]) -> ClosedItem:
+        """Return the closed item. Its last round is inferred: all but the winner withdrew."""
+        previous_standings = {s["name"]: s for s in self.observation["standings"]}
         none = {"won": 0, "spent": 0, "profit": 0}
         winner, price, value = None, None, None
-        for now in told["standings"]:
-            then = before.get(now["name"], none)
-            if now["won"] > then["won"]:
-                winner, price = now["name"], now["spent"] - then["spent"]
-                if now["profit"] is not None:
-                    value = price + now["profit"] - then["profit"]
-        if value is None and told["sale"]:  # nobody bought it, and its value may be told
-            value = told["sale"]["value"]
-        last: Said = {name: None for name in inside if name != winner}
+        for standing in observation["standings"]:
+            previous = previous_standings.get(standing["name"], none)
+            if standing["won"] > previous["won"]:
+                winner, price = standing["name"], standing["spent"] - previous["spent"]
+                if standing["profit"] is not None:
+                    value = price + standing["profit"] - previous["profit"]
+        if value is None and observation["sale"]:  # nobody bought it, and its value may be told
+            value = observation["sale"]["value"]
+        last: Replies = {name: None for name in inside if name != winner}
         if winner is not None and self.latest.get(winner) != price:
             last[winner] = price
         rounds = (*self.rounds, last) if last else self.rounds
-        return ClosedItem(self.told["item"], self.told["start"], rounds, winner, price, value)
+        return ClosedItem(
+            self.observation["item"], self.observation["start"], rounds, winner, price, value
+        )
 
     def truth(self, chapter: int, me: str, purse: int, names: Sequence[str]) -> dict[str, Any]:
-        """Return the state of things when the item of a chapter was closed."""
+        """Return the true budget, profits and purchases when the item of a chapter was closed."""
         won: dict[str, dict[str, int]] = {name: {} for name in names}
         profits: dict[str, int | None] = dict.fromkeys(names, 0)
         for item in self.closed[: chapter + 1]:
             if item.winner is not None and item.price is not None:
                 won[item.winner][item.name] = item.price
                 so_far = profits[item.winner]
-                known = None not in (so_far, item.value)
-                profits[item.winner] = so_far + item.value - item.price if known else None  # type: ignore[operator]
+                is_known = None not in (so_far, item.value)
+                profits[item.winner] = so_far + item.value - item.price if is_known else None  # type: ignore[operator]
         budget = purse - sum(won[me].values())
         return {"remaining_budget": budget, "total_profits": profits, "winning_bids": won}
 
 
 class AuctionMind(Mind):
-    """The bidder's own questions: priorities of items, and a belief that is checked."""
+    """The bidder's own questions: priorities of items, and a checked belief."""
 
     name = "english_auction"
     chapter = "item"
@@ -100,7 +107,7 @@ class AuctionMind(Mind):
 
     def hear(self, view: View, log: AuctionLog | None) -> AuctionLog:
         assert view.told is not None
-        return AuctionLog(view.told) if log is None else log.after(view.told, view.game.names())
+        return AuctionLog(view.told) if log is None else log.with_step(view.told, view.game.names())
 
     def scene(self, view: View) -> Any:
         return view.told and view.told["number"]
@@ -109,26 +116,28 @@ class AuctionMind(Mind):
         return len(memory.log.closed)
 
     def status(self, view: View, memory: PlanningMemory) -> str:
-        return self.words.say("status", **self._known(view), belief=_shown(memory.belief))
+        return self.words.say(
+            "status", **self._common_values(view), belief=_belief_json(memory.belief)
+        )
 
     def news(self, view: View, memory: PlanningMemory) -> str:
         return ""  # each question tells what it is about
 
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str]:
-        told, known, question = view.told, self._known(view), view.question
-        assert told is not None
+        observation, common, question = view.told, self._common_values(view), view.question
+        assert observation is not None
         assert isinstance(question, Bid)
         unplanned = self.planning.strategy == "none"
-        sees = not unplanned or self.planning.none_sees_estimates or known["private"]
+        sees = not unplanned or self.planning.none_sees_estimates or common["private"]
         listed = unplanned and sees  # the others have this list in the request for their plan
-        values = told | known | {
+        values = observation | common | {
             "first": memory.decisions == memory.scene_began,
             "count": len(view.game.catalogue),
-            "estimate": told["estimate"] if sees else None,
+            "estimate": observation["estimate"] if sees else None,
             "adaptive": self.planning.strategy == "adaptive",
             "later": [
                 f"{item['name']} {item['start']}/{item['estimate']}" if listed else item["name"]
-                for item in told["ahead"]
+                for item in observation["ahead"]
             ],
             "listed": listed,
             "money": memory.belief["remaining_budget"],
@@ -139,91 +148,95 @@ class AuctionMind(Mind):
         return self.words.say("report", **values), self.words.say("request", **values)
 
     def plan(self, view: View, memory: PlanningMemory) -> Aside:
-        told = view.told
-        assert told is not None
-        here = {"name": told["item"], "start": told["start"], "estimate": told["estimate"]}
-        items = [here, *told["ahead"]]
+        observation = view.told
+        assert observation is not None
+        here = {
+            "name": observation["item"],
+            "start": observation["start"],
+            "estimate": observation["estimate"],
+        }
+        items = [here, *observation["ahead"]]
         names = tuple(item["name"] for item in items)
-        known = memory.plan if self.planning.replan_shows_old_plan and memory.plan else {}
-        old = {name: known[name] for name in names if name in known}
+        previous_plan = memory.plan if self.planning.replan_shows_old_plan and memory.plan else {}
+        old = {name: previous_plan[name] for name in names if name in previous_plan}
         values = {
             "items": items,
             "money": memory.belief["remaining_budget"],
             "plan": json.dumps(old) if old else "",
-        } | self._known(view)
+        } | self._common_values(view)
         return Aside(memory.next_plan, Priorities("priorities", names), values)
 
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
     ) -> tuple[dict[str, int], dict[str, Any]]:
-        said = reply.action if isinstance(reply.action, dict) else {}
+        priorities = reply.action if isinstance(reply.action, dict) else {}
         old = memory.plan or {}
-        plan = {item: said.get(item, old.get(item, MIDDLE)) for item in question.items}
+        plan = {item: priorities.get(item, old.get(item, MIDDLE)) for item in question.items}
         assert view.told is not None
         return plan, {"item": view.told["number"] - 1, "priorities": plan}
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
-        log, known = memory.log, self._known(view)
+        log, common = memory.log, self._common_values(view)
         names, item = view.game.names(), log.closed[chapter]
-        truth = log.truth(chapter, known["me"], int(view.game.purses[view.seat]), names)
+        truth = log.truth(chapter, common["me"], int(view.game.purses[view.seat]), names)
         sold = tuple(closed.name for closed in log.closed[: chapter + 1])
         correct, substring = self.planning.correct_belief, self.planning.bidder_names == "substring"
-        question = Beliefs("remaining_budget", known["me"], truth, sold, correct, substring)
+        question = Beliefs("remaining_budget", common["me"], truth, sold, correct, substring)
         values = {
-            "belief": _shown(memory.belief),
+            "belief": _belief_json(memory.belief),
             "item": self.words.say("item", item=item, names=names),
-            "won": item.winner == known["me"],
+            "won": item.winner == common["me"],
         }
-        return Aside("belief", question, known | values)
+        return Aside("belief", question, common | values)
 
     def believed(
         self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
     ) -> tuple[Belief, dict[str, Any]]:
         """Store a belief that is right, else the truth or the last reply, as `Planning` says."""
         checks, unusable = [], []
-        said: Belief | None = None
+        stated: Belief | None = None
         for attempt in attempts[: self.planning.belief_checks]:
             if isinstance(attempt.action, dict):
-                said = attempt.action
-                compared = question.checks(said)
+                stated = attempt.action
+                compared = question.checks(stated)
                 every = [check.group for check in compared]
                 wrong = [check.group for check in compared if not check.right]
                 checks.append({g: [every.count(g), wrong.count(g)] for g in ("self", "others")})
             else:
                 unusable.append(attempt.why)
         if isinstance(reply.action, dict):
-            said = reply.action
+            stated = reply.action
         corrects = self.planning.correct_belief and self.planning.belief_fallback == "truth"
         corrected = reply.outcome != "valid" and corrects
-        belief = question.truth if corrected else memory.belief if said is None else said
+        belief = question.truth if corrected else memory.belief if stated is None else stated
         return belief, {
             "checks": checks,
             "unusable": unusable,
-            "belief": said,
+            "belief": stated,
             "truth": question.truth,
             "corrected": corrected,
         }
 
     def look_back(self, view: View, memory: PlanningMemory) -> Aside:
         names = view.game.names()
-        said = [self.words.say("item", item=item, names=names) for item in memory.log.closed]
-        truth = memory.log.truth(len(said), names[view.seat], 0, names)
+        lines = [self.words.say("item", item=item, names=names) for item in memory.log.closed]
+        truth = memory.log.truth(len(lines), names[view.seat], 0, names)
         standings = [
             {"name": n, "items": len(truth["winning_bids"][n]), "profit": truth["total_profits"][n]}
             for n in names
         ]
-        values = {"told": "\n".join(said), "standings": standings, "lessons": memory.lessons}
-        return Aside("learn", Lessons("lessons"), values | self._known(view))
+        values = {"told": "\n".join(lines), "standings": standings, "lessons": memory.lessons}
+        return Aside("learn", Lessons("lessons"), values | self._common_values(view))
 
-    def _known(self, view: View) -> dict[str, Any]:
-        """Return what all words may need."""
+    def _common_values(self, view: View) -> dict[str, Any]:
+        """Return the values that all blocks of words may use."""
         goal = self.words.goal(view.game, view.seat)
         private = view.game.values == "private"
         return {"me": view.game.names()[view.seat], "private": private, "goal": goal}
 
 
-def _shown(belief: Belief) -> str:
-    """Write a belief as a reply has it, without the summary and what is unknown."""
+def _belief_json(belief: Belief) -> str:
+    """Return a belief as the JSON of a reply, without the summary and unknown profits."""
     profits = {name: n for name, n in belief["total_profits"].items() if n is not None}
     return json.dumps({key: belief[key] for key in Beliefs.KEYS} | {"total_profits": profits})
 

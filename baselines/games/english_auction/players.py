@@ -1,9 +1,9 @@
 """Bidders in the English auction. Each bids the smallest legal amount while its condition holds.
 
-An estimate is above the true value by a markup that bidders are not told. Those of AucArena are
+An estimate exceeds the true value by a markup that bidders are not told. AucArena's bidders are
 `informed` of their own; the rational ones have `learned` it from true values announced so far.
-Pursuing items, prudent bidders count each as a gain of 1. Private values are known, so that there
-is no markup, and a price equal to the value is borne (AucArena §3, EconArena A.1).
+Prudent bidders that pursue items count each as a gain of 1. Private values are known: there is no
+markup, and a price equal to the value is accepted (AucArena §3, EconArena A.1).
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from llm_games.view import View
 
 
 def money(view: View, column: str) -> Array:
-    """Return an amount that a view shows, int64 ``(*batch)``."""
-    return whole(view, column, _own(view, "scales"))
+    """Return an amount of a view's column, int64 ``(*batch)``."""
+    return whole(view, column, _seat_setting(view, "scales"))
 
 
 def bid_while(view: View, condition: Array) -> Array:
@@ -34,37 +34,44 @@ Worth = Callable[[View, Array], Array]  # what estimates say about true values
 
 
 def informed(view: View, estimate: Array) -> Array:
-    """Take the markup out, which is known to the bidder."""
+    """Return the value of an estimate without its markup, which is known to the bidder."""
     if view.game.values == "private":
         return estimate
-    return estimate * 100 // np.maximum(100 + _beside(estimate, view, _own(view, "markups")), 1)
+    return (
+        estimate
+        * 100
+        // np.maximum(100 + _beside(estimate, view, _seat_setting(view, "markups")), 1)
+    )
 
 
 def learned(view: View, estimate: Array) -> Array:
-    """Take out what the dearest item announced so far was overestimated; before one, nothing."""
-    told = (view.number(f"told_{name}") for name in ("value", "estimate"))
-    value, taken = (_beside(estimate, view, number) for number in told)
-    return np.where(taken > 0, estimate * value // np.maximum(taken, 1), estimate)
+    """Return the value of an estimate at the overestimate of the dearest announced item.
+
+    Before any was announced, the estimate itself.
+    """
+    numbers = (view.number(f"told_{name}") for name in ("value", "estimate"))
+    value, dearest = (_beside(estimate, view, number) for number in numbers)
+    return np.where(dearest > 0, estimate * value // np.maximum(dearest, 1), estimate)
 
 
-def _own(view: View, name: str) -> Array:
-    """Return what the game says of the view's seats."""
+def _seat_setting(view: View, name: str) -> Array:
+    """Return a setting of the game for the view's seats."""
     return np.asarray(getattr(view.game, name))[view.seat]
 
 
 def _beside(amounts: Array, view: View, values: Array) -> Array:
-    """Let one value a bidder broadcast to its amounts, of one item or of many."""
-    more = np.ndim(amounts) - len(view.batch)
-    return np.asarray(values).reshape((*np.shape(values), *(1,) * more))
+    """Return values by bidder that broadcast with its amounts, of one item or of many."""
+    extra_axes = np.ndim(amounts) - len(view.batch)
+    return np.asarray(values).reshape((*np.shape(values), *(1,) * extra_axes))
 
 
-def rule(most: int, view: View, noise: Noise) -> Array:
-    """Raise up to `most` times an item, whatever it is worth (AucArena's rule bidder, 4 or 5)."""
-    return bid_while(view, view.number("bids") < most)
+def rule(limit: int, view: View, noise: Noise) -> Array:
+    """Raise up to `limit` times an item, whatever its worth (AucArena's rule bidder, 4 or 5)."""
+    return bid_while(view, view.number("bids") < limit)
 
 
 def truthful(view: View, noise: Noise) -> Array:
-    """Bid up to the own estimate."""
+    """Bid up to the seat's estimate."""
     return bid_while(view, money(view, "floor") <= money(view, "estimate"))
 
 
@@ -81,13 +88,13 @@ def _profits(worth: Worth, view: View) -> Array:
 
 def _gains(worth: Worth, view: View) -> Array:
     """Return whether the item at its price serves the bidder's objective by itself."""
-    return _profits(worth, view) | (_own(view, "objectives") == "items")
+    return _profits(worth, view) | (_seat_setting(view, "objectives") == "items")
 
 
 def prudent(
     worth: Worth, prices: Callable[[View, Array], Array], view: View, noise: Noise
 ) -> Array:
-    """Bid while the item beats what the money could buy later, at prices from the start prices."""
+    """Bid while the item beats later uses of the money, at prices expected from start prices."""
     game, items = view.game, np.arange(len(view.game.catalogue))
     starts, estimates = (
         np.stack([money(view, f"{kind}_{i}") for i in items], axis=-1)
@@ -98,20 +105,22 @@ def prudent(
     starts, values = starts * later, worth(view, estimates * later)
     costs = prices(view, starts)
     floor, budget = money(view, "floor"), money(view, "budget")
-    counts = _own(view, "objectives") == "items"
+    counts = _seat_setting(view, "objectives") == "items"
     gain = np.where(counts, 1, worth(view, money(view, "estimate")) - floor)
     gains = np.where(_beside(values, view, counts), later, np.maximum(values - costs, 0))
     calls = np.array([item.start for item in game.catalogue])
     raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
-    step = money_step(np.append(calls, raises), _own(view, "scales"))
+    step = money_step(np.append(calls, raises), _seat_setting(view, "scales"))
     return bid_while(view, _gains(worth, view) & bears(budget, floor, gain, costs, gains, step))
 
 
 def _by_money(view: View, starts: Array) -> Array:
-    """Take others to have begun with as much money as oneself."""
-    own, others = _own(view, "purses"), range(view.game.players)
-    left = [np.maximum(own - money(view, f"spent_{i}"), 0) * (i != view.seat) for i in others]
-    room = money(view, "budget") + sum(left)
+    """Return expected prices if others began with as much money as oneself."""
+    purse, others = _seat_setting(view, "purses"), range(view.game.players)
+    remaining = [
+        np.maximum(purse - money(view, f"spent_{i}"), 0) * (i != view.seat) for i in others
+    ]
+    room = money(view, "budget") + sum(remaining)
     return expected_prices(starts, money(view, "start"), room)
 
 
@@ -120,7 +129,7 @@ rational = partial(prudent, learned, _by_money)
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Leave each item to one bidder in turn, who opens at the start price and is alone."""
+    """Leave each item to one bidder in turn, which opens at the start price and is alone."""
     count = len(view.game.catalogue)
     item = count - np.rint(view.number("items_left") * count).astype(np.int64)
     mine = item % view.game.players == view.seat
@@ -128,13 +137,12 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def fixed(bid: int, view: View, noise: Noise) -> Array:
-    """Bid always the same where that is legal; -1 withdraws at once."""
+    """Bid the same amount wherever that is legal; -1 withdraws at once."""
     legal = (money(view, "floor") <= bid) & (bid <= money(view, "budget"))
     return np.where(legal, bid, WITHDRAW)
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Withdraw or make any legal bid."""
     floor, budget = view.amounts
     bid = noise.integers(floor - 1, np.maximum(budget, floor - 1), endpoint=True)
     return np.where(bid < floor, WITHDRAW, bid)

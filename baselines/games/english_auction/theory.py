@@ -1,9 +1,9 @@
-"""Ascending auctions: bids that a budget bears, prices of price clocks, and hindsight.
+"""Ascending auctions: bids that a budget allows, prices of price clocks, and hindsight.
 
-Money is in integers. Where bidders know their budgets anything from the start price to the value
-may be an equilibrium price, so the reference is a bidder who stays in as long as an item at its
-price is worth more than what the money could buy later; with private values and no budget, up to
-the value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+Money is in integers. If bidders know their budgets anything from the start price to the value may
+be an equilibrium price, so the reference is a bidder who stays in as long as an item at its price
+is worth more than what the money could buy later; with private values and no budget, up to the
+value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
 
 import math
@@ -21,20 +21,20 @@ from llm_games.rulebook import Array, PerPlayer, PerTable
 MOST_STEPS = 400  # of a budget where money has no coarser common divisor
 
 
-def money_step(amounts: Array, most: Array) -> Array:
+def money_step(amounts: Array, largest: Array) -> Array:
     """Return the step in which money is counted: the amounts' common divisor if that suffices."""
     divisor = math.gcd(*(int(amount) for amount in np.ravel(amounts)))
-    return np.maximum(max(divisor, 1), -(-most // MOST_STEPS))
+    return np.maximum(max(divisor, 1), -(-largest // MOST_STEPS))
 
 
-def knapsack(costs: Array, gains: Array, most: int) -> Array:
-    """Return the most that items ``(rows, items)`` gain by money spent, ``(rows, most + 1)``."""
-    money = np.arange(most + 1)
-    best = np.zeros((len(costs), most + 1), np.int64)
+def knapsack(costs: Array, gains: Array, budget: int) -> Array:
+    """Return the largest gain of items ``(rows, items)`` by money spent, ``(rows, budget + 1)``."""
+    money = np.arange(budget + 1)
+    best = np.zeros((len(costs), budget + 1), np.int64)
     for cost, gain in zip(costs.T, gains.T, strict=True):
-        left = money - cost[:, None]
-        take = np.take_along_axis(best, np.maximum(left, 0), axis=1) + gain[:, None]
-        best = np.where(left >= 0, np.maximum(best, take), best)
+        remaining = money - cost[:, None]
+        take = np.take_along_axis(best, np.maximum(remaining, 0), axis=1) + gain[:, None]
+        best = np.where(remaining >= 0, np.maximum(best, take), best)
     return best
 
 
@@ -51,25 +51,25 @@ def bears(
     both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
     kinds, row = np.unique(both, axis=0, return_inverse=True)
     row, (cost, gained) = row.reshape(budget.shape), np.hsplit(kinds, 2)
-    now, rest = (np.maximum(money, 0) // step for money in (budget, budget - price))
-    value = knapsack(cost, gained, int(now.max()))
-    return (price <= budget) & (gain + value[row, rest] >= value[row, now])
+    budget_units, rest_units = (np.maximum(money, 0) // step for money in (budget, budget - price))
+    value = knapsack(cost, gained, int(budget_units.max()))
+    return (price <= budget) & (gain + value[row, rest_units] >= value[row, budget_units])
 
 
-def expected_prices(starts: Array, now: Array, money: Array) -> Array:
-    """Return the prices that later items will fetch, by money in the room, ``(*batch, items)``.
+def expected_prices(starts: Array, start: Array, money: Array) -> Array:
+    """Return the expected prices of later items by money in the room, ``(*batch, items)``.
 
     Their start prices (0 where there is no item) times the ratio of all bidders' money to all start
     prices, that of the item on sale included; at least 1, at most 2.
     """
-    total = np.maximum(starts.sum(axis=-1) + now, 1)
+    total = np.maximum(starts.sum(axis=-1) + start, 1)
     return -(-starts * np.clip(money, total, 2 * total)[..., None] // total[..., None])
 
 
 def regret(
     values: PerPlayer, winner: PerTable, price: PerTable, least: PerTable, purses: PerPlayer
 ) -> PerPlayer:
-    """Return what each seat lost in hindsight on an item.
+    """Return each seat's loss in hindsight on an item.
 
     The winner (-1: nobody) should not have paid more than the value; others could have bought it
     for `least` if their purses allowed it.
@@ -87,56 +87,57 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def interim(game: Any, record: Steps) -> PerPlayer:
-    """Return what replies lose on average if rivals with private values stay in up to these.
+    """Return replies' mean losses if rivals with private values stay in up to these.
 
     Each item counts for itself. A reply is followed by staying in up to the value; the highest
     rival value is at least the highest bid so far. NaN where values are common knowledge but for a
-    markup, or given, or items are pursued.
+    markup, or fixed, or items are pursued.
     """
     floor, value, replies = record["floor"], record["value"], record["actions"]
-    found = np.zeros(replies.shape)
+    losses = np.zeros(replies.shape)
     for seat, objective in enumerate(game.objectives):
         if game.values != "private" or game.private_values or objective != "profit":
-            found[seat] = np.nan
+            losses[seat] = np.nan
             continue
         so_far = np.where(floor > record["start"], floor - record["increment"], -1)
         gain = _stay(game, seat, value[seat], np.maximum(replies[seat], 0), so_far)
         best = np.where(floor <= value[seat], _stay(game, seat, value[seat], floor, so_far), 0)
         lost = np.maximum(np.maximum(best, 0) - np.where(replies[seat] < 0, 0, gain), 0)
-        found[seat] = np.where(record["asked"][seat], lost, 0)
-    return found
+        losses[seat] = np.where(record["asked"][seat], lost, 0)
+    return losses
 
 
 def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Array:
-    """Return the mean gain of a bid, and of staying in up to the value if it is beaten."""
+    """Return the mean gain of a bid, followed by staying in up to the value if it is beaten."""
     rivals = tuple(np.delete(game.purses, seat).tolist())
     grid, highest, area = _rivals(rivals, game.value_mean, game.value_sd)
     below, at_bid = (np.interp(x, grid, area) for x in (value, bid))
-    known = np.where(so_far < 0, 0, np.interp(so_far, grid, highest))  # the chance of less is gone
-    above = (value - bid) * (np.interp(bid, grid, highest) - known)
-    gain = np.where(bid < value, below - at_bid - (value - bid) * known, above)
-    return np.divide(gain, 1 - known, out=np.zeros(np.shape(gain)), where=known < 1 - 1e-12)
+    ruled_out = np.where(
+        so_far < 0, 0, np.interp(so_far, grid, highest)
+    )  # the chance of less is gone
+    above = (value - bid) * (np.interp(bid, grid, highest) - ruled_out)
+    gain = np.where(bid < value, below - at_bid - (value - bid) * ruled_out, above)
+    return np.divide(gain, 1 - ruled_out, out=np.zeros(np.shape(gain)), where=ruled_out < 1 - 1e-12)
 
 
 @lru_cache(maxsize=64)
 def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, Array]:
-    """Return money, the law of the highest of rivals' values, and its integral up to there.
+    """Return a grid of money, the CDF of the highest rival value, and its integral up to there.
 
-    Values are normal from 1 to a purse, taken for continuous.
+    Values are normal, truncated to 1 up to a purse, and taken for continuous.
     """
     from scipy.special import ndtr
 
     grid = np.linspace(0, max(purses, default=1), 4001)
     highest = np.ones(len(grid))
-    for most in purses:
-        ends = np.append(grid.clip(1, max(most, 1)), (1, max(most, 1)))
+    for purse in purses:
+        ends = np.append(grid.clip(1, max(purse, 1)), (1, max(purse, 1)))
         law = ndtr((ends - mean) / max(sd, 1e-9))
         highest *= (law[:-2] - law[-2]) / (law[-1] - law[-2])
     return grid, highest, np.append(0, np.cumsum((highest[1:] + highest[:-1]) / 2 * np.diff(grid)))
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     alone = len(game.catalogue) == 1 and set(game.objectives) == {"profit"}
     if game.values == "private" and alone:
         but = _unlike_a_clock(game)
@@ -154,9 +155,9 @@ def rational(game: Any) -> Claim:
 
 
 def _unlike_a_clock(game: Any) -> str:
-    """Return why other bids gain much where private values are bid up to; "" if they do not.
+    """Return a reason why other bids gain much over bidding up to private values, or "".
 
-    That increments are small beside the spread of values stands for that they gain little.
+    Increments that are small beside the spread of values are taken to gain little.
     """
     start = game.catalogue[0].start
     spread = min(game.value_sd, game.purses.min() / 4)  # which money cuts
@@ -170,8 +171,8 @@ def _unlike_a_clock(game: Any) -> str:
 
 
 def replies(game: Any) -> list[str]:
-    """Return all rules that mind values or money, AucArena's rule bidder, and nobody."""
-    rules = [f"rule:{most}" for most in range(1, 10)]
+    """Return all rules that use values or money, AucArena's rule bidder, and one that withdraws."""
+    rules = [f"rule:{limit}" for limit in range(1, 10)]
     return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
 
@@ -179,7 +180,7 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return what items are worth to who bought them; 0 where nothing is sold."""
+    """Return the items' worth to their buyers; 0 where nothing is sold."""
     values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
     sold = closed & (winner >= 0)
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
@@ -188,30 +189,30 @@ def welfare(game: Any, steps: Steps) -> Parts:
 
 
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
-    """Return up to what each bidder was seen to bid on each item, ``(players, items, tables)``.
+    """Return the price up to which each bidder bid on each item, ``(players, items, tables)``.
 
-    That is just below the price at which it withdrew; of a buyer, who never did, its last bid.
-    -1 where it was never asked. `moves` are ``(steps, players, tables)``.
+    That is just below the price at which it withdrew; of a buyer, who never did, its last bid. -1
+    where it was never asked. `moves` are ``(steps, players, tables)``.
     """
     count = len(game.catalogue)
-    seen = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
+    limits = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
     for state, replies in zip(states, moves, strict=True):
         price = np.where(replies < 0, game.floor(state) - 1, replies)
         here = game.asked(state)[:, None] & (np.arange(count)[:, None] == state.item)
-        seen = np.where(here, np.maximum(price[:, None], -1), seen)
-    return seen
+        limits = np.where(here, np.maximum(price[:, None], -1), limits)
+    return limits
 
 
 def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
-    """Return what bidders do once one has left the record: raise as far as they were seen to go.
+    """Return bidders' moves once one has left the record: up to their `reservations`.
 
-    Of more tables than were recorded, these come again and again, ``(players, tables)``.
+    For more tables than were recorded, the recorded ones repeat, ``(players, tables)``.
     """
-    most = reservations(game, states, moves).swapaxes(0, 1)
+    limits = reservations(game, states, moves).swapaxes(0, 1)
 
     def bids(state: Any) -> PerPlayer:
-        floor, tables = game.floor(state), np.arange(state.item.shape[-1]) % most.shape[-1]
-        upto = most[np.minimum(state.item, len(most) - 1), :, tables].T
+        floor, tables = game.floor(state), np.arange(state.item.shape[-1]) % limits.shape[-1]
+        upto = limits[np.minimum(state.item, len(limits) - 1), :, tables].T
         return np.where((floor <= upto) & (floor <= state.budget), floor, WITHDRAW)
 
     return bids

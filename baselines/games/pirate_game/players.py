@@ -14,8 +14,8 @@ VOTES = {"accept": 1, "reject": 0}
 def ballot(view: View, plan: Array, accepts: Array) -> Array:
     """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
 
-    From the plan that it would propose, ``(players[, *batch])``, and its vote ``(*batch)``, this
-    has shape ``(players, *batch)``; of one table that votes it is the vote alone.
+    From its plan, ``(players[, *batch])``, and its vote ``(*batch)``, this has shape ``(players,
+    *batch)``; of one table that votes it is the vote alone.
     """
     batch, voting = shape(view), view.number("phase") > 0
     if not batch:
@@ -35,10 +35,10 @@ def equal_shares(view: View) -> Array:
 def rational(view: View, noise: Noise) -> Array:
     """Play as in the subgame-perfect solution; vote as if the vote decided."""
     game = view.game
-    now = stage(game.players - view.seat, game.gold, game.quota)
+    solution = stage(game.players - view.seat, game.gold, game.quota)
     plan = equal_shares(view)  # when no plan can pass, any will do
-    if now.proposer_survives:
-        plan[view.seat :] = now.coins
+    if solution.proposer_survives:
+        plan[view.seat :] = solution.coins
     prices = [
         stage(game.players - first, game.gold, game.quota).prices[view.seat - first]
         for first in range(view.seat)
@@ -70,7 +70,6 @@ def fixed(vote: int, view: View, noise: Noise) -> Array:
 
 
 def meaning(game: Rulebook, value: str) -> int:
-    """Return the vote that a word means."""
     if value not in VOTES:
         raise cannot_play(game, value, f"one of {', '.join(VOTES)}")
     return VOTES[value]

@@ -31,18 +31,17 @@ QUOTAS: dict[str, Callable[[int], int]] = {  # votes needed, the proposer's own 
 
 @dataclass(frozen=True)
 class Stage:
-    """Perfect play with a number of pirates left. Arrays have shape (pirates,), by position."""
+    """Perfect play of a number of living pirates. Arrays have shape (pirates,), by position."""
 
     coins: Array  # what everybody gets; if the proposer is lost, in the stages below
     survives: Array
     prices: Array  # of each vote, position 0 counting 0
-    paid: Array  # in every optimal plan
+    always_paid: Array  # in every optimal plan
     tied: Array  # all of one price, of whom any `ties` are paid too
     ties: int
 
     @property
     def proposer_survives(self) -> bool:
-        """Whether some plan passes."""
         return bool(self.survives[0])
 
 
@@ -55,15 +54,21 @@ def votes_needed(pirates: int, quota: str = "half") -> int:
 
 @lru_cache(maxsize=256)
 def stage(pirates: int, gold: int, quota: str = "half") -> Stage:
-    """Perfect play with `pirates` left and `gold` coins, O(n log n) for each smaller number."""
+    """Return perfect play of `pirates` and `gold` coins, O(n log n) for each smaller number."""
     if pirates < 1 or gold < 0:
         raise BadParameter(f"pirates={pirates!r}, gold={gold!r}: need pirates >= 1 and gold >= 0")
     none = np.zeros(1, bool)
     current = Stage(np.array([gold]), ~none, np.zeros(1, int), none, none, 0)
-    needed = [votes_needed(left, quota) for left in range(1, pirates + 1)]
+    needed = [votes_needed(count, quota) for count in range(1, pirates + 1)]
     for votes in needed[1:]:
         current = _above(current, gold, votes - 1)
-    for array in (current.coins, current.survives, current.prices, current.paid, current.tied):
+    for array in (
+        current.coins,
+        current.survives,
+        current.prices,
+        current.always_paid,
+        current.tied,
+    ):
         array.flags.writeable = False  # shared between callers
     return current
 
@@ -74,7 +79,7 @@ def _above(below: Stage, gold: int, votes: int) -> Stage:
     voters = np.arange(1, len(prices))
     bought = voters[np.lexsort((-voters, prices[1:]))[:votes]]  # cheapest, then highest position
     dearest, cost = prices[bought].max(initial=0), int(prices[bought].sum())
-    paid = (prices > 0) & (prices < dearest)
+    always_paid = (prices > 0) & (prices < dearest)
     tied = (prices > 0) & (prices == dearest)
     if cost > gold:
         coins, survives = np.append(0, below.coins), np.append(False, below.survives)
@@ -82,23 +87,23 @@ def _above(below: Stage, gold: int, votes: int) -> Stage:
         coins, survives = np.zeros(len(prices), int), np.ones(len(prices), bool)
         coins[bought] = prices[bought]
         coins[0] = gold - cost
-    return Stage(coins, survives, prices, paid, tied, int(tied[bought].sum()))
+    return Stage(coins, survives, prices, always_paid, tied, int(tied[bought].sum()))
 
 
 def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
     """All optimal plans, (plans, pirates); no row if the proposer is lost whatever it offers."""
-    now = stage(pirates, gold, quota)
-    if not now.proposer_survives:
+    solution = stage(pirates, gold, quota)
+    if not solution.proposer_survives:
         return np.zeros((0, pirates), int)
-    tied = np.flatnonzero(now.tied).tolist()
-    if (count := comb(len(tied), now.ties)) > MOST_PLANS:
+    tied = np.flatnonzero(solution.tied).tolist()
+    if (count := comb(len(tied), solution.ties)) > MOST_PLANS:
         raise BadParameter(
             f"pirates={pirates!r}, gold={gold!r}: {count} optimal plans, more than {MOST_PLANS}; "
             "nearest_plan finds the one closest to a given plan"
         )
-    chosen = np.array(list(combinations(tied, now.ties)), int)
-    plans = np.tile(np.where(now.paid, now.prices, 0), (count, 1))
-    np.put_along_axis(plans, chosen, now.prices[chosen], axis=1)
+    chosen = np.array(list(combinations(tied, solution.ties)), int)
+    plans = np.tile(np.where(solution.always_paid, solution.prices, 0), (count, 1))
+    np.put_along_axis(plans, chosen, solution.prices[chosen], axis=1)
     plans[:, 0] = gold - plans.sum(axis=1)
     return plans
 
@@ -109,13 +114,13 @@ def nearest_plan(plan: Array, quota: str = "half") -> Array:
     Batches share one amount of gold, the sum over positions. If the proposer is lost whatever it
     offers, every plan is optimal and `plan` itself is returned.
     """
-    plan, now, prices = _read(plan, quota)
-    if not now.proposer_survives:
+    plan, solution, prices = _read(plan, quota)
+    if not solution.proposer_survives:
         return plan
     saved = np.abs(plan) - np.abs(plan - prices)  # by paying this vote rather than nothing
-    saved = np.where(now.tied.reshape(prices.shape), saved, -np.iinfo(int).max)
+    saved = np.where(solution.tied.reshape(prices.shape), saved, -np.iinfo(int).max)
     rank = np.argsort(np.argsort(-saved, axis=0, kind="stable"), axis=0)
-    chosen = now.paid.reshape(prices.shape) | (rank < now.ties)
+    chosen = solution.always_paid.reshape(prices.shape) | (rank < solution.ties)
     nearest = np.where(chosen, prices, 0)
     nearest[0] = plan.sum(0) - nearest.sum(0)
     return nearest
@@ -137,9 +142,9 @@ def votes(plan: Array, quota: str = "half") -> Array:
 
 def proposer_regret(plan: Array, quota: str = "half", death: int = -1) -> Array:
     """Coins lost by `plan` (n, *batch), a `death` at so many, if the others vote perfectly."""
-    plan, now, _ = _read(plan, quota)
+    plan, solution, _ = _read(plan, quota)
     passed = votes(plan, quota).sum(0) >= votes_needed(len(plan), quota)
-    best = now.coins[0] if now.proposer_survives else death
+    best = solution.coins[0] if solution.proposer_survives else death
     return best - np.where(passed, plan[0], death)
 
 
@@ -160,39 +165,38 @@ def _read(plan: Array, quota: str) -> tuple[Array, Stage, Array]:
         raise BadParameter(
             f"plans share out {totals.tolist()} coins: must be integers with one sum for the batch"
         )
-    now = stage(len(plan), int(totals[0]), quota)
-    return plan, now, now.prices.reshape(-1, *[1] * (plan.ndim - 1))
+    solution = stage(len(plan), int(totals[0]), quota)
+    return plan, solution, solution.prices.reshape(-1, *[1] * (plan.ndim - 1))
 
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret and distance of a plan, or of the votes on it.
 
     In coins, as if each vote decided and with a death at -1 coin; distance is the plan's to the
-    nearest optimal one, or the share of votes against equilibrium. Both are of shares from 0 on,
-    NaN of a plan with others, which `proposal_check` may let pass.
+    nearest optimal one, or the share of votes against equilibrium. NaN of a plan with shares below
+    0, which `proposal_check` may accept.
     """
     plan, alive, quota = record["plan"], record["alive"], game.quota
     regret, far = np.zeros(plan.shape), np.zeros(plan.shape[1:])
-    for at in np.ndindex(far.shape):
-        first = int(alive[(slice(None), *at)].argmax())
-        seats = (slice(first, None), *at)
+    for table in np.ndindex(far.shape):
+        first = int(alive[(slice(None), *table)].argmax())
+        seats = (slice(first, None), *table)
         offered = plan[seats]
         if len(offered) < 2 or offered.sum() != game.gold:
             continue  # a table that was over before
-        if record["phase"][at] == 0 and offered.min() < 0:
-            regret[(first, *at)] = far[at] = np.nan
-        elif record["phase"][at] == 0:
-            regret[(first, *at)] = proposer_regret(offered, quota)
-            far[at] = distance(offered, quota)
+        if record["phase"][table] == 0 and offered.min() < 0:
+            regret[(first, *table)] = far[table] = np.nan
+        elif record["phase"][table] == 0:
+            regret[(first, *table)] = proposer_regret(offered, quota)
+            far[table] = distance(offered, quota)
         else:
             cast = record["votes"][seats]
             regret[seats] = voter_regret(offered, cast, quota)
-            far[at] = (cast != votes(offered, quota))[1:].mean()
+            far[table] = (cast != votes(offered, quota))[1:].mean()
     return regret, far
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     what = "plays subgame-perfectly, and votes as if its vote decided"
     alone = game.players == 2 and game.quota == "majority" and game.payoff == "gold"
     if game.proposal_check == "strict" or alone:
@@ -202,5 +206,4 @@ def rational(game: Any) -> Claim:
 
 
 def replies(game: Any) -> list[str]:
-    """Return perfect play, equal shares, and votes that never change."""
     return ["rational", "cooperative", "fixed:accept", "fixed:reject"]

@@ -19,9 +19,9 @@ def best_response(endowments: Array, ratio: Fraction, players: int) -> Array:
 
 
 def regret(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
-    """Return what each seat lost by its contribution."""
-    players, given = len(contributions), np.asarray(contributions)
-    wrong = endowments - given if ratio > players else given
+    """Return each seat's loss by its contribution."""
+    players, amounts = len(contributions), np.asarray(contributions)
+    wrong = endowments - amounts if ratio > players else amounts
     per_token = abs(players * ratio.denominator - ratio.numerator)
     return wrong * per_token / (players * ratio.denominator)
 
@@ -35,34 +35,34 @@ def distance(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -
 
 
 def optimum(endowments: Array, ratio: Fraction) -> Array:
-    """Return contributions that maximise the sum of payoffs (none where all are equal)."""
+    """Return contributions that maximise the sum of payoffs (0 where all do)."""
     return endowments if ratio > 1 else np.zeros_like(endowments)
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round, in what each had.
+    """Return regret and distance of a round, as shares of the endowments.
 
-    NaN if contributions have no ends: some reply is better then, and some sum, see `welfare`.
+    NaN if contributions are unbounded: then some reply is always better, and some sum, see
+    `welfare`.
     """
-    given, have = record["actions"], np.floor(record["endowment"])
+    amounts, have = record["actions"], np.floor(record["endowment"])
     if game.contribution_range == "unbounded":
-        return given * np.nan, given[0] * np.nan
-    far = distance(given, have, game.ratio) / np.maximum(have.sum(axis=0), 1)
-    return regret(given, have, game.ratio), far
+        return amounts * np.nan, amounts[0] * np.nan
+    far = distance(amounts, have, game.ratio) / np.maximum(have.sum(axis=0), 1)
+    return regret(amounts, have, game.ratio), far
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a best reply gains on a seat's own play: the others' does not matter."""
+    """Return a best reply's gain on a seat's own play, which does not depend on the others'."""
     return float(flat(deviation(game, steps)[0])[seat].mean()), ()
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     if game.ratio == game.players:
         return Claim("equilibrium", "gives nothing; every contribution of a round earns the same")
-    what, more = ("everything", "more") if game.ratio > game.players else ("nothing", "less")
+    what, better = ("everything", "more") if game.ratio > game.players else ("nothing", "less")
     if game.contribution_range == "unbounded":
-        return Claim("heuristic", f"gives {what}, though {more} is always better without ends")
+        return Claim("heuristic", f"gives {what}, though {better} is always better without ends")
     return Claim("equilibrium", f"gives {what}, the dominant strategy of a round")
 
 
@@ -72,21 +72,21 @@ def replies(game: Any) -> list[str]:
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the tokens of all rounds, or where wealth is carried of the last one."""
+    """Return the tokens of all rounds, or of the last one where wealth is carried over."""
     had, held, ratio = steps["endowment"], steps["tokens"], np.float64(float(game.ratio))
     if game.endowment == "carry":
-        total, kept, wealth = held[..., -1].sum(axis=0), had[..., 0].sum(axis=0), had[..., 0]
+        total, keeping, wealth = held[..., -1].sum(axis=0), had[..., 0].sum(axis=0), had[..., 0]
         for _ in range(had.shape[-1]):  # all give all their whole tokens
             whole = np.floor(wealth)
             wealth = wealth - whole + ratio * whole.sum(axis=0) / len(wealth)
-        given = wealth.sum(axis=0)
+        giving = wealth.sum(axis=0)
     else:
-        total, kept = held.sum(axis=(0, -1)), had.sum(axis=(0, -1))
-        given = kept * ratio
+        total, keeping = held.sum(axis=(0, -1)), had.sum(axis=(0, -1))
+        giving = keeping * ratio
     if game.contribution_range == "unbounded":
         return total, *(np.nan,) * 4
-    worst, best = np.minimum(kept, given), np.maximum(kept, given)
+    worst, best = np.minimum(keeping, giving), np.maximum(keeping, giving)
     if game.ratio == game.players:
         return total, worst, best, worst, best
-    played = given if game.ratio > game.players else kept
+    played = giving if game.ratio > game.players else keeping
     return total, worst, best, played, played

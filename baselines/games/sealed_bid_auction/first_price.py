@@ -1,4 +1,4 @@
-"""First-price equilibrium when the values are drawn without replacement from a grid.
+"""First-price equilibrium of values drawn without replacement from a grid.
 
 Values are then not independent: the holder of a high value knows that the others' are lower, and
 shades more than with independent values. There is no pure equilibrium in whole bids; fictitious
@@ -38,8 +38,8 @@ class SymmetricBids:
 
     def draw(self, values: Array, chance: Array) -> Array:
         """Return bids for values of the grid, from uniform numbers in [0, 1) of the same shape."""
-        place = np.asarray(chance) * self.bids.shape[1]
-        return self.bids[self._row(values), place.astype(np.int64)]
+        column = np.asarray(chance) * self.bids.shape[1]
+        return self.bids[self._row(values), column.astype(np.int64)]
 
     def nearest_bid(self, values: Array, bids: Array) -> Array:
         """Return the closest bids to these from the lowest to the highest of the strategy."""
@@ -50,15 +50,15 @@ class SymmetricBids:
         return self.bids.mean(axis=1)[self._row(values)]
 
     def interim_regret(self, values: Array, bids: Array) -> Array:
-        """Return what a bid loses on average against others who bid like this, at least 0.
+        """Return the mean loss of a bid against others who bid like this, at least 0.
 
         Bids below 0 never win; those above the highest value win for certain.
         """
-        row, most = self._row(values), int(self.values[-1])
-        own = self._payoff[row, np.clip(bids, 0, most)]
-        above = own if self.price == "second" else values - bids
-        own = np.where(bids > most, above, np.where(bids < 0, 0, own))
-        return self._payoff.max(axis=1)[row] - own
+        row, highest = self._row(values), int(self.values[-1])
+        payoff = self._payoff[row, np.clip(bids, 0, highest)]
+        above = payoff if self.price == "second" else values - bids
+        payoff = np.where(bids > highest, above, np.where(bids < 0, 0, payoff))
+        return self._payoff.max(axis=1)[row] - payoff
 
     def nash_conv(self) -> float:
         """Return the ex-ante NashConv if all bid like this: mean gain of a best reply, summed."""
@@ -66,13 +66,16 @@ class SymmetricBids:
 
     @cached_property
     def gain(self) -> float:
-        """What a bidder can gain by other bids if all bid like this, in the mean."""
+        """A bidder's largest mean gain by other bids if all bid like this."""
         return self.nash_conv() / self.players
 
     def profit(self, bids: Array | None = None) -> float:
-        """Return a bidder's mean profit if the others bid like this: it too, or by value these."""
-        own = self.bids if bids is None else bids[:, None]
-        return float(np.take_along_axis(self._payoff, own, axis=1).mean())
+        """Return a bidder's mean profit against others who bid like this.
+
+        The bidder bids like this too, or the given bid for each value.
+        """
+        bidder_bids = self.bids if bids is None else bids[:, None]
+        return float(np.take_along_axis(self._payoff, bidder_bids, axis=1).mean())
 
     def best_bids(self) -> Array:
         """Return for each value the best bid against others who bid like this, ``(types,)``."""
@@ -83,7 +86,6 @@ class SymmetricBids:
 
     @cached_property
     def _payoff(self) -> Array:
-        """Return the mean payoff of each bid ``0..highest value`` for each value."""
         law = np.zeros((len(self.values), int(self.values[-1]) + 1))
         np.add.at(law, (np.arange(len(law))[:, None], self.bids), 1 / self.bids.shape[1])
         chance, marks = win_probability(law.cumsum(axis=1), self.players), np.arange(law.shape[1])
@@ -132,38 +134,38 @@ def win_probability(cdf: Array, players: int) -> Array:
 def fictitious_play(
     law: Array, payoffs: Callable[[Array], Array], weights: Array, turns: int
 ) -> Array:
-    """Return the law of moves of the turn in which best replies gain least, from another law.
+    """Return the mixed strategy of the turn in which best replies gain least.
 
-    Moves are on the last axis of a law and of what `payoffs` returns for it, types, which weigh so
-    much, on the one before. Later turns weigh more. Of equally good moves the last counts, so that
-    sure losers compete.
+    `law` is the first one; moves are on its last axis, and on that of the payoffs that `payoffs`
+    returns for it; types, weighed by `weights`, are on the axis before. Later turns weigh more. Of
+    equally good moves the last counts, so that sure losers compete.
     """
-    best, kept = np.inf, law
+    best, best_law = np.inf, law
     for turn in range(1, turns + 1):
         payoff = payoffs(law)
         gain = (payoff.max(axis=-1) - (law * payoff).sum(axis=-1)) @ weights
         if gain.max() < best:
-            best, kept = gain.max(), law
+            best, best_law = gain.max(), law
         step = 2 / (turn + 22)
         reply = payoff.shape[-1] - 1 - payoff[..., ::-1].argmax(axis=-1)[..., None]
         law = law * (1 - step)
         np.put_along_axis(law, reply, np.take_along_axis(law, reply, -1) + step, -1)
-    return kept
+    return best_law
 
 
 def evenly(law: Array, bids: Array) -> Array:
-    """Return equally likely bids of a law ``(..., bids)``; each stands for those up to it too."""
+    """Return equally likely bids of a law ``(..., bids)``, as quantiles."""
     marks = (np.arange(QUANTILES) + 0.5) / QUANTILES
     upto = law.cumsum(axis=-1).reshape(-1, len(bids))
-    found = np.stack([np.interp(marks, row, bids) for row in upto])
-    return np.ceil(found - 1e-6).astype(np.int64).reshape(*law.shape[:-1], QUANTILES)
+    bids_at_marks = np.stack([np.interp(marks, row, bids) for row in upto])
+    return np.ceil(bids_at_marks - 1e-6).astype(np.int64).reshape(*law.shape[:-1], QUANTILES)
 
 
 def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
     """Return the approximate equilibrium for values ``low, low + interval, ..., high``.
 
-    It starts about the bids of independent values. Bids never exceed the value; of more than
-    `MOST_BIDS` some are tried, and stand for those between.
+    Fictitious play starts near the bids of independent values. Bids never exceed the value; of more
+    than `MOST_BIDS` only an even selection is tried.
     """
     values, step = np.arange(low, high + 1, interval), -(-(high - low) // MOST_BIDS)
     bids, above = np.arange(low, high + step, step), (values - low)[:, None]
@@ -185,7 +187,7 @@ def _work(players: int, low: int, high: int, interval: int) -> int:
 
 @lru_cache(maxsize=32)
 def symmetric_bids(players: int, low: int, high: int, interval: int) -> SymmetricBids:
-    """Return the shipped equilibrium, or one computed now (about 2 s) and kept on disk."""
+    """Return the shipped equilibrium, or one computed now (about 2 s) and cached on disk."""
     values, case = np.arange(low, high + 1, interval), (players, low, high, interval)
     key, work = "-".join(map(str, case)), _work(*case)
     table = json.loads(TABLE.read_text())
@@ -202,7 +204,7 @@ def _case(game: Any) -> tuple[int, int, int, int]:
 
 
 def solvable(game: Any) -> bool:
-    """Return whether valuations are drawn, and their grid is small enough for the exact law."""
+    """Return whether valuations are drawn from a grid that is small enough for the exact law."""
     return game.valuations is None and (_case(game) in SHIPPED or _work(*_case(game)) <= MOST_WORK)
 
 
@@ -223,10 +225,7 @@ def truthful(game: Any) -> SymmetricBids:
 
 
 def shading(game: Any, parts: Array) -> SymmetricBids:
-    """Return the strategy of bidding these parts of the valuation, as far as that is on the grid.
-
-    They are rounded down, as in ``shade:0.9``.
-    """
+    """Return the strategy of bidding these parts of the valuation, rounded down, on the grid."""
     players, low, high, interval = _case(game)
     values, marks = np.arange(low, high + 1, interval), (np.arange(QUANTILES) + 0.5) / QUANTILES
     share = np.quantile(parts, marks, method="inverted_cdf")
@@ -235,12 +234,11 @@ def shading(game: Any, parts: Array) -> SymmetricBids:
 
 
 def main() -> None:
-    """Compute the shipped tables and write them beside this file."""
     table = {}
     for case in SHIPPED:
-        found = solve(*case, iterations=5_000_000 // case[2])
-        table["-".join(map(str, case))] = found.bids.tolist()
-        print(case, "NashConv", found.nash_conv(), "profit", found.profit())
+        solution = solve(*case, iterations=5_000_000 // case[2])
+        table["-".join(map(str, case))] = solution.bids.tolist()
+        print(case, "NashConv", solution.nash_conv(), "profit", solution.profit())
     rows = (f'"{key}": {json.dumps(bids, separators=(",", ":"))}' for key, bids in table.items())
     TABLE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 

@@ -13,7 +13,7 @@ from llm_games.view import View
 
 
 def value_of(view: View) -> Array:
-    """Return the own valuation in units of bids."""
+    """Return the seat's valuation in units of bids."""
     return whole(view, "valuation", view.game.unit)
 
 
@@ -27,28 +27,27 @@ def rational(view: View, noise: Noise) -> Array:
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Outbid the highest rival bid at the first price, which losers know; else be rational."""
+    """Outbid the highest rival bid at the first price, if it is known; else be rational."""
     enough = view.number("winning_bid") + 1
-    known = (view.number("round") > 1) & (view.number("won") == 0)
-    useful = known & (enough < view.number("valuation")) & (view.game.price == "first")
+    lost_last = (view.number("round") > 1) & (view.number("won") == 0)
+    useful = lost_last & (enough < view.number("valuation")) & (view.game.price == "first")
     return np.where(useful, enough, rational(view, noise))
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Keep the order of the valuations for next to nothing: bid the own step on the grid."""
+    """Bid the valuation's index on the grid: keeps the order of valuations at low prices."""
     return (value_of(view) - view.game.valuation_min) // view.game.interval
 
 
 def reciprocal(view: View, noise: Noise) -> Array:
-    """Bid as the cooperative do until the price is above what these bid, then be rational."""
+    """Bid as `cooperative` until the price exceeds its bids, then be rational."""
     game = view.game
-    most = (game.valuation_max - game.valuation_min) // game.interval
-    broken = (view.number("round") > 1) & (view.number("winning_bid") > most)
+    cooperative_limit = (game.valuation_max - game.valuation_min) // game.interval
+    broken = (view.number("round") > 1) & (view.number("winning_bid") > cooperative_limit)
     return np.where(broken, rational(view, noise), cooperative(view, noise))
 
 
 def truthful(view: View, noise: Noise) -> Array:
-    """Bid the valuation."""
     return value_of(view)
 
 
@@ -58,12 +57,10 @@ def shade(part: Fraction, view: View, noise: Noise) -> Array:
 
 
 def zero(view: View, noise: Noise) -> Array:
-    """Bid nothing."""
     return np.zeros(shape(view), np.int64)
 
 
 def reply_to(view: View, others: Array) -> Array:
-    """Return the best reply to bids."""
     values = np.full(view.game.players, value_of(view))
     return theory.best_response(values, np.insert(others, view.seat, 0), view.game.price)[view.seat]
 

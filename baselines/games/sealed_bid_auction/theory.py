@@ -1,12 +1,12 @@
-"""Sealed-bid auctions of one item: what a bid cost in hindsight, and equilibrium bids.
+"""Sealed-bid auctions of one item: losses of bids in hindsight, and equilibrium bids.
 
 Values and bids are integers; ties for the highest bid are drawn, and payoffs are means over that
-draw. At the second price the own valuation is a weakly dominant bid: what one pays does not hang on
-it. At the first price, valuations being drawn without replacement from a grid, they are not
+draw. At the second price a bidder's valuation is a weakly dominant bid: the price does not depend
+on the bid. At the first price, valuations drawn without replacement from a grid are not
 independent: the holder of a high one knows that the others' are lower, and shades more than the ``v
-/ players`` of independent uniform values. There is no pure equilibrium in whole bids; an
-approximate mixed one is found by fictitious play, see `first_price`. Background: Vickrey 1961;
-Krishna, Auction Theory.
+/ players`` of independent uniform values. There is no pure equilibrium in whole bids; fictitious
+play finds an approximate mixed one, see `first_price`. Background: Vickrey 1961; Krishna, Auction
+Theory.
 """
 
 from itertools import permutations
@@ -31,7 +31,7 @@ Price = Literal["first", "second"]
 
 
 def _rivals(bids: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
-    """Return each seat's highest rival bid and how many rivals make it."""
+    """Return each seat's highest rival bid and the number of rivals that make it."""
     bids = np.asarray(bids)
     first, second = np.sort(bids, axis=0)[[-1, -2]]
     alone = (bids == first).sum(axis=0) == 1
@@ -41,26 +41,26 @@ def _rivals(bids: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
 
 def payoffs(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return each seat's mean payoff over the draw among the highest bids."""
-    highest, many = _rivals(bids)
-    paid = bids if price == "first" else highest
-    shared = np.where(bids == highest, (values - paid) / (many + 1), 0.0)
-    return np.where(bids > highest, values - paid, shared)
+    highest, tied = _rivals(bids)
+    payment = bids if price == "first" else highest
+    shared = np.where(bids == highest, (values - payment) / (tied + 1), 0.0)
+    return np.where(bids > highest, values - payment, shared)
 
 
 def best_response(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
     """Return a best reply to the others' bids: the own value if `second`, or if no bid gains."""
-    highest, many = _rivals(bids)
+    highest, tied = _rivals(bids)
     outbid = values - highest - 1
-    reply = np.where(outbid >= (values - highest) / (many + 1), highest + 1, highest)
+    reply = np.where(outbid >= (values - highest) / (tied + 1), highest + 1, highest)
     return np.where((values > highest) & (price == "first"), reply, values)
 
 
 def regret(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
-    """Return what each seat lost in hindsight against its best bid (which brings at least 0)."""
-    highest, many = _rivals(bids)
+    """Return each seat's loss in hindsight against its best bid (which brings at least 0)."""
+    highest, tied = _rivals(bids)
     best = values - highest
     if price == "first":
-        best = np.maximum(best - 1, best / (many + 1))  # outbid, or draw level
+        best = np.maximum(best - 1, best / (tied + 1))  # outbid, or draw level
     return np.maximum(best, 0) - payoffs(values, bids, price)
 
 
@@ -70,35 +70,36 @@ def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
 
 
 def nearest_bids(game: Any, values: Array, bids: Array) -> Array:
-    """Return the closest to some bids that equilibrium play, often mixed, makes of the values."""
-    if game.price == "first" and (found := equilibrium(game)):
-        return found.nearest_bid(values, bids)
+    """Return the equilibrium bids of the values, often mixed, that are closest to `bids`."""
+    if game.price == "first" and (solution := equilibrium(game)):
+        return solution.nearest_bid(values, bids)
     return equilibrium_bids(game, values)
 
 
 def equilibrium_bids(game: Any, values: Array) -> Array:
-    """Return the mean equilibrium bids of these valuations; as if independent where unsolved."""
+    """Return mean equilibrium bids; those of independent valuations if unsolved."""
     if game.price == "second":
         return values
-    if found := equilibrium(game):
-        return found.mean_bid(values)
+    if solution := equilibrium(game):
+        return solution.mean_bid(values)
     return uniform_bid(values, game.players, game.valuation_min)
 
 
-def deals(game: Any, most: int) -> tuple[dict[str, Array], Array] | None:
-    """Return all that chance may bring in a whole game, tables last, and how likely each is.
+def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
+    """Return all chance of a whole game, tables last, and its probabilities.
 
-    None if that is more than `most`. Lots are as many as can decide a tie in different ways.
+    None if there are more than `limit` deals. There are as many lots as can decide a tie in
+    different ways.
     """
     grid = np.arange(game.valuation_min, game.valuation_max + 1, game.interval)
-    own = game.valuations is None and game.valuation_draw == "random"
+    is_drawn = game.valuations is None and game.valuation_draw == "random"
     parts, n = lcm(*range(1, game.players + 1)), game.players
-    each = (perm(len(grid), n) if own else 1) * parts
-    if each**game.rounds > most:
+    each = (perm(len(grid), n) if is_drawn else 1) * parts
+    if each**game.rounds > limit:
         return None
     which = np.array(np.unravel_index(np.arange(each**game.rounds), (each,) * game.rounds))
     lots = (which % parts + 0.5) / parts
-    if own:
+    if is_drawn:
         rows = grid[np.array(list(permutations(range(len(grid)), n)))]
         values = np.moveaxis(rows[which // parts], -1, 1)
     else:
@@ -108,26 +109,25 @@ def deals(game: Any, most: int) -> tuple[dict[str, Array], Array] | None:
 
 
 def deviation(game: Any, record: Steps) -> Measured:
-    """Return regret and distance of a round."""
     bids, values = record["actions"], record["valuations"]
     far = distance(bids, nearest_bids(game, values, bids)) / (game.players * game.valuation_max)
     return regret(values, bids, game.price), far
 
 
 def interim(game: Any, record: Steps) -> PerPlayer:
-    """Return what bids lose on average against equilibrium bids of the values one cannot see."""
+    """Return bids' mean losses against equilibrium bids of the values that a bidder cannot see."""
     values, bids = record["valuations"], record["actions"]
     if not solvable(game):
         return independent_regret(values, bids, game)
-    found = equilibrium(game) if game.price == "first" else truthful(game)
-    assert found is not None
-    return found.interim_regret(values, bids)
+    solution = equilibrium(game) if game.price == "first" else truthful(game)
+    assert solution is not None
+    return solution.interim_regret(values, bids)
 
 
 def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlayer:
-    """Return the mean loss of bids where values are independent and uniform, and all others bid so.
+    """Return the mean loss of bids if values are independent and uniform.
 
-    They bid ``uniform_bid``, unrounded, or their values at the second price.
+    The others bid ``uniform_bid``, unrounded, or their values at the second price.
     """
     n, low, width = game.players, game.valuation_min, game.valuation_max - game.valuation_min
 
@@ -144,39 +144,37 @@ def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlay
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return what a reply gains on copies of a seat, who shade values as it does, and the reply.
+    """Return a reply's gain on copies of a seat that shade values as it does, and the reply.
 
-    By `QUANTILES` of the bids as parts of their valuations; NaN where the law of valuations is
-    unknown or too large. The reply has a bid for each valuation.
+    Copies bid `QUANTILES` of the bids as parts of their valuations; NaN where the valuations' law
+    is unknown or too large. The reply has a bid for each valuation.
     """
     values, bids = flat(steps["valuations"])[seat], flat(steps["actions"])[seat]
-    some = values > 0
-    if not solvable(game) or not some.any():
+    positive = values > 0
+    if not solvable(game) or not positive.any():
         return np.nan, reply
-    shaded = shading(game, bids[some] / values[some])
+    shaded = shading(game, bids[positive] / values[positive])
     reply = shaded.best_bids() if reply is None else reply
     return shaded.profit(reply) - shaded.profit(), reply
 
 
 def rational(game: Any) -> Claim:
-    """Return what the rational player is."""
     if game.price == "second":
         return Claim("equilibrium", "bids its valuation, which is weakly dominant")
-    if found := equilibrium(game):
-        told = "are told" if game.tell_prior else "are not told"
-        law = f"it assumes the law of valuations, which bidders {told}"
-        said = f"bids by an approximate Bayes-Nash equilibrium, found by fictitious play; {law}"
-        if found.gain > 0.05 * found.profit():
-            return Claim("heuristic", f"{said}; but other bids gain much")
-        most = max(1.05 * found.gain, 1e-6)
-        gain = f"nobody can gain more than {most:.2g} a round by other bids"
-        return Claim("best known", f"{said}; in the mean {gain}")
-    said = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
-    return Claim("heuristic", f"{said} independent uniform valuations, whose law it assumes")
+    if solution := equilibrium(game):
+        telling = "are told" if game.tell_prior else "are not told"
+        law = f"it assumes the law of valuations, which bidders {telling}"
+        sentence = f"bids by an approximate Bayes-Nash equilibrium, found by fictitious play; {law}"
+        if solution.gain > 0.05 * solution.profit():
+            return Claim("heuristic", f"{sentence}; but other bids gain much")
+        bound = max(1.05 * solution.gain, 1e-6)
+        gain = f"nobody can gain more than {bound:.2g} a round by other bids"
+        return Claim("best known", f"{sentence}; in the mean {gain}")
+    sentence = "bids (players - 1) / players of its valuation, the Bayes-Nash equilibrium of"
+    return Claim("heuristic", f"{sentence} independent uniform valuations, whose law it assumes")
 
 
 def replies(game: Any) -> list[str]:
-    """Return shares of the valuation, and the equilibrium bid."""
     return ["rational", *(f"shade:{part / 20:.2f}" for part in range(21))]
 
 
@@ -184,10 +182,10 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return what the items are worth to who won them.
+    """Return the items' worth to their winners.
 
-    At the second price there are equilibria in which one bids above all values and the others 0,
-    where bids above the own value are legal; else whoever values it most can always gain it.
+    At the second price, if bids above the value are legal, there are equilibria in which one bids
+    above all values and the others 0; else whoever values it most can always gain it.
     """
     values, winner = steps["valuations"], steps["winner"]
     total = at(values, winner).sum(axis=-1)

@@ -17,7 +17,7 @@ from llm_games.view import View
 
 
 def situation(view: View) -> theory.Situation:
-    """Return the seat's situation, from its numbers."""
+    """Return the seat's situation, read from its observation's columns."""
     game = view.game
     return theory.Situation(
         balance=whole(view, "balance", game.unit),
@@ -35,7 +35,6 @@ def thumb(rule: theory.Rule, view: View, noise: Noise) -> Array:
 
 
 def respond(level: int, view: View, noise: Noise) -> Array:
-    """Bid by the response of a level, see `theory.response`."""
     return theory.response(view.game, view.seat, level)(situation(view))
 
 
@@ -45,7 +44,7 @@ def dp(level: int, view: View, noise: Noise) -> Array:
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Bid evenly where a planner, who keeps as many alive as can be, serves the seat today."""
+    """Bid evenly on days on which a planner that keeps the most residents alive serves the seat."""
     game = view.game
     seats, begun = range(game.players), view.number("days") > 0
     hp, dry = (
@@ -53,10 +52,10 @@ def cooperative(view: View, noise: Noise) -> Array:
         for kind, first in (("hp", game.hp_start), ("dry", 0))
     )
     here = np.stack([(view.number(f"took_part_{seat}") > 0) | ~begun for seat in seats])
-    now, keep = situation(view), theory.best_plan(theory.relevant(game))[0]
+    current, keep = situation(view), theory.best_plan(theory.relevant(game))[0]
     slack = theory.endurance(hp.astype(np.int64), dry.astype(np.int64))
-    chosen = theory.planned(game, slack, here & (hp > 0), now.supply, now.days_left, keep)
-    return np.where(chosen[view.seat], theory.even(now), NO_BID)
+    chosen = theory.planned(game, slack, here & (hp > 0), current.supply, current.days_left, keep)
+    return np.where(chosen[view.seat], theory.even(current), NO_BID)
 
 
 THUMB = {name: partial(thumb, rule) for name, rule in theory.RULES.items() if name != "random"}

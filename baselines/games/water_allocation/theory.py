@@ -2,8 +2,8 @@
 
 No equilibrium is known where water is scarce: unspent money is worthless, as in a Blotto game, and
 pure best responses cycle. The baselines are best responses to a fixed field: level 0 are bidders
-who spread their money evenly over the days they can still go dry (`even`), level ``n`` replies
-best to everybody else at level ``n - 1``. Arrays are players-first, money is in the game's units.
+who spread their money evenly over the days they can still go dry (`even`), level ``n`` replies best
+to everybody else at level ``n - 1``. Arrays have the players first, money is in the game's units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEVER = int(np.iinfo(np.int64).max)  # the critical price of water that no bid c
 
 
 def endurance(hp: Array, dry: Array) -> Array:
-    """Return how many further dry days in a row a resident with health above 0 survives.
+    """Return the number of further dry days in a row that a resident with health above 0 survives.
 
     The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
     """
@@ -41,7 +41,7 @@ def endurance(hp: Array, dry: Array) -> Array:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a resident's bid depends on: health, dry days in a row, and what is said below."""
+    """The state that a resident's bid depends on."""
 
     balance: PerTable  # money today, salary included
     salary: PerTable  # money paid a day
@@ -52,38 +52,38 @@ class Situation:
 
     @classmethod
     def of(cls, game: WaterAllocation, state: WaterAllocationState, seat: int) -> Self:
-        own = game.purse(state)[seat], game.salaries[seat], state.hp[seat], state.dry[seat]
-        return cls(*own, game.days - state.round, game.supply(state))
+        current = game.purse(state)[seat], game.salaries[seat], state.hp[seat], state.dry[seat]
+        return cls(*current, game.days - state.round, game.supply(state))
 
     @cached_property
     def slack(self) -> PerTable:
         return endurance(self.hp, self.dry)
 
     def needed(self, bid: Array) -> Array:
-        """Return a bid, or 0 if the water can wait until the end."""
+        """Return a bid, or 0 if the resident survives to the end without water."""
         return np.where(self.slack >= self.days_left, 0, bid)
 
 
 Rule = Callable[[Situation, Noise], PerTable]  # from a situation, and chance, to a bid
 
 
-def even(now: Situation, noise: Noise | None = None) -> Array:
+def even(situation: Situation, noise: Noise | None = None) -> Array:
     """Return an even share of the money for each day that the water can still wait for."""
-    return now.needed(now.balance // (now.slack + 1))
+    return situation.needed(situation.balance // (situation.slack + 1))
 
 
-def urgent(now: Situation, noise: Noise | None = None) -> Array:
+def urgent(situation: Situation, noise: Noise | None = None) -> Array:
     """Return all the money on the last day to live, half of it one day before, else 0."""
-    bids = [now.balance, now.balance // 2]
-    return now.needed(np.select([now.slack == 0, now.slack == 1], bids))
+    bids = [situation.balance, situation.balance // 2]
+    return situation.needed(np.select([situation.slack == 0, situation.slack == 1], bids))
 
 
 RULES: dict[str, Rule] = {  # of thumb
-    "zero": lambda now, noise: np.zeros_like(now.balance),
-    "salary": lambda now, noise: np.minimum(now.balance, now.salary),
-    "random": lambda now, noise: noise.integers(0, now.balance, endpoint=True),
-    "half": lambda now, noise: now.balance // 2,
-    "all_in": lambda now, noise: now.needed(now.balance),
+    "zero": lambda situation, noise: np.zeros_like(situation.balance),
+    "salary": lambda situation, noise: np.minimum(situation.balance, situation.salary),
+    "random": lambda situation, noise: noise.integers(0, situation.balance, endpoint=True),
+    "half": lambda situation, noise: situation.balance // 2,
+    "all_in": lambda situation, noise: situation.needed(situation.balance),
     "even": even,
     "urgent": urgent,
 }
@@ -91,7 +91,7 @@ RULES: dict[str, Rule] = {  # of thumb
 
 @dataclass(frozen=True)
 class Play:
-    """What came of many games."""
+    """Survivals, bids and supplies of many games."""
 
     survived: Array  # (players, games)
     living: Array  # at the start of each day, (days, players, games)
@@ -112,20 +112,20 @@ class Play:
             survived[:, i] = steps["alive"][:, -1] & ~steps["died"][:, -1]
         return cls(survived, living, bids, supplies)
 
-    def some(self, games: slice) -> Play:
-        """Return some of the games."""
+    def of_games(self, games: slice) -> Play:
         return Play(*(getattr(self, f.name)[..., games] for f in dataclasses.fields(self)))
 
 
 def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0) -> Play:
-    """Play many games with one rule for each seat."""
     noise = Noise.copies(seed * games, (games,))
     state = game.reset(noise, (games,))
     supplies, living, bids = state.supplies, [], []
     for day in range(game.days):
-        now = [rule(Situation.of(game, state, i), noise.of(day, i)) for i, rule in enumerate(rules)]
+        day_bids = [
+            rule(Situation.of(game, state, i), noise.of(day, i)) for i, rule in enumerate(rules)
+        ]
         living.append(state.living)
-        bids.append(np.where(state.living, np.stack(now), NO_BID))
+        bids.append(np.where(state.living, np.stack(day_bids), NO_BID))
         state, _ = game.step(state, bids[-1])
     return Play(state.living, np.stack(living), np.stack(bids), supplies)
 
@@ -137,25 +137,25 @@ def critical_price(game: WaterAllocation, bids: PerPlayer, supply: PerTable, sea
     """Return the lowest bid that gets the seat its water; `NEVER` if none does.
 
     A seat's winning is monotone in its own bid (which is ignored in `bids`): served first it gets
-    whatever water there is, and each other that goes before leaves less.
+    all the water that it needs, and each other seat before it leaves less.
     """
-    place = game.precedence.argsort()
+    priority = game.precedence.argsort()
     ranked = game.precedence[game.precedence != seat]
     ranked = ranked[np.argsort(-bids[ranked], axis=0, kind="stable")]
-    wins_ties = place[seat] < place
-    left, need = supply, game.requirements[seat]
-    price = np.where(need <= left, 0, NEVER)
-    found = need > left
+    wins_ties = priority[seat] < priority
+    remaining, need = supply, game.requirements[seat]
+    price = np.where(need <= remaining, 0, NEVER)
+    decided = need > remaining
     for other in ranked:
         bid = np.take_along_axis(bids, other[None], axis=0)[0]
         bidding, wanted = bid > NO_BID, game.requirements[other]
-        fits = bidding & (wanted <= left)
-        left = left - wanted * fits
+        fits = bidding & (wanted <= remaining)
+        remaining = remaining - wanted * fits
         if game.allocation == "stop":
-            left = np.where(bidding & ~fits, -1, left)
-        rival = bidding & (left < need) & ~found  # after this one too little is left
+            remaining = np.where(bidding & ~fits, -1, remaining)
+        rival = bidding & (remaining < need) & ~decided  # after this one too little is left
         price = np.where(rival, bid + ~wins_ties[other], price)
-        found = found | rival
+        decided = decided | rival
     return price
 
 
@@ -164,9 +164,9 @@ LEVELS = np.r_[0:41, 42:101:2, 104:201:4, 208:481:8]
 
 
 def unit(game: WaterAllocation) -> int:
-    """Return a unit so that the money at the start and four of the largest salaries fit."""
-    most = 4 * int(game.salaries.max()) + game.balance_start * game.unit
-    return max(1, -(-most // int(LEVELS[-1])))
+    """Return a unit in which the first money and four of the largest salaries fit `LEVELS`."""
+    largest = 4 * int(game.salaries.max()) + game.balance_start * game.unit
+    return max(1, -(-largest // int(LEVELS[-1])))
 
 
 def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
@@ -206,12 +206,14 @@ class Response:
     unit: int  # of its money
     supply_low: int  # the supply of the first row
 
-    def __call__(self, now: Situation, noise: Noise | None = None) -> Array:
-        """Return the bid in a situation: a `Rule`."""
-        day, money = len(self.choice) - now.days_left, now.balance // self.unit
-        exact = day, now.supply - self.supply_low, now.hp, now.dry, money
-        place = tuple(np.clip(at, 0, n - 1) for at, n in zip(exact, self.choice.shape, strict=True))
-        return LEVELS[self.choice[place]] * self.unit
+    def __call__(self, situation: Situation, noise: Noise | None = None) -> Array:
+        """Return the bid in a situation, as a `Rule`."""
+        day, money = len(self.choice) - situation.days_left, situation.balance // self.unit
+        exact = day, situation.supply - self.supply_low, situation.hp, situation.dry, money
+        cell = tuple(
+            np.clip(index, 0, n - 1) for index, n in zip(exact, self.choice.shape, strict=True)
+        )
+        return LEVELS[self.choice[cell]] * self.unit
 
 
 def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
@@ -220,35 +222,35 @@ def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
     Over day, supply, health, dry days and money; the prices of a day are taken as independent of
     the seat's own past.
     """
-    chances, each, most = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
-    salary, money = int(game.salaries[seat]) // each, np.arange(most + 1)
-    paid = np.clip(money[:, None] - LEVELS + salary, 0, most)
+    chances, each, richest = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
+    salary, money = int(game.salaries[seat]) // each, np.arange(richest + 1)
+    money_if_won = np.clip(money[:, None] - LEVELS + salary, 0, richest)
     beyond = money[:, None] < LEVELS
-    kept = np.minimum(money + salary, most)
+    money_if_lost = np.minimum(money + salary, richest)
     longest = int(endurance(np.array(game.hp_max), np.array(0)))
-    shape = (game.hp_max + 1, longest + 2, most + 1)
+    shape = (game.hp_max + 1, longest + 2, richest + 1)
     value = np.zeros(shape, np.float32)  # no health, or too many dry days: dead
-    value[1:, :-1] = 1 + MONEY * money / most
-    choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, most + 1), np.uint8)
+    value[1:, :-1] = 1 + MONEY * money / richest
+    choice = np.zeros((*chances.shape[:2], game.hp_max + 1, longest + 1, richest + 1), np.uint8)
     for day in range(game.days)[::-1]:
         last, value = value, np.zeros(shape, np.float32)
         for hp in range(1, game.hp_max + 1):
-            won = last[min(game.hp_max, hp + game.hp_gain), 0][paid]
+            won = last[min(game.hp_max, hp + game.hp_gain), 0][money_if_won]
             for dry in range(longest + 1):
-                fails = last[max(hp - dry - 1, 0), dry + 1][kept]
+                fails = last[max(hp - dry - 1, 0), dry + 1][money_if_lost]
                 gain = won - fails[:, None]
                 gain[beyond] = -1  # what one does not have, one cannot bid
                 choice[day, :, hp, dry], best = _best_bids(gain, chances[day])
                 value[hp, dry] = fails + best
-    purse = min(game.balance_start * game.unit // each + salary, most)
+    purse = min(game.balance_start * game.unit // each + salary, richest)
     chance = min(1.0, float(value[game.hp_start, 0, purse]))  # without the worth of the money
     return Response(choice, chance, each, game.supply_low)
 
 
 def _best_bids(gain: Array, chances: Array) -> tuple[Array, Array]:
-    """Return the best levels ``(supplies, money)``, and what they bring on average ``(money,)``.
+    """Return the best levels ``(supplies, money)``, and their mean gain ``(money,)``.
 
-    From what winning brings, ``(money, levels)``, and its chances, ``(supplies, levels)``.
+    From the gain of winning, ``(money, levels)``, and its chances, ``(supplies, levels)``.
     """
     picked = np.zeros((len(chances), len(gain)), np.uint8)
     brings, rows = np.zeros(len(gain), np.float32), np.arange(len(gain))
@@ -264,7 +266,7 @@ GAMES = 4000  # simulated games from which a response learns the prices
 
 @lru_cache(maxsize=32)
 def response(game: WaterAllocation, seat: int, level: int) -> Response:
-    """Return the rule of a seat at a level, kept on disk.
+    """Return the rule of a seat at a level, cached on disk.
 
     Level 1 replies best to a field of `even` players, level ``n`` to one at level ``n - 1``. The
     field's prices are those at a table with the seat's own play: first at the others' level, then
@@ -277,15 +279,15 @@ def response(game: WaterAllocation, seat: int, level: int) -> Response:
         seats = range(game.players)
         rules = [even if level == 1 else response(game, other, level - 1) for other in seats]
         for _ in range(2):
-            rules[seat] = found = best_response(game, play(game, rules, GAMES, level), seat)
-        return {"choice": found.choice, "value": np.array(found.value)}
+            rules[seat] = reply = best_response(game, play(game, rules, GAMES, level), seat)
+        return {"choice": reply.choice, "value": np.array(reply.value)}
 
     stored = remember(f"water_allocation_3_{digest}_{seat}_{level}", compute)
     return Response(stored["choice"], float(stored["value"]), unit(game), game.supply_low)
 
 
 def relevant(game: WaterAllocation) -> WaterAllocation:
-    """Return the game without what only its players' words or one run's supplies depend on."""
+    """Return the game with defaults for parameters of words and of a single run's supplies."""
     plain = WaterAllocation(players=game.players, residents=game.cast)
     words = ("persona", "shown_dry_counter", "failed_reply", "supplies", "reset_balance_on_death")
     same = {word: getattr(plain, word) for word in words}
@@ -293,15 +295,15 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 
 
 def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
-    """Return whether a seat that follows a rule survives, others bidding as they did, (games,)."""
+    """Return whether a seat that follows a rule survives against recorded bids, bool (games,)."""
     games = field.supplies.shape[1]
     money = np.full(games, game.balance_start * game.unit)
     hp, dry, living = np.full(games, game.hp_start), np.zeros(games, np.int64), np.ones(games, bool)
     salary, noise = np.full(games, game.salaries[seat]), Noise.copies(0, (games,))
     for day in range(game.days):
         supply, money = field.supplies[day], money + salary * living
-        left = np.full(games, game.days - day)
-        bid = rule(Situation(money, salary, hp, dry, left, supply), noise.of(day, seat))
+        days_left = np.full(games, game.days - day)
+        bid = rule(Situation(money, salary, hp, dry, days_left, supply), noise.of(day, seat))
         won = living & (bid >= critical_price(game, field.bids[day], supply, seat))
         money = money - bid * won
         dry = (dry + living) * ~won
@@ -311,12 +313,12 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
 
 
 def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
-    """Return by how much more often a best response survives each game, -1 to 1, ``(games,)``.
+    """Return a best response's gain in survival in each game, -1 to 1, ``(games,)``.
 
-    It is the response to the prices in one half of the games, played in those of the other half
-    with all else as it was, so that nothing flatters it; where it gains nothing in the half that it
-    comes from, the seat's own play stands. The mean is then below 0 by chance alone; it falls short
-    of the full regret if games are few. Kept on disk; it takes about a second.
+    The response to the prices in one half of the games is played in the other half, all else as
+    recorded, so that nothing flatters it; where it gains nothing in the half that it was learned
+    from, the seat's own play stands. The mean is below 0 by chance alone; with few games it falls
+    short of the full regret. Cached on disk; it takes about a second.
     """
     digest = sha256(f"{relevant(game)!r} {seat}".encode())
     for array in (field.survived, field.bids, field.supplies):
@@ -325,10 +327,13 @@ def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
     def compute() -> Arrays:
         gains, halves = np.zeros(field.supplies.shape[1]), (slice(0, None, 2), slice(1, None, 2))
         for learn, test in (halves, halves[::-1]):
-            known, other = field.some(learn), field.some(test)
-            found = best_response(game, known, seat)
-            if against(game, known, seat, found).mean() > known.survived[seat].mean():
-                gains[test] = against(game, other, seat, found) - other.survived[seat].astype(float)
+            learning_half, other = field.of_games(learn), field.of_games(test)
+            reply = best_response(game, learning_half, seat)
+            if (
+                against(game, learning_half, seat, reply).mean()
+                > learning_half.survived[seat].mean()
+            ):
+                gains[test] = against(game, other, seat, reply) - other.survived[seat].astype(float)
         return {"gains": gains}
 
     return remember(f"water_regret_1_{digest.hexdigest()[:24]}", compute)["gains"]
@@ -348,37 +353,38 @@ def response_gap(game: WaterAllocation, plays: Sequence[Steps]) -> Array:
 def planned(
     game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
 ) -> PerPlayer:
-    """Return whom the planner serves today.
+    """Return which residents the planner serves today, bool.
 
-    It keeps the `keep` living residents with the lowest needs alive: who can wait least (`slack`)
-    comes first, then who needs least; whoever does not fit is passed over. Others get what is left.
+    It keeps the `keep` living residents with the lowest needs alive: the one who can wait least
+    (`slack`) comes first, then the one who needs least; a resident whose need does not fit is
+    passed over. The others get the rest.
     """
     thrifty = np.lexsort((np.arange(game.players), game.requirements))
-    kept = living[thrifty] & (living[thrifty].cumsum(axis=0) <= keep)
+    in_plan = living[thrifty] & (living[thrifty].cumsum(axis=0) <= keep)
     urgency = np.where(slack >= days_left, game.days, slack)[thrifty]
-    rank = np.where(living[thrifty], urgency + ~kept * (game.days + 1), NEVER)
-    chosen, left = np.zeros(living.shape, np.bool_), supply
+    rank = np.where(living[thrifty], urgency + ~in_plan * (game.days + 1), NEVER)
+    chosen, remaining = np.zeros(living.shape, np.bool_), supply
     for seat in thrifty[rank.argsort(axis=0, kind="stable")]:
         lives = np.take_along_axis(living, seat[None], axis=0)[0]
-        fits = lives & (game.requirements[seat] <= left)
-        left = left - game.requirements[seat] * fits
+        fits = lives & (game.requirements[seat] <= remaining)
+        remaining = remaining - game.requirements[seat] * fits
         np.put_along_axis(chosen, seat[None], fits[None], axis=0)
     return chosen
 
 
 def plan(game: WaterAllocation, keep: int, games: int = 4000, seed: int = 0) -> Array:
-    """Return the share of games that each seat survives under the planner, ``(players,)``."""
+    """Return each seat's share of survived games under the planner, ``(players,)``."""
     state = game.reset(seed * games, (games,))
     for _ in range(game.days):
-        slack, left = endurance(state.hp, state.dry), game.days - state.round
-        chosen = planned(game, slack, state.living, game.supply(state), left, keep)
+        slack, days_left = endurance(state.hp, state.dry), game.days - state.round
+        chosen = planned(game, slack, state.living, game.supply(state), days_left, keep)
         state, _ = game.step(state, np.where(chosen, 0, NO_BID))
     return state.living.mean(axis=1)
 
 
 @lru_cache(maxsize=16)
 def best_plan(game: WaterAllocation) -> tuple[int, float]:
-    """Return how many residents a planner does best to keep alive, and its mean survivors."""
+    """Return the number of residents that a planner should keep alive, and its mean survivors."""
     game = dataclasses.replace(relevant(game), no_bid="none")
     survivors = {k: float(plan(game, k, 2000).sum()) for k in range(1, game.players + 1)}
     keep = max(survivors, key=lambda k: survivors[k])
@@ -386,9 +392,9 @@ def best_plan(game: WaterAllocation) -> tuple[int, float]:
 
 
 def deviation(game: WaterAllocation, record: Steps) -> Measured:
-    """Return the regret of a day: 1 for who died on it with the money for its water.
+    """Return the regret of a day: 1 for residents who died with the money for their water.
 
-    That is in hindsight, as if nothing came after the day. No distance is defined.
+    In hindsight, as if nothing came after the day. No distance is defined.
     """
     bids, supply = record["effective"], record["supply"]
     prices = np.stack([critical_price(game, bids, supply, seat) for seat in range(game.players)])
@@ -397,7 +403,6 @@ def deviation(game: WaterAllocation, record: Steps) -> Measured:
 
 
 def rational(game: WaterAllocation) -> Claim:
-    """Return what the rational player is."""
     what = "replies best, by dynamic programming, to best repliers to bidders who spend evenly"
     need = int(game.requirements.sum())
     healthy = game.hp_gain and endurance(np.array(game.hp_start), np.array(0)) > 1
@@ -408,7 +413,6 @@ def rational(game: WaterAllocation) -> Claim:
 
 
 def replies(game: WaterAllocation) -> list[str]:
-    """Return rules of thumb and best responses of two levels."""
     return ["rational", "dp:1", *(name for name in RULES if name != "random")]
 
 

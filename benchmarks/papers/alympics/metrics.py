@@ -1,4 +1,4 @@
-"""Alympics: indicators of recorded water allocation games, the published table, and ratings.
+"""Alympics: indicators of recorded water allocation games, and the published table.
 
 Source: arXiv 2311.03220, sections 4.3 to 4.5 and appendix A.5. A game is the list of its days'
 records, the ``Outcome.record`` of each as plain Python values. RSR, the ratio of supply to
@@ -28,18 +28,17 @@ Days = Sequence[Record]
 
 
 def living(days: Days) -> list[bool]:
-    """Return who is alive after the last of these days, by seat."""
+    """Return whether each seat is alive after the last of these days."""
     last = days[-1]
     return [bool(was and not died) for was, died in zip(last["alive"], last["died"], strict=True)]
 
 
 def survivors(episode: RecordedEpisode) -> float:
-    """Return N_survivor of one finished game."""
+    """Return N_survivor of a finished game."""
     return float(sum(living(episode.records)))
 
 
 def ends(game: WaterAllocation) -> tuple[float, float]:
-    """Return the least and the highest number of survivors."""
     return 0.0, float(game.players)
 
 
@@ -61,14 +60,14 @@ def supply_ratio(game: WaterAllocation, alive: Sequence[bool]) -> Fraction | Non
 def lowest_prices(game: WaterAllocation, days: Days) -> list[Fraction | None]:
     """p_n: the lowest effective bid that was served on each day, dollars; None if none was."""
     prices = [day["price"] for day in days]
-    paid = [Fraction(price, game.unit) if price >= 0 else None for price in prices]
-    return paid + [None] * (game.days - len(days))
+    dollars = [Fraction(price, game.unit) if price >= 0 else None for price in prices]
+    return dollars + [None] * (game.days - len(days))
 
 
 class Curves(NamedTuple):
-    """What happened day by day, a list of days for each seat; None once a seat is dead.
+    """Values of a game day by day, a list of days for each seat; None once a seat is dead.
 
-    Bids are as they counted, None also for none; bids and balances are dollars, and `hp` and
+    Bids are the effective ones, None also for no bid; bids and balances are dollars, and `hp` and
     `balance` those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
     """
 
@@ -79,8 +78,6 @@ class Curves(NamedTuple):
 
 
 def curves(game: WaterAllocation, days: Days) -> Curves:
-    """Return the curves of one game."""
-
     def of(key: str, unit: int) -> list[list[float | None]]:
         rows = [zip(day["alive"], day[key], strict=True) for day in days]
         shown = [
@@ -127,9 +124,9 @@ class Indicators(NamedTuple):
     """The indicators of the games of one setting.
 
     SR, the share of games that each seat survives; the mean of N_survivor; RSR_S before the first
-    day, and the mean RSR_E over the games that somebody survives, None if none was; how many games
-    are left out of that; a box of p_n for each day, None for days on which nobody was served in any
-    game; and the mean of the daily medians of p_n in dollars, None without any.
+    day, and the mean RSR_E over the games that somebody survives, None if none was; the number of
+    games left out of that; a box of p_n for each day, None for days on which nobody was served in
+    any game; and the mean of the daily medians of p_n in dollars, None without any.
     """
 
     games: int
@@ -143,7 +140,7 @@ class Indicators(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What is left of a game for the indicators: who lives, p_n, and whether it is finished."""
+    """A game's outcome for the indicators: who lives, p_n, and whether it is finished."""
 
     alive: list[bool]
     prices: list[Fraction | None]
@@ -151,7 +148,7 @@ class Ended(NamedTuple):
 
 
 def ended(game: WaterAllocation, days: Days) -> Ended:
-    """Return what is left of one game."""
+    """Return the outcome of one game."""
     alive = living(days) if days else []
     finished = bool(days) and (len(days) == game.days or not any(alive))
     return Ended(alive, lowest_prices(game, days), finished)
@@ -163,35 +160,37 @@ def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicat
     Raises:
         BadParameter: there is no game, or one that is not finished.
     """
-    left = [one if isinstance(one, Ended) else ended(game, one) for one in played]
-    if not left or not all(one.finished for one in left):
-        unfinished = [i for i, one in enumerate(left) if not one.finished]
+    outcomes = [
+        outcome if isinstance(outcome, Ended) else ended(game, outcome) for outcome in played
+    ]
+    if not outcomes or not all(outcome.finished for outcome in outcomes):
+        unfinished = [i for i, outcome in enumerate(outcomes) if not outcome.finished]
         raise BadParameter(
-            f"indicators need finished games, got {len(left)} games, not finished: {unfinished}"
+            f"indicators need finished games, got {len(outcomes)} games, not finished: {unfinished}"
         )
-    ends = [one.alive for one in left]
+    ends = [outcome.alive for outcome in outcomes]
     ratios = [ratio for alive in ends if (ratio := supply_ratio(game, alive)) is not None]
     start = supply_ratio(game, [True] * game.players)
     assert start is not None
-    prices = daily_prices([one.prices for one in left])
-    medians = [found.median for found in prices if found is not None]
+    prices = daily_prices([outcome.prices for outcome in outcomes])
+    medians = [box.median for box in prices if box is not None]
     return Indicators(
-        games=len(left),
+        games=len(outcomes),
         survival=tuple(np.mean(ends, axis=0).tolist()),
         survivors=float(np.sum(ends) / len(ends)),
         ratio_start=float(start),
         ratio_end=float(sum(ratios) / len(ratios)) if ratios else None,
-        left_out=len(left) - len(ratios),
+        left_out=len(outcomes) - len(ratios),
         prices=prices,
         mean_median=statistics.fmean(medians) if medians else None,
     )
 
 
 class Ending(NamedTuple):
-    """What one resident came to in one game.
+    """One resident's outcome of a game.
 
     Days completed alive, days with water, dollars spent on it, money at the end, and bids above the
-    balance, which were void or clipped, as the rules say.
+    balance, which the rules void or clip.
     """
 
     days_survived: int
@@ -202,17 +201,17 @@ class Ending(NamedTuple):
 
 
 def ending(game: WaterAllocation, days: Days, seat: int) -> Ending:
-    """Return what the resident of a seat came to in one game."""
-    own = [day for day in days if day["alive"][seat]]
-    served = [day["effective"][seat] for day in own if day["won"][seat]]
-    died = own[-1]["died"][seat]
-    left = 0 if died and game.reset_balance_on_death else own[-1]["balance"][seat]
+    """Return the outcome of a seat's resident in one game."""
+    alive_days = [day for day in days if day["alive"][seat]]
+    served = [day["effective"][seat] for day in alive_days if day["won"][seat]]
+    died = alive_days[-1]["died"][seat]
+    balance = 0 if died and game.reset_balance_on_death else alive_days[-1]["balance"][seat]
     return Ending(
-        days_survived=len(own) - bool(died),
+        days_survived=len(alive_days) - bool(died),
         water_days=len(served),
         spent=sum(served) / game.unit,
-        balance=left / game.unit,
-        over_budget=sum(bool(day["over_budget"][seat]) for day in own),
+        balance=balance / game.unit,
+        over_budget=sum(bool(day["over_budget"][seat]) for day in alive_days),
     )
 
 
@@ -241,7 +240,6 @@ class Published(NamedTuple):
 
     @property
     def survivors(self) -> float:
-        """Mean N_survivor."""
         return sum(map(sum, self.survived.values())) / len(self.ratio_end)
 
 
@@ -256,14 +254,14 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
     if edition not in EDITIONS:
         raise BadParameter(f"edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
     prices = {row["setting"]: row["mean_median_price"] for row in data(__package__, "prices")}
-    found = []
+    settings = []
     table2 = groupby(data(__package__, "table2"), itemgetter("setting", "persona"))
     for (setting, persona), rows in table2:
         cells: dict[str, list[float]] = {}
         for row in rows:
             cells.setdefault(row["row"], []).append(float(row[edition]))
         (*start, mean_start), (*end, mean_end) = cells.pop("RSR_S"), cells.pop("RSR_E")
-        one = Published(
+        table = Published(
             int(setting),
             persona == "yes",
             survived={name: tuple(map(int, alive[:-1])) for name, alive in cells.items()},
@@ -274,12 +272,12 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
             mean_ratio_end=mean_end,
             mean_median=float(prices[setting]),
         )
-        found.append(one)
-    return tuple(found)
+        settings.append(table)
+    return tuple(settings)
 
 
 def setting_of(game: WaterAllocation) -> int | None:
-    """Return the paper's setting that a game's rules are, 1 to 6; None if they are no such."""
+    """Return the number of the paper's setting with these rules, 1 to 6, or None."""
     numbers = (int(n) for p in game.presets if (n := p.removeprefix("setting_")).isdigit())
     fits = (n for n in numbers if game == rulebook(game.name, preset=f"setting_{n}"))
     return next(fits, None)

@@ -1,8 +1,8 @@
 """Ratings of a player's whole game by people, on the form of Alympics.
 
-Source: arXiv 2311.03220, section 4.5 and appendix A.5, in our own words: six criteria, 1 to 5; the
-last one only for players that were given a persona. A form is a CSV file with a row for each
-case and criterion, whose column ``score`` a judge fills in, next to a text file for each case.
+Source: arXiv 2311.03220, section 4.5 and appendix A.5, paraphrased: six criteria, 1 to 5; the last
+one only for players with a persona. A form is a CSV file with a row for each case and criterion,
+whose column ``score`` a judge fills in, next to a text file for each case.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BadForm(LLMGamesError, ValueError):
 
 
 class Criterion(NamedTuple):
-    """What is judged, and what the scores 1, 3 and 5 mean; 2 and 4 lie between."""
+    """A criterion, and the meanings of the scores 1, 3 and 5; 2 and 4 lie between."""
 
     key: str
     name: str
@@ -76,12 +76,14 @@ class Case(NamedTuple):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """What it is judged by; the last criterion needs a persona."""
+        """The criteria of the case; the last one needs a persona."""
         return CRITERIA if self.persona else CRITERIA[:-1]
 
 
-def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], seat: int) -> Case:
-    """Return one seat's game as a case, told day by day with its own replies."""
+def case_of(
+    name: str, rules: WaterAllocation, days: Days, replies: Sequence[str], seat: int
+) -> Case:
+    """Return one seat's game as a case: its story by day, with its replies."""
     me = rules.cast[seat]
     lines = [
         f"{me.name} needs {me.requirement} units of water a day and earns ${me.salary}.",
@@ -89,7 +91,7 @@ def case_of(name: str, rules: WaterAllocation, days: Days, said: Sequence[str], 
     ]
     if rules.personas is not None:
         lines.insert(0, f"{me.name}: {' '.join(rules.personas[seat])}")
-    for number, (day, reply) in enumerate(zip(days, said, strict=True), start=1):
+    for number, (day, reply) in enumerate(zip(days, replies, strict=True), start=1):
         if day["alive"][seat]:
             lines += ["", f"Day {number}: {day['supply']} units of water. {_bids(rules, day)}"]
             lines += [f"Reply: {reply.strip()}"] if reply.strip() else []
@@ -110,17 +112,17 @@ def _bids(rules: WaterAllocation, day: Record) -> str:
 
 
 def cases(game: Game) -> list[Case]:
-    """Return every seat of every finished episode of one of a run's games as a case."""
-    found = []
+    """Return every seat of every finished episode as a case."""
+    seat_cases = []
     for episode in game.done:
-        said = [[""] * len(episode.records) for _ in episode.seats]
+        replies = [[""] * len(episode.records) for _ in episode.seats]
         for attempt in episode.attempts():
             if attempt.kind == "move":
-                said[attempt.seat][attempt.step] = attempt.text
-        for seat, texts in enumerate(said):
+                replies[attempt.seat][attempt.step] = attempt.text
+        for seat, texts in enumerate(replies):
             name = re.sub(r"[^\w.-]+", "-", f"{game.label}_{episode.row.number}_{seat}")
-            found.append(case_of(name, episode.rules, episode.records, texts, seat))
-    return found
+            seat_cases.append(case_of(name, episode.rules, episode.records, texts, seat))
+    return seat_cases
 
 
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
@@ -190,20 +192,22 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
             raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
         ratings = []
         for row in table:
-            score, where = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
+            score, location = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
             if not re.fullmatch("[1-5]", score):
-                raise BadForm(f"{where}: score must be a whole number from 1 to 5, got {score!r}")
+                raise BadForm(
+                    f"{location}: score must be a whole number from 1 to 5, got {score!r}"
+                )
             judge, case, criterion = (row[key] or "" for key in ("judge", "case", "criterion"))
             ratings.append(Rating(judge, case, criterion, int(score)))
-    found = [(rating.case, rating.criterion) for rating in ratings]
+    pairs = [(rating.case, rating.criterion) for rating in ratings]
     wanted = [(case.name, criterion.key) for case in cases for criterion in case.criteria]
-    for pair in found:
+    for pair in pairs:
         if pair not in wanted:
             raise BadForm(f"{path}: {' '.join(pair)} is not asked for")
-        if found.count(pair) > 1:
+        if pairs.count(pair) > 1:
             raise BadForm(f"{path}: {' '.join(pair)} is there twice")
     for pair in wanted:
-        if pair not in found:
+        if pair not in pairs:
             raise BadForm(f"{path}: {' '.join(pair)} is missing")
     return ratings
 
@@ -219,24 +223,24 @@ class Spread(NamedTuple):
 
 
 def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
-    """Return how the scores of each criterion spread, over all judges and cases."""
-    found = {}
+    """Return the spread of each criterion's scores over all judges and cases."""
+    by_criterion = {}
     for criterion in CRITERIA:
         scores = [rating.score for rating in ratings if rating.criterion == criterion.key]
         if scores:
             q1, median, q3 = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
             mean, sd = cell(scores)[:2]
-            found[criterion.key] = Spread(q1, median, q3, mean, sd)
-    return found
+            by_criterion[criterion.key] = Spread(q1, median, q3, mean, sd)
+    return by_criterion
 
 
 def published() -> dict[str, dict[str, Spread]]:
-    """Return what the paper prints: of ``model`` players, and of ``human`` self-ratings."""
-    found: dict[str, dict[str, Spread]] = {}
+    """Return the paper's spreads: of ``model`` players, and of ``human`` self-ratings."""
+    by_players: dict[str, dict[str, Spread]] = {}
     for row in data(__package__, "ratings"):
         numbers = (float(row[key]) for key in Spread._fields)
-        found.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
-    return found
+        by_players.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
+    return by_players
 
 
 def rate(
@@ -257,12 +261,14 @@ def rate(
         else:
             empty.append(str(write_form(folder, judge, chosen)))
     sides = {OWN: spreads(ratings)}
-    sides |= {f"{PUBLISHED}, {kind} players": found for kind, found in published().items()}
+    sides |= {
+        f"{PUBLISHED}, {kind} players": by_criterion for kind, by_criterion in published().items()
+    }
     rows = [
-        (criterion.name, source, *found[criterion.key])
+        (criterion.name, source, *by_criterion[criterion.key])
         for criterion in CRITERIA
-        for source, found in sides.items()
-        if criterion.key in found
+        for source, by_criterion in sides.items()
+        if criterion.key in by_criterion
     ]
     head = columns("criterion, source", ", ".join(Spread._fields))
     return Grid(head, rows, note=f"to be filled in: {', '.join(empty)}" if empty else "")

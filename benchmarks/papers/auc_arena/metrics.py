@@ -1,8 +1,8 @@
 """AucArena: metrics of recorded English auctions, and the published table.
 
 Source: *Put Your Money Where Your Mouth Is* (arXiv 2310.05746), sections 3.2 to 4.3. An item is
-known by its name, and by its place in the order of sale, from 0. Money is whole. What a metric
-does not define, such as the rate of no replies at all, is None.
+identified by its name, and by its index in the order of sale, from 0. Money is whole. A metric that
+is undefined, such as the rate of no replies at all, is None.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ STATISTICS = ("engagement", "win")
 
 
 class Lot(NamedTuple):
-    """One item of an auction as it was listed, and what became of it.
+    """One listed item of an auction, and its sale.
 
-    `winner` and `price` are -1 for nobody and nothing; accepted `bids` and money left are by seat.
+    `winner` and `price` are -1 for nobody and nothing; accepted `bids` and remaining money are by
+    seat.
     """
 
     place: int
@@ -67,11 +68,11 @@ class PlanNote(NamedTuple):
 
 
 class BeliefNote(NamedTuple):
-    """One update of what a bidder believes, after an item.
+    """One update of a bidder's beliefs, after an item.
 
-    `checks` has, reply by reply, how many fields of each of `GROUPS` were checked, which are those
-    that it mentions, and how many of them were wrong; `known`, how many it could have mentioned.
-    `resent`: wrong fields were sent back.
+    `checks` has, for each reply, the number of fields of each of `GROUPS` that were checked, which
+    are those that it mentions, and of the wrong ones among them; `known` has the number that it
+    could have mentioned. `resent`: wrong fields were sent back.
     """
 
     item: int
@@ -102,8 +103,8 @@ class Bidder(NamedTuple):
     def priority(self, lot: Lot, plan: str) -> int | None:
         """Return an item's priority in the ``initial`` or ``current`` plan; None without any."""
         last = 0 if plan == "initial" else lot.place
-        made = [p for p in self.plans if p.item <= last and lot.name in p.priorities]
-        return made[-1].priorities[lot.name] if made else None
+        plans = [p for p in self.plans if p.item <= last and lot.name in p.priorities]
+        return plans[-1].priorities[lot.name] if plans else None
 
 
 class Auction(NamedTuple):
@@ -118,10 +119,10 @@ class Auction(NamedTuple):
 
     def money(self, seat: int) -> list[int]:
         """Return a seat's money before the first item and after each place in the order."""
-        left = {lot.place: lot.budgets[seat] for lot in self.lots}
+        money_by_place = {lot.place: lot.budgets[seat] for lot in self.lots}
         curve = [self.bidders[seat].budget]
-        for place in range(len(self.game.catalogue)):
-            curve.append(left.get(place, curve[-1]))
+        for index in range(len(self.game.catalogue)):
+            curve.append(money_by_place.get(index, curve[-1]))
         return curve
 
 
@@ -137,7 +138,7 @@ def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction
 
 
 class Rate(NamedTuple):
-    """A corrected failure rate: how often it went wrong, and how often right."""
+    """A corrected failure rate: the numbers of failed and correct cases."""
 
     failed: int
     correct: int
@@ -157,7 +158,7 @@ def bid_failures(bidders: Sequence[Bidder]) -> Rate:
 def failure_rate(episode: RecordedEpisode) -> float | None:
     """Return the corrected failure rate of all bids of one auction, see `bid_failures`."""
     failed = _refused(episode.attempts())
-    accepted = sum(not made.broke for made in episode.decisions())
+    accepted = sum(not decision.broke for decision in episode.decisions())
     return Rate(sum(failed[kind] for kind in FAILED), accepted).value
 
 
@@ -171,17 +172,17 @@ def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str =
     _check("definition of the failure rate", definition, DEFINITIONS)
     wrong = right = 0
     for belief in beliefs:
-        found = [check[group] for check in belief.checks]
-        wrong += sum(bad for _, bad in found)
+        counts = [check[group] for check in belief.checks]
+        wrong += sum(bad for _, bad in counts)
         if definition == "paper" and belief.resent:
-            right += sum(checked for checked, _ in found[-1:])
+            right += sum(checked for checked, _ in counts[-1:])
         else:
-            right += sum(checked - bad for checked, bad in found)
+            right += sum(checked - bad for checked, bad in counts)
     return Rate(wrong, right)
 
 
 class Coverage(NamedTuple):
-    """How many fields the checked replies mention, and how many they could have."""
+    """The number of fields that the checked replies mention, and that they could have mentioned."""
 
     mentioned: int
     known: int
@@ -193,10 +194,10 @@ class Coverage(NamedTuple):
 
 
 def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
-    """Return how much of what was known the checked replies of some updates mention.
+    """Return how many of the known fields the checked replies of some updates mention.
 
-    What is left out is never wrong, so that a failure rate is of the fields mentioned alone. There
-    is an `UnknownName` for a group that there is not.
+    A field that is left out is never wrong: a failure rate is over the mentioned fields only. An
+    unknown group raises `UnknownName`.
     """
     _check("group of beliefs", group, GROUPS)
     return Coverage(
@@ -205,9 +206,9 @@ def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
     )
 
 
-def _check(kind: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise unknown(kind, name, known)
+def _check(kind: str, name: str, allowed: Sequence[str]) -> None:
+    if name not in allowed:
+        raise unknown(kind, name, allowed)
 
 
 # -- plans -----------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def _check(kind: str, name: str, known: Sequence[str]) -> None:
 def follows(
     auctions: Sequence[Auction], player: str, plan: str, statistic: str
 ) -> Correlation | None:
-    """Return how a player's priorities correlate with what it did, over all items it ever met.
+    """Return the correlation of a player's priorities with its acts over all items.
 
     Its interval is of the mean of the auctions' own correlations, as items of one auction are not
     independent, from `intervals.RANKED` auctions on. None without a plan, or where either side is
@@ -236,27 +237,27 @@ def follows(
         ]
         for auction in auctions
     ]
-    found, *each = (
-        spearman([priority for priority, _ in some], [did for _, did in some])
-        for some in ([pair for own in pairs for pair in own], *pairs)
+    correlation, *each = (
+        spearman([priority for priority, _ in pair_group], [did for _, did in pair_group])
+        for pair_group in ([pair for auction_pairs in pairs for pair in auction_pairs], *pairs)
     )
-    known = [one.rho for one in each if one]
-    if found is None or len(known) < intervals.RANKED:
-        return found
-    return found._replace(interval=intervals.score(known, -1, 1))
+    auction_rhos = [auction_correlation.rho for auction_correlation in each if auction_correlation]
+    if correlation is None or len(auction_rhos) < intervals.RANKED:
+        return correlation
+    return correlation._replace(interval=intervals.score(auction_rhos, -1, 1))
 
 
 def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
-    """Return how many plans changed a priority of an item left, and how many replaced another."""
+    """Return the number of plans that changed a priority, and that replaced another."""
     changed = total = 0
     for bidder in bidders:
-        known: dict[str, int] = {}
+        priorities: dict[str, int] = {}
         for plan in bidder.plans:
             total += plan.again
             changed += plan.again and any(
-                known.get(name) != priority for name, priority in plan.priorities.items()
+                priorities.get(name) != priority for name, priority in plan.priorities.items()
             )
-            known |= plan.priorities
+            priorities |= plan.priorities
     return changed, total
 
 
@@ -265,17 +266,19 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
 
     Items are in the order of the list, whatever the order of sale; None where no plan had it left.
     """
-    found: dict[str, list[list[int]]] = {}
+    cells_by_item: dict[str, list[list[int]]] = {}
     for auction, seat in seats_of(auctions, player):
         items = auction.game.catalogue
         for item in items:
-            found.setdefault(item.name, [[] for _ in items])
+            cells_by_item.setdefault(item.name, [[] for _ in items])
         for lot in auction.lots:
-            for place in range(lot.place + 1):
-                priority = auction.bidders[seat].priority(lot._replace(place=place), "current")
+            for index in range(lot.place + 1):
+                priority = auction.bidders[seat].priority(lot._replace(place=index), "current")
                 if priority is not None:
-                    found[lot.name][place].append(priority)
-    return {name: [fmean(cell) if cell else None for cell in row] for name, row in found.items()}
+                    cells_by_item[lot.name][index].append(priority)
+    return {
+        name: [fmean(cell) if cell else None for cell in row] for name, row in cells_by_item.items()
+    }
 
 
 # -- money and ranks -------------------------------------------------------------------------------
@@ -287,44 +290,50 @@ def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
 
 
 def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:
-    """Return the same of each auction that it was in, mean over its seats there.
+    """Return the money curve of each auction that a player was in, mean over its seats there.
 
-    There is a `BadParameter` for auctions of different numbers of items.
+    Auctions of different numbers of items raise `BadParameter`.
     """
     curves = []
     for auction in auctions:
-        own = [auction.money(seat) for _, seat in seats_of([auction], player)]
-        curves += [[fmean(column) for column in zip(*own, strict=True)]] if own else []
+        seat_curves = [auction.money(seat) for _, seat in seats_of([auction], player)]
+        curves += (
+            [[fmean(column) for column in zip(*seat_curves, strict=True)]] if seat_curves else []
+        )
     if len({len(curve) for curve in curves}) > 1:
         raise BadParameter("a budget curve needs auctions of equally many items")
     return curves
 
 
 def money_within(auctions: Sequence[Auction]) -> Ends:
-    """Return between which ends a bidder's money lies."""
+    """Return the ends between which a bidder's money lies."""
     return 0.0, float(max(bidder.budget for auction in auctions for bidder in auction.bidders))
 
 
 def profits_within(games: Sequence[EnglishAuction]) -> Ends:
-    """Return between which ends a bidder's profit lies, whatever it pursues."""
-    least, most = zip(*(game.profits for game in games), strict=True)
-    return min(least), max(most)
+    """Return the ends between which a bidder's profit lies, whatever it pursues."""
+    least, highest = zip(*(game.profits for game in games), strict=True)
+    return min(least), max(highest)
 
 
 def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
-    """Return what was paid by those who pursue ``profit`` and those who pursue ``items``."""
-    found: dict[str, list[int]] = {}
+    """Return the prices paid by bidders that pursue ``profit`` and those that pursue ``items``."""
+    by_objective: dict[str, list[int]] = {}
     for auction in auctions:
         for lot in auction.lots:
             if lot.winner >= 0:
-                found.setdefault(auction.bidders[lot.winner].objective, []).append(lot.price)
-    return found
+                by_objective.setdefault(auction.bidders[lot.winner].objective, []).append(lot.price)
+    return by_objective
 
 
 def price_gap(auctions: Sequence[Auction]) -> float | None:
-    """Return how much more profit bidders pay on average; None where either won nothing."""
-    paid = prices(auctions)
-    return fmean(paid["profit"]) - fmean(paid["items"]) if len(paid) > 1 else None
+    """Return the mean price of profit bidders less that of item bidders, or None."""
+    by_objective = prices(auctions)
+    return (
+        fmean(by_objective["profit"]) - fmean(by_objective["items"])
+        if len(by_objective) > 1
+        else None
+    )
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
@@ -333,7 +342,7 @@ def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
     Raises:
         BadParameter: a player has several seats in one auction, so that it has no single rank.
     """
-    found = []
+    by_auction = []
     for auction in auctions:
         names = [bidder.name for bidder in auction.bidders]
         if len(set(names)) < len(names):
@@ -341,8 +350,8 @@ def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
                 f"ranks need another name for each seat of an auction, got {', '.join(names)}; "
                 "give seats names"
             )
-        found.append({bidder.name: bidder.profit for bidder in auction.bidders})
-    return found
+        by_auction.append({bidder.name: bidder.profit for bidder in auction.bidders})
+    return by_auction
 
 
 def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
@@ -364,15 +373,15 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
 
 
 class Standing(NamedTuple):
-    """One player over some auctions; a name that sits on several seats counts once for each.
+    """One player's results over some auctions; a name on several seats counts once for each.
 
-    Failed bids, wrong beliefs of itself and of others, and how much of what is known these mention;
-    bids that were no legal JSON, unreadable updates of beliefs, plans of which no reply could be
-    used; per auction profit, items won, money at the end and bids accepted, withdrawals not
+    Failed bids, wrong beliefs of itself and of others, and the share of the known fields that these
+    mention; bids that were no legal JSON, unreadable updates of beliefs, plans without a usable
+    reply; per auction profit, items won, money at the end and bids accepted, withdrawals not
     counted; price to start price of the items won. `correlations` are by plan and statistic, see
     `follows`; `changed` and `replanned`: `replans`. The auctions are the units of all intervals;
     `shares` has those of failures, of fields mentioned and of changed replans: of the mean of the
-    auctions' own shares, beside the share of all of them together.
+    auctions' own shares, beside the share over all of them.
     """
 
     player: str
@@ -389,7 +398,7 @@ class Standing(NamedTuple):
     correlations: Mapping[tuple[str, str], Correlation | None]
     profit: Cell
     won: Cell
-    left: Cell
+    money_left: Cell
     accepted: Cell
     price_ratio: Cell | None
     changed: int
@@ -407,15 +416,15 @@ def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[St
 
 
 def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Standing:
-    taken = [own for auction in auctions if (own := list(seats_of([auction], player)))]
-    sat = [[auction.bidders[seat] for auction, seat in own] for own in taken]
-    bidders = [bidder for own in sat for bidder in own]
+    taken = [seats for auction in auctions if (seats := list(seats_of([auction], player)))]
+    sat = [[auction.bidders[seat] for auction, seat in seats] for seats in taken]
+    bidders = [bidder for seats in sat for bidder in seats]
     games = [auction.game for auction in auctions]
 
     def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> Cell:
-        found = paid([fmean(of(*one) for one in own) for own in taken], ends, True)
-        assert found is not None
-        return found
+        cell = paid([fmean(of(*seat) for seat in seats) for seats in taken], ends, True)
+        assert cell is not None
+        return cell
 
     def believed(bidders: Sequence[Bidder]) -> list[BeliefNote]:
         return [belief for bidder in bidders for belief in bidder.beliefs]
@@ -425,10 +434,12 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
 
     kinds: dict[str, Callable[[Sequence[Bidder]], Rate | Coverage]] = {
         "bids": bid_failures,
-        "own": lambda some: belief_failures(believed(some), "own", definition),
-        "others": lambda some: belief_failures(believed(some), "others", definition),
-        "own_named": lambda some: belief_coverage(believed(some), "own"),
-        "others_named": lambda some: belief_coverage(believed(some), "others"),
+        "own": lambda bidder_group: belief_failures(believed(bidder_group), "own", definition),
+        "others": lambda bidder_group: belief_failures(
+            believed(bidder_group), "others", definition
+        ),
+        "own_named": lambda bidder_group: belief_coverage(believed(bidder_group), "own"),
+        "others_named": lambda bidder_group: belief_coverage(believed(bidder_group), "others"),
         "changed": replanned,
     }
     whole: dict[str, Any] = {name: of(bidders) for name, of in kinds.items()}
@@ -447,22 +458,22 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
             lambda auction, seat: auction.bidders[seat].won,
             (0.0, float(max(len(game.catalogue) for game in games))),
         ),
-        left=mean(lambda auction, seat: auction.money(seat)[-1], money_within(auctions)),
+        money_left=mean(lambda auction, seat: auction.money(seat)[-1], money_within(auctions)),
         accepted=mean(lambda auction, seat: sum(lot.bids[seat] for lot in auction.lots)),
         price_ratio=_price_ratio(taken),
         changed=changed.mentioned,
         replanned=changed.known,
         shares={
-            name: _share([of(own).value for own in sat], of(bidders).value)
+            name: _share([of(seats).value for seats in sat], of(bidders).value)
             for name, of in kinds.items()
         },
     )
 
 
 def _share(each: Sequence[float | None], whole: float | None) -> Cell | None:
-    """Return a share of all auctions, with the interval of the mean of the auctions' own shares."""
-    found = estimated([value for value in each if value is not None], SHARE)
-    return None if whole is None or found is None else found._replace(mean=whole, std=None)
+    """Return a share over all auctions, with the interval of the auctions' mean share."""
+    cell = estimated([value for value in each if value is not None], SHARE)
+    return None if whole is None or cell is None else cell._replace(mean=whole, std=None)
 
 
 def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
@@ -470,21 +481,24 @@ def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
     ratios = [
         [
             lot.price / lot.start
-            for auction, seat in own
+            for auction, seat in seats
             for lot in auction.lots
             if lot.winner == seat and lot.start
         ]
-        for own in taken
+        for seats in taken
     ]
-    found = paid([fmean(some) for some in ratios if some], POSITIVE, True)
-    return found and found._replace(mean=fmean(ratio for some in ratios for ratio in some))
+    cell = paid(
+        [fmean(auction_ratios) for auction_ratios in ratios if auction_ratios], POSITIVE, True
+    )
+    return cell and cell._replace(
+        mean=fmean(ratio for auction_ratios in ratios for ratio in auction_ratios)
+    )
 
 
 # -- recorded runs ---------------------------------------------------------------------------------
 
 
 def auctions(game: Game) -> list[Auction]:
-    """Return the finished auctions of one of a run's games."""
     seats = game.planned.get("seats", [{}] * len(game.seats))
     return [
         _auction(episode, [seat.get("settings", {}) for seat in seats]) for episode in game.done
@@ -497,7 +511,7 @@ def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) ->
     zero = [0] * rules.players  # nobody could pay anything
     last = episode.records[-1] if episode.records else {"profit": zero, "won": zero}
     bidders = []
-    for seat, (name, place) in enumerate(zip(episode.seats, episode.row.seating, strict=True)):
+    for seat, (name, index) in enumerate(zip(episode.seats, episode.row.seating, strict=True)):
         asked = [attempt for attempt in attempts if attempt.seat == seat]
         noted = [note for note in notes if note.seat == seat]
         plans = list(_plans(noted, asked))
@@ -507,11 +521,11 @@ def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) ->
             int(rules.purses[seat]),
             last["profit"][seat],
             last["won"][seat],
-            accepted=sum(made.seat == seat and not made.broke for made in decisions),
+            accepted=sum(decision.seat == seat and not decision.broke for decision in decisions),
             failed=_refused(asked),
             plans=plans,
-            beliefs=list(_beliefs(noted, settings[place], rules.names()[seat])),
-            strategy=settings[place].get("strategy", "adaptive" if plans else None),
+            beliefs=list(_beliefs(noted, settings[index], rules.names()[seat])),
+            strategy=settings[index].get("strategy", "adaptive" if plans else None),
         )
         bidders.append(bidder)
     return Auction(rules, list(_lots(rules, episode.records)), bidders)
@@ -541,30 +555,30 @@ def _plans(notes: Sequence[NoteRow], attempts: Sequence[AttemptRow]) -> Iterator
     read = {(a.step, a.kind) for a in attempts if a.outcome != "failed"}
     for note in notes:
         if note.kind == "plan":
-            said, again = note.content, note.content["again"]
+            content, again = note.content, note.content["again"]
             lost = (note.step, "replan" if again else "plan") in read - usable
-            yield PlanNote(said["item"], said["priorities"], again, lost)
+            yield PlanNote(content["item"], content["priorities"], again, lost)
 
 
 def _beliefs(
     notes: Sequence[NoteRow], settings: Mapping[str, Any], me: str
 ) -> Iterator[BeliefNote]:
     resent = settings.get("correct_belief", True)
-    for said in (note.content for note in notes if note.kind == "belief"):
-        checks = [{"own": found["self"], "others": found["others"]} for found in said["checks"]]
-        known = _known(said["truth"], me)
-        yield BeliefNote(said["item"], checks, len(said["unusable"]), resent, known)
+    for content in (note.content for note in notes if note.kind == "belief"):
+        checks = [{"own": check["self"], "others": check["others"]} for check in content["checks"]]
+        known_fields = _known_fields(content["truth"], me)
+        yield BeliefNote(content["item"], checks, len(content["unusable"]), resent, known_fields)
 
 
-def _known(truth: Mapping[str, Any], me: str) -> dict[str, int]:
+def _known_fields(truth: Mapping[str, Any], me: str) -> dict[str, int]:
     """Count the fields of a belief whose truth is known, of each of `GROUPS`.
 
-    They are one's own money, and everybody's profit and items; a profit is not known if the value
+    They are the bidder's money, and everybody's profit and items; a profit is unknown if the value
     of an item won was not announced.
     """
     facts = [*truth["total_profits"].items(), *truth["winning_bids"].items()]
-    own = [name == me for name, fact in facts if fact is not None]
-    return {"own": 1 + sum(own), "others": len(own) - sum(own)}
+    is_own = [name == me for name, fact in facts if fact is not None]
+    return {"own": 1 + sum(is_own), "others": len(is_own) - sum(is_own)}
 
 
 class Published(NamedTuple):

@@ -1,4 +1,4 @@
-"""AucArena: how often replies fail, what plans are followed, money, ratings, ranks, and prices."""
+"""AucArena's page: failed replies, plans that are followed, money, ratings, ranks, and prices."""
 
 from __future__ import annotations
 
@@ -36,45 +36,52 @@ SURE = 0.001
 class Sold(NamedTuple):
     """Finished auctions of a run by label, and each player's results by label and over all.
 
-    `series`: labels of auctions in a row that have ranks; `looks`: how a player is drawn;
-    `reference`: whom others are rated against, a rational player, another rule, or the first.
+    `series`: labels of consecutive auctions that have ranks; `looks`: the style of each player's
+    lines; `reference`: the player that others are rated against: a rational one, another rule, or
+    the first.
     """
 
     auctions: dict[str, list[Auction]]
     series: list[str]
     looks: dict[str, canvas.Look]
-    found: dict[str, dict[str, Standing]]
+    standings: dict[str, dict[str, Standing]]
     overall: dict[str, Standing]
     reference: str
 
 
 def owns(game: Game) -> bool:
-    """Return whether a game is the English auction, and not at the other arena's presets."""
+    """Return whether a game is the English auction, but not one of EconArena's presets."""
     other = str(game.params.get("preset", "")).startswith("econ_arena")
     return game.name == EnglishAuction.name and not other
 
 
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
-    auctions = {game.label: made for game in run.games if (made := auc_arena.auctions(game))}
+    auctions = {
+        game.label: finished for game in run.games if (finished := auc_arena.auctions(game))
+    }
     in_a_row = (game.label for game in run.games if game.planned.get("series"))
     series = [label for label in in_a_row if _alone(auctions.get(label, []))]
     names = list(dict.fromkeys(name for game in run.games for name in game.seats))
     looks = dict(zip(names, canvas.looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
 
-    def standings(some: Sequence[Auction]) -> dict[str, Standing]:
-        found = {standing.player: standing for standing in auc_arena.standings(some, definition)}
-        return {name: found[name] for name in names if name in found}
+    def standings(subset: Sequence[Auction]) -> dict[str, Standing]:
+        by_player = {
+            standing.player: standing for standing in auc_arena.standings(subset, definition)
+        }
+        return {name: by_player[name] for name in names if name in by_player}
 
-    overall = standings([one for some in auctions.values() for one in some])
-    found = {label: standings(some) for label, some in auctions.items()}
+    overall = standings(
+        [auction for label_auctions in auctions.values() for auction in label_auctions]
+    )
+    by_label = {label: standings(label_auctions) for label, label_auctions in auctions.items()}
     order = sorted(names, key=lambda name: _rank(run.players[name]))
-    return Sold(auctions, series, looks, found, overall, order[0] if order else "")
+    return Sold(auctions, series, looks, by_label, overall, order[0] if order else "")
 
 
 def _rank(player: Player) -> tuple[bool, bool]:
-    """Return a key that has the players first to whom others are best compared."""
+    """Return a sort key: players that suit as reference come first."""
     return player.kind != "rational", player.language_model
 
 
@@ -127,12 +134,12 @@ SKILLS = (
 
 
 def sections(sold: Sold) -> list[Section]:
-    """Return failures and money, Table 1 with one's own rows, ratings, figures, and files."""
+    """Return failures and money, Table 1 with the run's rows, ratings, figures, and files."""
     if not sold.auctions:
         return [Section(PAPER.title, ABOUT)]
-    found = list(sold.overall.values())
+    standings = list(sold.overall.values())
     table1 = columns("player, source, strategy") | dict.fromkeys(FOLLOWS, ".4f")
-    follow = [*_correlations(found)]
+    follow = [*_correlations(standings)]
     skills = [*_skills(sold)]
     rated, against = [*_ratings(sold)], RATED.format(sold.reference)
     skill = columns("game, player", "auctions, mu, variance")
@@ -142,36 +149,41 @@ def sections(sold: Sold) -> list[Section]:
         Grid(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
         *([Grid(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
         *([Grid(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
-        Grid(correlation, [*_follows(found)], name="auc_arena_correlations"),
-        Grid(columns("game, player, items, money"), [*_left(sold)], name="auc_arena_money"),
+        Grid(correlation, [*_follows(standings)], name="auc_arena_correlations"),
+        Grid(columns("game, player, items, money"), [*_money_rows(sold)], name="auc_arena_money"),
         Grid(columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"),
     ]
-    tall, many = canvas.tall(len(found), 3), canvas.tall(len(sold.auctions), len(found))
+    tall, tall_by_label = (
+        canvas.tall(len(standings), 3),
+        canvas.tall(len(sold.auctions), len(standings)),
+    )
     sketches = [
-        Sketch("Failure rates", partial(_failures, found=found), tall),
-        Sketch("Profit", partial(_profits, sold=sold), many),
+        Sketch("Failure rates", partial(_failures, found=standings), tall),
+        Sketch("Profit", partial(_profits, sold=sold), tall_by_label),
         Sketch("Plans and acts", partial(_plans, rows=follow), canvas.tall(len(follow), 2)),
     ]
     return [Section(PAPER.title, ABOUT, grids, sketches)]
 
 
 def _bidders(sold: Sold) -> Iterator[list[Value]]:
-    """Yield each player in the auctions of one label, or in all: failures, means of an auction."""
-    groups = sold.found | ({"all": sold.overall} if len(sold.found) > 1 else {})
+    """Yield each player's failures and means over the auctions of a label, or over all."""
+    groups = sold.standings | ({"all": sold.overall} if len(sold.standings) > 1 else {})
     for label, standings in groups.items():
-        for found in standings.values():
+        for standing in standings.values():
             yield [
-                *(label, found.player, found.strategy or "–", found.seats),
-                *map(found.shares.get, ("bids", "own", "others", "own_named", "others_named")),
-                *(found.bad_format, found.bad_beliefs, found.bad_plans),
-                found.shares["changed"],
-                *map(brief, (found.profit, found.won, found.left, found.accepted)),
-                brief(found.price_ratio),
+                *(label, standing.player, standing.strategy or "–", standing.seats),
+                *map(standing.shares.get, ("bids", "own", "others", "own_named", "others_named")),
+                *(standing.bad_format, standing.bad_beliefs, standing.bad_plans),
+                standing.shares["changed"],
+                *map(
+                    brief, (standing.profit, standing.won, standing.money_left, standing.accepted)
+                ),
+                brief(standing.price_ratio),
             ]
 
 
-def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
-    for standing in found:
+def _correlations(standings: Sequence[Standing]) -> Iterator[list[Value]]:
+    for standing in standings:
         if standing.strategy not in (None, "none"):
             cells = map(_starred, standing.correlations.values())
             yield [standing.player, OWN, standing.strategy, *cells]
@@ -179,27 +191,34 @@ def _correlations(found: Sequence[Standing]) -> Iterator[list[Value]]:
         yield [model, PUBLISHED, "–", *(row.spearman for row in rows)]
 
 
-def _starred(found: Correlation | None) -> Cell | None:
-    if found is None:
+def _starred(correlation: Correlation | None) -> Cell | None:
+    if correlation is None:
         return None
-    sure = found.p is not None and found.p < SURE
-    return _cell(found)._replace(mean=Starred(found.rho) if sure else found.rho)
+    sure = correlation.p is not None and correlation.p < SURE
+    return _cell(correlation)._replace(mean=Starred(correlation.rho) if sure else correlation.rho)
 
 
-def _cell(found: Correlation) -> Cell:
-    return Cell(found.rho, None, found.interval.n if found.interval else 0, found.interval)
+def _cell(correlation: Correlation) -> Cell:
+    return Cell(
+        correlation.rho,
+        None,
+        correlation.interval.n if correlation.interval else 0,
+        correlation.interval,
+    )
 
 
-def _follows(found: Sequence[Standing]) -> Iterator[list[Value]]:
-    for standing in found:
+def _follows(standings: Sequence[Standing]) -> Iterator[list[Value]]:
+    for standing in standings:
         for (plan, statistic), cell in standing.correlations.items():
             if cell:
                 yield [standing.player, plan, NAMES[statistic], _cell(cell), cell.p, cell.size]
 
 
 def _alone(auctions: Sequence[Auction]) -> bool:
-    """Return whether everybody has a name of its own, so that players can be ranked."""
-    return all(len({b.name for b in one.bidders}) == len(one.bidders) for one in auctions)
+    """Return whether all bidders have different names, so that players can be ranked."""
+    return all(
+        len({b.name for b in auction.bidders}) == len(auction.bidders) for auction in auctions
+    )
 
 
 def _skills(sold: Sold) -> Iterator[list[Value]]:
@@ -210,7 +229,7 @@ def _skills(sold: Sold) -> Iterator[list[Value]]:
 
 
 def _ratings(sold: Sold) -> Iterator[list[Value]]:
-    """Yield how far each player of a label stands above the reference, or else the first."""
+    """Yield each player's rating above the reference, or else above the first player."""
     for label, auctions in sold.auctions.items():
         games = [([b.name for b in a.bidders], [b.profit for b in a.bidders]) for a in auctions]
         fit, adjusted = _fitted(games)
@@ -225,17 +244,17 @@ def _ratings(sold: Sold) -> Iterator[list[Value]]:
 
 
 def _fitted(games: Sequence[Ranked]) -> tuple[Ratings | None, str]:
-    """Return ratings, adjusted for seats if they can be told from players; None if none can."""
+    """Return ratings, adjusted for seats if possible; None if players cannot be compared."""
     for seats in (True, False):
         with suppress(BadParameter):
             return plackett_luce(games, seats), "yes" if seats else "no"
     return None, "no"
 
 
-def _left(sold: Sold) -> Iterator[list[Value]]:
-    """Yield each player's mean money after so many items of the order of sale."""
+def _money_rows(sold: Sold) -> Iterator[list[Value]]:
+    """Yield each player's mean money by the number of items sold."""
     for label, auctions in sold.auctions.items():
-        for player in sold.found[label]:
+        for player in sold.standings[label]:
             curves = np.array(auc_arena.budget_curves(auctions, player), np.float64)
             for items, money in enumerate(canvas.points(curves, auc_arena.money_within(auctions))):
                 yield [label, player, items, money]
@@ -257,16 +276,16 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
     names = {"bids": "bids", "own": "beliefs on itself", "others": "beliefs on others"}
     looks = zip((BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
     for (key, name), (colour, hatch, below) in zip(names.items(), looks, strict=True):
-        at, face = np.arange(len(found)) + below, "none" if hatch else colour
-        widths = [getattr(one, key).value or 0.0 for one in found]
-        axes.barh(at, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
-        cells = [one.shares[key] for one in found]
-        canvas.across(axes, at, cells, canvas.INK)
-        for place, width, cell, one in zip(at, widths, cells, found, strict=True):
-            named = None if key == "bids" else getattr(one, f"{key}_named").value
+        heights, face = np.arange(len(found)) + below, "none" if hatch else colour
+        widths = [getattr(standing, key).value or 0.0 for standing in found]
+        axes.barh(heights, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
+        cells = [standing.shares[key] for standing in found]
+        canvas.across(axes, heights, cells, canvas.INK)
+        for height, width, cell, standing in zip(heights, widths, cells, found, strict=True):
+            named = None if key == "bids" else getattr(standing, f"{key}_named").value
             share = "" if named is None else f" {named:.0%}"
             right = max(width, cell.interval.high) if cell and cell.interval else width
-            axes.text(right, place, share if any(getattr(one, key)) else " –", **look)
+            axes.text(right, height, share if any(getattr(standing, key)) else " –", **look)
     cells = [s.shares[k] for s in found for k in ("bids", "own", "others")]
     resting = canvas.resting(cells, "; lines: 95 % intervals over auctions")
     canvas.down(axes, [standing.player for standing in found])
@@ -280,10 +299,10 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
 
 
 def _profits(axes: Axes, sold: Sold) -> str:
-    def profit(found: Standing | None) -> Cell | None:
-        return found.profit if found else None
+    def profit(standing: Standing | None) -> Cell | None:
+        return standing.profit if standing else None
 
-    rows = sold.found.values()
+    rows = sold.standings.values()
     series = {name: [profit(row.get(name)) for row in rows] for name in sold.looks}
     cells = [cell for cells in series.values() for cell in cells]
     resting = canvas.resting(cells, ", with its 95 % interval over auctions")
@@ -315,7 +334,7 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
         sketches.append(Sketch("Ranks", partial(_rank_lines, sold=sold, label=game.label)))
     if len(auc_arena.prices(auctions)) > 1:
         sketches.append(Sketch("Winning prices", partial(_prices, auctions=auctions)))
-    for player in sold.found[game.label]:
+    for player in sold.standings[game.label]:
         matrix = auc_arena.priority_matrix(auctions, player)
         if any(cell is not None for row in matrix.values() for cell in row):
             draw = partial(_priorities, matrix=matrix, player=player)
@@ -326,27 +345,27 @@ def moves(sold: Sold, game: Game) -> list[Sketch]:
 def _money(axes: Axes, sold: Sold, label: str) -> str:
     auctions = sold.auctions[label]
     ends = auc_arena.money_within(auctions)
-    for name in sold.found[label]:
+    for name in sold.standings[label]:
         curves, look = auc_arena.budget_curves(auctions, name), sold.looks[name]
         table = np.array(curves, np.float64)
         items = range(table.shape[1])
         canvas.mean_line(axes, items, table, ends, look, label=name[:24])
     canvas.over_rounds(axes, "items sold")
     axes.set(ylim=(0, None), ylabel="money left, mean")
-    many = len(auctions)
-    said = canvas.banded(many, ends, "auction")
-    over = "; ".join(filter(None, (f"mean over {many} auctions", said)))
-    over = over if many > 1 else "in one auction"
+    count = len(auctions)
+    banding = canvas.banded(count, ends, "auction")
+    over = "; ".join(filter(None, (f"mean over {count} auctions", banding)))
+    over = over if count > 1 else "in one auction"
     return f"Money left after each item in the order of sale, {over}."
 
 
 def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
-    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.found[label]
+    ranks, names = auc_arena.ranks(sold.auctions[label]), sold.standings[label]
     for name, shift in zip(names, np.linspace(-0.12, 0.12, len(names)), strict=True):
         row, look = ranks[name], sold.looks[name]
-        at, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift
+        auction_numbers, heights = np.arange(1, len(row) + 1), np.array(row, np.float64) + shift
         drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.mark}
-        axes.plot(at, heights, **drawn, ms=6, label=name[:24])
+        axes.plot(auction_numbers, heights, **drawn, ms=6, label=name[:24])
     canvas.over_rounds(axes, "auction")
     axes.set_ylim(len(ranks) + 0.4, 0.6)
     canvas.whole(axes.yaxis)
@@ -357,15 +376,15 @@ def _rank_lines(axes: Axes, sold: Sold, label: str) -> str:
 def _prices(axes: Axes, auctions: Sequence[Auction]) -> str:
     sold = auc_arena.prices(auctions)
     every = [price for prices in sold.values() for price in prices]
-    at, width = np.linspace(0, 1.15 * max(every), 240), bandwidth(every)
-    heights = {aim: density(prices, at, width) for aim, prices in sold.items()}
+    grid, width = np.linspace(0, 1.15 * max(every), 240), bandwidth(every)
+    heights = {aim: density(prices, grid, width) for aim, prices in sold.items()}
     top = max(float(height.max()) for height in heights.values())
     looks = zip(sorted(sold, reverse=True), (BLUE, ORANGE), ("-", "--"), (-0.04, -0.1), strict=True)
     for aim, colour, style, below in looks:
         prices = sold[aim]
-        axes.plot(at, heights[aim], style, color=colour, label=f"{aim} ({len(prices)})")
+        axes.plot(grid, heights[aim], style, color=colour, label=f"{aim} ({len(prices)})")
         axes.plot(prices, [top * below] * len(prices), "|", color=colour, alpha=0.5)
-    axes.set(xlim=(0, at[-1]), yticks=[], xlabel="winning price", ylabel="density")
+    axes.set(xlim=(0, grid[-1]), yticks=[], xlabel="winning price", ylabel="density")
     gap = auc_arena.price_gap(auctions)
     return (
         "Prices of the items won by those who want profit and those who want many items (number "
@@ -380,9 +399,9 @@ def bandwidth(values: Sequence[float]) -> float:
     return float(0.9 * spread * len(values) ** -0.2) or 1.0
 
 
-def density(values: Sequence[float], at: Array, width: float) -> Array:
-    """Return a Gaussian kernel density, float64 like `at`."""
-    bells = np.exp(-0.5 * ((at[:, None] - np.asarray(values, np.float64)) / width) ** 2)
+def density(values: Sequence[float], grid: Array, width: float) -> Array:
+    """Return a Gaussian kernel density at the points of a grid, float64."""
+    bells = np.exp(-0.5 * ((grid[:, None] - np.asarray(values, np.float64)) / width) ** 2)
     return bells.mean(axis=1) / (width * np.sqrt(2 * np.pi))
 
 

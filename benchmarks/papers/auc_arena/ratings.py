@@ -1,9 +1,9 @@
 """Ratings of players from free-for-all games: TrueSkill, and other systems by openskill.
 
-TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play. Everybody's skill
-is normal; so is the performance in a game, around it. Whoever scored more performed better by more
-than a margin, and those who scored alike performed within it. What a game says of the skills is
-found by expectation propagation along the ranking.
+TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play. Skills are
+normal; so are performances in a game, around them. A player with a higher score performed better by
+more than a margin, and players with equal scores performed within it. Expectation propagation along
+the ranking finds the posterior skills.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ SYSTEMS = ("trueskill", *OPENSKILL)
 
 
 class OpenSkillNotInstalled(LLMGamesError, ImportError):
-    """A rating system that needs the package openskill."""
+    """The rating system needs the package openskill."""
 
 
 class Skill(NamedTuple):
-    """What is known of a skill: it is normal with this mean and standard deviation."""
+    """The posterior of a skill: normal with this mean and standard deviation."""
 
     mu: float = MU
     sigma: float = SIGMA
@@ -62,35 +62,37 @@ def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> 
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
     play = trueskill if system == "trueskill" else partial(_openskill, OPENSKILL[system])
-    known: dict[str, Skill] = {}
+    skills: dict[str, Skill] = {}
     for game in games:
         names = sorted(game)  # so that seats do not matter where several draw
-        before = [known.get(name, Skill()) for name in names]
-        known |= zip(names, play(before, [game[name] for name in names]), strict=True)
-    return dict(sorted(known.items(), key=lambda item: -item[1].mu))
+        previous = [skills.get(name, Skill()) for name in names]
+        skills |= zip(names, play(previous, [game[name] for name in names]), strict=True)
+    return dict(sorted(skills.items(), key=lambda item: -item[1].mu))
 
 
-def trueskill(before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
-    """Return the ratings of all who played one game after it, in the same order.
+def trueskill(previous: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
+    """Return all players' ratings after one game, in the same order.
 
-    Equal scores are a draw; of three or more who draw, each is compared with the next in this
-    order. There is a `BadParameter` for not as many scores as ratings.
+    Equal scores are a draw; of three or more that draw, each is compared with the next in this
+    order. Unequal numbers of scores and ratings raise `BadParameter`.
     """
-    if len(before) != len(scores):
-        raise BadParameter(f"each player needs a score, got {len(before)} and {len(scores)}")
+    if len(previous) != len(scores):
+        raise BadParameter(f"each player needs a score, got {len(previous)} and {len(scores)}")
     ranking = sorted(range(len(scores)), key=lambda i: -scores[i])
-    skills = [_normal(before[i].mu, before[i].sigma ** 2 + TAU**2) for i in ranking]
+    skills = [_normal(previous[i].mu, previous[i].sigma ** 2 + TAU**2) for i in ranking]
     draws = [scores[i] == scores[j] for i, j in pairwise(ranking)]
-    heard = _propagate([_plus(skill, 0, BETA**2) for skill in skills], draws)
-    after = [_moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, heard, strict=True)]
-    found = [Skill(mean, math.sqrt(variance)) for mean, variance in after]
-    return [found[ranking.index(i)] for i in range(len(scores))]
+    messages = _propagate([_plus(skill, 0, BETA**2) for skill in skills], draws)
+    moments = [
+        _moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, messages, strict=True)
+    ]
+    updated = [Skill(mean, math.sqrt(variance)) for mean, variance in moments]
+    return [updated[ranking.index(i)] for i in range(len(scores))]
 
 
 def _normal(mean: float, variance: float) -> Array:
     """Return a normal density up to a factor, as its precision and precision times mean.
 
-    So densities are multiplied by adding them; one of two zeros is flat.
+    In this form the product of densities is a sum; two zeros are a flat density.
     """
     return np.array([1 / variance, mean / variance])
 
@@ -106,7 +108,7 @@ def _plus(density: Array, mean: float, variance: float) -> Array:
 
 
 def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Array]:
-    """Return what the comparisons of neighbours in the ranking say of each performance.
+    """Return the message of neighbours' comparisons to each performance.
 
     Performances are those before the game, best rank first; `draws`: with the next one.
     """
@@ -131,7 +133,7 @@ def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Arr
 
 
 def _truncated(gap: Array, draw: bool) -> Array:
-    """Return the density with the moments of a gap where it fits to what happened."""
+    """Return the normal density with the moments of a gap truncated to the result."""
     mean, variance = _moments(gap)
     c = math.sqrt(variance)
     v, w = (_drawn if draw else _won)(mean / c, MARGIN / c)
@@ -139,7 +141,7 @@ def _truncated(gap: Array, draw: bool) -> Array:
 
 
 def _won(t: float, e: float) -> tuple[float, float]:
-    """Return how a win moves the mean and shrinks the variance, in units of the gap's."""
+    """Return a win's shift of the mean and shrinkage of the variance, in units of the gap's."""
     x = e - t
     chance = _cdf(-x)
     v = _pdf(x) / chance if chance > SMALLEST else x + 1 / x - 2 / x**3
@@ -147,7 +149,7 @@ def _won(t: float, e: float) -> tuple[float, float]:
 
 
 def _drawn(t: float, e: float) -> tuple[float, float]:
-    """Return the same for a draw."""
+    """Return the shift and shrinkage for a draw."""
     if t < 0:  # by symmetry, so that both chances are small where their difference is
         v, w = _drawn(-t, e)
         return -v, w
@@ -168,7 +170,7 @@ def _cdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def _openskill(model: str, before: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
+def _openskill(model: str, previous: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
     """Return the ratings after one game by one of openskill's models."""
     try:
         from openskill import models
@@ -177,5 +179,5 @@ def _openskill(model: str, before: Sequence[Skill], scores: Sequence[float]) -> 
             f"this rating system needs openskill: {install('ratings')}"
         ) from error
     system = getattr(models, model)(mu=MU, sigma=SIGMA, beta=BETA, tau=TAU)
-    teams = [[system.rating(*rating)] for rating in before]
+    teams = [[system.rating(*rating)] for rating in previous]
     return [Skill(r.mu, r.sigma) for [r] in system.rate(teams, scores=list(scores))]

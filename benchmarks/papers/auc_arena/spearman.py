@@ -15,10 +15,10 @@ from llm_games.rulebook import Array
 
 
 class Correlation(NamedTuple):
-    """Spearman's rho of so many pairs; `p` is two-sided, by Student's t distribution.
+    """Spearman's rho of `size` pairs; `p` is two-sided, by Student's t distribution.
 
-    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None. It takes
-    all pairs as independent; `interval` does not, if it is over episodes.
+    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None. It assumes
+    independent pairs; `interval` does not, if it is over episodes.
     """
 
     rho: float
@@ -29,14 +29,14 @@ class Correlation(NamedTuple):
 
 def average_ranks(values: Sequence[float]) -> Array:
     """Return ranks from 1, float64; equal values share the mean of their ranks."""
-    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[where]
+    _, kind, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[kind]
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation | None:
     """Return Pearson's correlation of the average ranks; None where either side is constant.
 
-    There is a `BadParameter` for not as many of one as of the other.
+    Unequal lengths raise `BadParameter`.
     """
     if len(xs) != len(ys):
         raise BadParameter(f"a correlation needs pairs, got {len(xs)} and {len(ys)} values")
@@ -46,16 +46,16 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation | None:
     both, alone = a @ b, (a @ a) * (b @ b)
     if not alone:
         return None
-    rho, left = both / math.sqrt(alone), (alone - both * both) / alone  # and 1 - rho²
-    return Correlation(rho, _p(left, size - 3) if size > 2 else None, size)
+    rho, unexplained = both / math.sqrt(alone), (alone - both * both) / alone  # and 1 - rho²
+    return Correlation(rho, _p(unexplained, size - 3) if size > 2 else None, size)
 
 
 _quadrature = cache(np.polynomial.legendre.leggauss)  # it takes milliseconds
 
 
-def _p(left: float, power: int) -> float:
+def _p(unexplained: float, power: int) -> float:
     """Return the share of the integral of sinᵏ from 0 to π/2 that lies below arcsin √left."""
     nodes, weights = _quadrature(200)
-    ends = (math.asin(math.sqrt(left)), math.pi / 2)
+    ends = (math.asin(math.sqrt(unexplained)), math.pi / 2)
     below, all_ = (float(weights @ np.sin((nodes + 1) / 2 * end) ** power) * end for end in ends)
     return below / all_

@@ -2,9 +2,9 @@
 
 Source: *Economics Arena for Large Language Models* (EconArena), sections 3 and 4, equations 1 to 4,
 Tables 1 and 2. All sums are exact fractions; one division comes at the end. A run is one round of
-the game, a session is one episode. Equilibrium: beauty contest, everybody names the lowest number
-(the highest for ratios above 1) and shares the prize; second-price auction, everybody bids its
-valuation as far as its assets go. What the paper leaves undefined is None here, never a number.
+the game, a session is one episode. Equilibrium: in the beauty contest everybody names the lowest
+number (the highest for ratios above 1) and shares the prize; in the second-price auction everybody
+bids its valuation as far as its assets go. Values that the paper leaves undefined are None.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ of the range; ``ratio``, the paper's equation 3, which is not defined where that
 
 
 class PlayerRun(NamedTuple):
-    """One player in one run. None is what is not defined, or needs a legal action.
+    """One player in one run. None is undefined, or needs a legal action.
 
-    `payoff`: the share of the prize or the gain, fee included; `advantage`: what it is more than in
+    `payoff`: the share of the prize or the gain, fee included; `advantage`: its excess over
     equilibrium; `ratio`: to that in equilibrium, of an auction final assets to those; `deviation`:
-    d of equation 3, see `MEASURES`, of an auction how far `ratio` is from 1; `place`: the action
-    within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others; `broke`:
-    "", "format" or "range". Auctions only: final assets to assets, and |bid - value| / value.
+    d of equation 3, see `MEASURES`, of an auction the distance of `ratio` from 1; `position`: the
+    action within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others;
+    `broke`: "", "format" or "range". Auctions only: final assets to assets, and |bid - value| /
+    value.
     """
 
     payoff: Fraction
     advantage: Fraction | None
     ratio: Fraction | None
     deviation: Fraction | None
-    place: Fraction | None
+    position: Fraction | None
     won: bool
     broke: str
     asset_ratio: Fraction | None = None
@@ -66,7 +67,7 @@ def owns(rules: Any) -> bool:
 
 
 def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[PlayerRun]]:
-    """Return what every seat did and got, a list by seat for each run.
+    """Return every seat's action and result, a list by seat for each run.
 
     Raises:
         UnknownName: there is no such measure, or the game is not one of the arena's.
@@ -101,14 +102,14 @@ def _contest(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
             advantage=payoff - reference,
             ratio=payoff / reference if reference else None,
             deviation=deviation(number),
-            place=None if number is None else (number - low) / (high - low),
+            position=None if number is None else (number - low) / (high - low),
             won=won,
             broke=_broke(action, legal),
         )
 
 
 def _pays(game: Any, winners: int) -> Fraction:
-    """Return what a contest pays each of so many winners."""
+    """Return a contest's prize for each of `winners` winners."""
     prize = Fraction(game.prize)
     alone = prize * (winners == 1)
     pays = {"split": prize / winners, "exclusive": alone, "amplified": prize * winners}
@@ -127,7 +128,7 @@ def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
             advantage=None if stable is None else Fraction(final - stable, game.unit),
             ratio=ratio,
             deviation=abs(ratio - 1) if legal and ratio is not None else None,
-            place=Fraction(bid, value) if legal and value else None,
+            position=Fraction(bid, value) if legal and value else None,
             won=record["winner"] == seat,
             broke=_broke(bid, legal),
             asset_ratio=Fraction(final, assets),
@@ -136,7 +137,7 @@ def _auction(game: Any, record: Record, measure: str) -> Iterator[PlayerRun]:
 
 
 def _answers(record: Record) -> list[int]:
-    """Return the numbers as they were given, those that counted for nothing among them."""
+    """Return all named numbers, including those that counted for nothing."""
     answers: list[int] = record.get("answers", record["actions"])
     return answers
 
@@ -157,7 +158,7 @@ def _broke(action: int, legal: bool) -> str:
 
 
 class Standing(NamedTuple):
-    """One player over some sessions; a name that sits on several seats counts once for each.
+    """One player's results over some sessions; a name on several seats counts once for each.
 
     Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
     of a session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which
@@ -182,34 +183,33 @@ class Standing(NamedTuple):
 
     @property
     def winning_rate(self) -> float:
-        """Return the share of the runs that it won."""
         return self.won / self.runs
 
 
 class _Mean:
-    """The exact mean of fractions as they come, None left out: sums are kept by denominator."""
+    """The exact mean of added fractions, None left out: sums are by denominator."""
 
     def __init__(self, values: Iterable[Fraction | None] = ()) -> None:
-        self.sums, self.many = Counter[int](), 0
+        self.sums, self.count = Counter[int](), 0
         self.add(values)
 
     def add(self, values: Iterable[Fraction | None]) -> None:
         for value in values:
             if value is not None:
                 self.sums[value.denominator] += value.numerator
-                self.many += 1
+                self.count += 1
 
     def exact(self) -> Fraction | None:
-        found = sum(Fraction(above, below) for below, above in self.sums.items())
-        return Fraction(found, self.many) if self.many else None
+        total = sum(Fraction(above, below) for below, above in self.sums.items())
+        return Fraction(total, self.count) if self.count else None
 
-    def known(self) -> float | None:
+    def as_float(self) -> float | None:
         exact = self.exact()
         return None if exact is None else float(exact)
 
 
 class Results:
-    """The results of players, and their paths, session by session as these come."""
+    """Results and paths of players, accumulated session by session."""
 
     def __init__(self, measure: str = "scaled") -> None:
         self.measure = measure
@@ -219,24 +219,25 @@ class Results:
         self.tracks: dict[str, list[array[float]]] = {}
 
     def add(self, session: RecordedEpisode) -> Results:
-        """Add one session."""
         self.ends = bounds(session.rules, self.measure)
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
             seats.setdefault(name, []).append(seat)
         for player, taken in seats.items():
-            own = [run[seat] for run in runs for seat in taken]
-            if own:
-                self.sums.setdefault(str(player), _Sums()).add(own)
-                track = (_Mean(run[seat].place for seat in taken).known() for run in runs)
-                floats = array("d", (math.nan if place is None else place for place in track))
+            taken_runs = [run[seat] for run in runs for seat in taken]
+            if taken_runs:
+                self.sums.setdefault(str(player), _Sums()).add(taken_runs)
+                track = (_Mean(run[seat].position for seat in taken).as_float() for run in runs)
+                floats = array(
+                    "d", (math.nan if position is None else position for position in track)
+                )
                 self.tracks.setdefault(str(player), []).append(floats)
         everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
         for player, taken in (seats | everybody).items():
             places = self.places.setdefault(player, [])
             places += [_Mean() for _ in runs[len(places) :]]
             for mean, run in zip(places, runs, strict=False):
-                mean.add(run[seat].place for seat in taken)
+                mean.add(run[seat].position for seat in taken)
         return self
 
     def standings(self) -> list[Standing]:
@@ -248,7 +249,7 @@ class Results:
 
         None where nobody acted legally.
         """
-        return [mean.known() for mean in self.places.get(player, [])]
+        return [mean.as_float() for mean in self.places.get(player, [])]
 
     def track(self, player: str) -> Array:
         """Return a player's mean normalised action in each run of each of its sessions.
@@ -263,7 +264,7 @@ class Results:
 
 
 class _Sums:
-    """What adds up to the results of one player."""
+    """Sums for the results of one player."""
 
     def __init__(self) -> None:
         self.runs = self.won = self.left_out = 0
@@ -274,7 +275,6 @@ class _Sums:
         self.each: dict[str, array[float]] = {name: array("d") for name in kinds}
 
     def add(self, session: Sequence[PlayerRun]) -> None:
-        """Add the runs of one session."""
         self.runs += len(session)
         self.won += sum(run.won for run in session)
         self.broke.update(run.broke for run in session)
@@ -287,17 +287,17 @@ class _Sums:
         for name, each in self.each.items():
             values = (getattr(run, name) for run in session)
             kinds = (value if name in ("deviation", "misbid") else bool(value) for value in values)
-            found = _Mean(None if kind is None else Fraction(kind) for kind in kinds).known()
-            each.extend([] if found is None else [found])
+            share = _Mean(None if kind is None else Fraction(kind) for kind in kinds).as_float()
+            each.extend([] if share is None else [share])
 
     def shown(self, name: str, mean: float | None, ends: Ends) -> Cell | None:
-        """Return a mean over all runs with the interval of the mean of the sessions' own."""
-        found = estimated(self.each[name], ends)
-        return None if mean is None or found is None else found._replace(mean=mean, std=None)
+        """Return a mean over all runs with the interval of the mean of the sessions' own means."""
+        cell = estimated(self.each[name], ends)
+        return None if mean is None or cell is None else cell._replace(mean=mean, std=None)
 
     def standing(self, player: str, ends: Mapping[str, Ends]) -> Standing:
-        """Return the results, which lie between `ends`."""
-        deviation, misbid = self.deviation.known(), self.misbid.known()
+        """Return the player's results; intervals lie between `ends`."""
+        deviation, misbid = self.deviation.as_float(), self.misbid.as_float()
         return Standing(
             player,
             self.runs,
@@ -322,8 +322,8 @@ OVER_SESSIONS = ("payoff", "advantage", "ratio", "asset_ratio")
 
 def _over(means: Sequence[Fraction], ends: Ends) -> Any:
     std = float(statistics.stdev(means)) if len(means) > 1 else None
-    mean, found = _Mean(means).known(), paid([float(value) for value in means], ends)
-    return None if mean is None or found is None else found._replace(mean=mean, std=std)
+    mean, cell = _Mean(means).as_float(), paid([float(value) for value in means], ends)
+    return None if mean is None or cell is None else cell._replace(mean=mean, std=std)
 
 
 def ends(game: Any) -> Ends:
@@ -339,38 +339,37 @@ def places(game: Any) -> Ends:
 def bounds(game: Any, measure: str) -> dict[str, Ends]:
     """Return the least and the highest results of a player in a session, by field of `Standing`."""
     low, high = game.stake
-    found = {"deviation": ends(game) if measure == "scaled" else POSITIVE, "payoff": (low, high)}
+    by_field = {"deviation": ends(game) if measure == "scaled" else POSITIVE, "payoff": (low, high)}
     if is_contest(game):
         equal = float(_pays(game, game.players))
-        found["ratio"] = (low / equal, high / equal) if equal else FREE
-        return found | {"advantage": (low - equal, high - equal), "asset_ratio": FREE}
+        by_field["ratio"] = (low / equal, high / equal) if equal else FREE
+        return by_field | {"advantage": (low - equal, high - equal), "asset_ratio": FREE}
     solvent = -low <= min(game.of_each("assets"))  # nobody can lose more than there is
     ratio = POSITIVE if solvent else FREE
-    return found | {"advantage": (low - game.worth, high), "ratio": ratio, "asset_ratio": ratio}
+    return by_field | {"advantage": (low - game.worth, high), "ratio": ratio, "asset_ratio": ratio}
 
 
 def results(game: Game) -> Results:
-    """Return the results of the finished sessions of one of a run's games, worked out once."""
+    """Return the results of a game's finished sessions; cached in the game."""
     if __name__ not in game.found:
         game.found[__name__] = _results(game.done)
-    found: Results = game.found[__name__]
-    return found
+    session_results: Results = game.found[__name__]
+    return session_results
 
 
 def deviation(session: RecordedEpisode) -> float | None:
     """Return the mean deviation d of all players over all runs of a session, None without any."""
-    return _Mean(turn.deviation for run in player_runs(session) for turn in run).known()
+    return _Mean(turn.deviation for run in player_runs(session) for turn in run).as_float()
 
 
 def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> Results:
-    found = Results(measure)
+    session_results = Results(measure)
     for session in sessions:
-        found.add(session)
-    return found
+        session_results.add(session)
+    return session_results
 
 
 def standings(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> list[Standing]:
-    """Return the results of every player, in the order in which they first appear."""
     return _results(sessions, measure).standings()
 
 
@@ -380,16 +379,16 @@ def path(sessions: Iterable[RecordedEpisode], player: str | None = None) -> list
 
 
 def goal(game: Any) -> int:
-    """Return where a path ends up in equilibrium: 0 or 1."""
+    """Return the end of a path in equilibrium: 0 or 1."""
     return int(not is_contest(game) or game.ratio > 1)
 
 
 def convergence_run(places: Sequence[float | None], goal: int) -> int | None:
-    """Return the first run, from 1, from which on a path stays within 0.05 of `goal`."""
+    """Return the first run, from 1, after which a path stays within 0.05 of `goal`."""
     first = None
-    for run, place in enumerate(places, 1):
+    for run, position in enumerate(places, 1):
         # As the numbers are written: 0.95 is 0.05 from 1, though not in doubles.
-        near = place is not None and abs(Fraction(str(place)) - goal) <= Fraction("0.05")
+        near = position is not None and abs(Fraction(str(position)) - goal) <= Fraction("0.05")
         first = (first or run) if near else None
     return first
 
@@ -401,15 +400,15 @@ def convergence_rate(places: Sequence[float | None], goal: float) -> float | Non
     """
     if len(places) < 2 or places[0] is None or places[-1] is None or places[0] == goal:
         return None
-    left = abs(places[-1] - goal) / abs(places[0] - goal)
-    return float(1 - left ** (1 / (len(places) - 1)))
+    remaining = abs(places[-1] - goal) / abs(places[0] - goal)
+    return float(1 - remaining ** (1 / (len(places) - 1)))
 
 
 # -- the paper's tables --------------------------------------------------------------------------
 
 
 class BreakRow(NamedTuple):
-    """A row of Table 2: how many of one player's runs had a rule break, in all and by kind."""
+    """A row of Table 2: the runs of one player with a rule break, in all and by kind."""
 
     game: str
     history: bool
@@ -437,15 +436,15 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
         for player, sums in kinds[kind].sums.items() if kind in kinds else ():
             broken = sums.broke["format"], sums.broke["range"]
             percent = 100 * sum(broken) / sums.runs
-            found = estimated([100 * share for share in sums.each["broke"]], SCORED)
-            shown = found and found._replace(mean=percent, std=None)
+            cell = estimated([100 * share for share in sums.each["broke"]], SCORED)
+            shown = cell and cell._replace(mean=percent, std=None)
             game, history = kind
             rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken, shown))
     return rows
 
 
 def shows_history(game: Any) -> bool:
-    """Return whether players are shown past runs before they act."""
+    """Return whether players see past runs before they act."""
     return game.rounds > 1 and game.shown not in ((), "none")
 
 

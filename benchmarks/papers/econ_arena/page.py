@@ -33,7 +33,7 @@ FIRST = (20, 60)
 
 
 def room(run: Run, game: Game) -> str:
-    """Return who sits together: ``self``, ``rational``, ``senior`` or ``melee``."""
+    """Return the kind of line-up: ``self``, ``rational``, ``senior`` or ``melee``."""
     names = set(game.seats)
     others = {name for name in names if run.players[name].kind != "rational"}
     if len(names) == 1:
@@ -44,7 +44,7 @@ def room(run: Run, game: Game) -> str:
 
 
 def history(game: Game) -> str:
-    """Return how many past runs players are shown: ``0`` to ``all``."""
+    """Return the number of past runs that players see: ``0`` to ``all``."""
     return str(game.rules.reveal_last) if econ_arena.shows_history(game.rules) else "0"
 
 
@@ -98,7 +98,7 @@ Played = Mapping[tuple[str, str, str], Game]
 
 
 def sections(run: Run) -> list[Section]:
-    """Return Tables 1 and 2 with one's own rows, distances from equilibrium, paths, and figures."""
+    """Return Tables 1 and 2 with the run's rows, distances, paths, and figures."""
     games = [game for game in run.games if game.done]
     if not games:
         return [Section(PAPER.title, ABOUT)]
@@ -118,15 +118,18 @@ def sections(run: Run) -> list[Section]:
 
 
 def _payoffs(played: Played) -> Iterator[list[Value]]:
-    for who, game in played.items():
+    for labels, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
-        first = [{s.player: brief(s.payoff) for s in standings(some)} for some in sessions]
-        for found in results(game).standings():
+        first = [
+            {s.player: brief(s.payoff) for s in standings(first_sessions)}
+            for first_sessions in sessions
+        ]
+        for standing in results(game).standings():
             yield [
-                *(*who, found.player, OWN, len(game.done)),
-                *(means.get(found.player) for means in first),
-                *(brief(found.payoff), found.payoff.error, brief(found.ratio)),
-                *(brief(found.asset_ratio), found.shown["won"]),
+                *(*labels, standing.player, OWN, len(game.done)),
+                *(means.get(standing.player) for means in first),
+                *(brief(standing.payoff), standing.payoff.error, brief(standing.ratio)),
+                *(brief(standing.asset_ratio), standing.shown["won"]),
             ]
     rows = {(r.game, r.model, r.sessions): r.payoff for r in econ_arena.published_payoffs()}
     for name, model in dict.fromkeys((name, model) for name, model, _ in rows):
@@ -137,10 +140,13 @@ def _payoffs(played: Played) -> Iterator[list[Value]]:
 def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
     rows = econ_arena.break_table(session for game in games for session in game.done)
     for name in dict.fromkeys(row.player for row in rows):
-        own = [row for row in rows if row.player == name]
-        runs = sum(row.runs for row in own)
-        kinds = [sum(row.bad_format for row in own), sum(row.bad_range for row in own)]
-        yield [name, OWN, runs, *_shares(own), *(100 * count / runs for count in kinds)]
+        player_rows = [row for row in rows if row.player == name]
+        runs = sum(row.runs for row in player_rows)
+        kinds = [
+            sum(row.bad_format for row in player_rows),
+            sum(row.bad_range for row in player_rows),
+        ]
+        yield [name, OWN, runs, *_shares(player_rows), *(100 * count / runs for count in kinds)]
     printed = econ_arena.published_rule_breaks()
     for model in dict.fromkeys(row.model for row in printed):
         cells = [row for row in printed if row.model == model]
@@ -153,14 +159,14 @@ def _shares(rows: Sequence[Any]) -> list[Cell | float | None]:
 
 
 def _distances(played: Played) -> Iterator[list[Value]]:
-    """Yield how far each player is from equilibrium, and how its path gets there."""
-    for who, game in played.items():
+    """Yield each player's distance from equilibrium, and the convergence of its path."""
+    for labels, game in played.items():
         goal = econ_arena.goal(game.rules)
-        for found in results(game).standings():
-            path = results(game).path(found.player)
+        for standing in results(game).standings():
+            path = results(game).path(standing.player)
             yield [
-                *(*who, found.player, found.shown["deviation"], found.left_out),
-                *(found.shown["misbid"], brief(found.advantage)),
+                *(*labels, standing.player, standing.shown["deviation"], standing.left_out),
+                *(standing.shown["misbid"], brief(standing.advantage)),
                 econ_arena.convergence_run(path, goal) if len(path) > 1 else None,
                 econ_arena.convergence_rate(path, goal),
             ]
@@ -168,11 +174,11 @@ def _distances(played: Played) -> Iterator[list[Value]]:
 
 def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
-    for who, game in played.items():
+    for labels, game in played.items():
         for name in game.players:
             track = canvas.points(results(game).track(name), econ_arena.places(game.rules))
-            for k, place in enumerate(track, start=1):
-                yield [*who, name, k, place, econ_arena.goal(game.rules)]
+            for k, position in enumerate(track, start=1):
+                yield [*labels, name, k, position, econ_arena.goal(game.rules)]
 
 
 # -- figures over all games ------------------------------------------------------------------------
@@ -181,13 +187,13 @@ def _places(played: Played) -> Iterator[list[Value]]:
 def _figures(run: Run, games: Sequence[Game], breaks: Sequence[Any]) -> Iterator[Sketch]:
     """Yield payoffs, deviations and rule breaks, and paths by how much history is shown."""
     for title in dict.fromkeys(map(_title, games)):
-        own = [game for game in games if _title(game) == title]
-        size = canvas.tall(len(own), len(_players(own)))
-        yield Sketch(f"Payoffs: {title}", partial(_payoff, games=own), size)
-        yield Sketch(f"Deviation: {title}", partial(_deviation, games=own), size)
+        group = [game for game in games if _title(game) == title]
+        size = canvas.tall(len(group), len(_players(group)))
+        yield Sketch(f"Payoffs: {title}", partial(_payoff, games=group), size)
+        yield Sketch(f"Deviation: {title}", partial(_deviation, games=group), size)
     yield Sketch("Rule breaks", partial(_rule_breaks, rows=breaks), canvas.tall(len(breaks)))
-    for name, own in _levels(games).items():
-        yield Sketch(f"History: {name}", partial(_by_history, run=run, games=own))
+    for name, group in _levels(games).items():
+        yield Sketch(f"History: {name}", partial(_by_history, run=run, games=group))
 
 
 def _players(games: Sequence[Game]) -> list[str]:
@@ -203,10 +209,11 @@ def _dots(
 ) -> tuple[dict[str, float], str]:
     """Draw a value of each player in each game.
 
-    Returned is how far below a row's middle they are, and what their intervals rest on.
+    Return each player's offset below the middle of its row, and the sample that the intervals rest
+    on.
     """
-    found = [{s.player: value(s) for s in results(game).standings()} for game in games]
-    series = {name: [row.get(name) for row in found] for name in _players(games)}
+    values_by_game = [{s.player: value(s) for s in results(game).standings()} for game in games]
+    series = {name: [row.get(name) for row in values_by_game] for name in _players(games)}
     shifts = canvas.dots(axes, [game.label for game in games], series, less)
     canvas.zero(axes)
     cells = [cell for cells in series.values() for cell in cells]
@@ -215,22 +222,22 @@ def _dots(
 
 def _payoff(axes: Axes, games: Sequence[Game]) -> str:
     if not econ_arena.is_contest(games[0].rules):
-        _, resting = _dots(axes, games, lambda found: found.asset_ratio, 1)
+        _, resting = _dots(axes, games, lambda standing: standing.asset_ratio, 1)
         axes.set_xlabel("gain as a share of the assets")
         return f"Mean gain of a run as a share of the assets{resting}."
-    shifts, resting = _dots(axes, games, lambda found: found.payoff)
+    shifts, resting = _dots(axes, games, lambda standing: standing.payoff)
     for row, game in enumerate(games):
-        for found in results(game).standings():
-            if found.advantage:
-                stable = found.payoff.mean - found.advantage.mean
-                axes.plot(stable, row + shifts[found.player], "|", color=canvas.INK, ms=9)
+        for standing in results(game).standings():
+            if standing.advantage:
+                stable = standing.payoff.mean - standing.advantage.mean
+                axes.plot(stable, row + shifts[standing.player], "|", color=canvas.INK, ms=9)
     axes.set_xlabel("share of the prize")
     return f"Mean share of the prize in a run{resting}; black ticks: in equilibrium."
 
 
 def _deviation(axes: Axes, games: Sequence[Game]) -> str:
     lead = ", with the 95 % interval of the sessions' means"
-    _, resting = _dots(axes, games, lambda found: found.shown["deviation"], lead=lead)
+    _, resting = _dots(axes, games, lambda standing: standing.shown["deviation"], lead=lead)
     axes.set_xlabel("deviation d")
     return f"Mean distance from equilibrium over all legal actions{resting}; 0: as in equilibrium."
 
@@ -241,25 +248,29 @@ def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     series = dict(zip(SHOWN, looks, strict=True))
     canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
     axes.set(xlim=(-3, 103), xlabel="% of the runs")
-    own = (cell for row in rows for cell in row if isinstance(cell, Cell))
-    resting = canvas.resting(own, ", with its 95 % interval over sessions")
+    run_cells = (cell for row in rows for cell in row if isinstance(cell, Cell))
+    resting = canvas.resting(run_cells, ", with its 95 % interval over sessions")
     return (
         f"Share of the runs in which a player broke a rule{resting}; below the line as published."
     )
 
 
 def _levels(games: Sequence[Game]) -> dict[str, list[Game]]:
-    """Return games of one kind, with one kind of what is shown, at several lengths of history."""
+    """Return games of one kind and one form of reveal, by several lengths of history."""
     sessions = [game for game in games if game.rules.rounds > 1]
     blank = [game for game in sessions if history(game) == "0"]
-    found: dict[str, list[Game]] = {}
+    levels: dict[str, list[Game]] = {}
     for game in sessions:
         if history(game) != "0":
-            told = game.rules.reveal if isinstance(game.rules.reveal, str) else "numbers"
-            told = told.replace("bids_and_private", "bids and values")
+            reveal = game.rules.reveal if isinstance(game.rules.reveal, str) else "numbers"
+            reveal = reveal.replace("bids_and_private", "bids and values")
             alike = [other for other in blank if _title(other) == _title(game)]
-            found.setdefault(f"{_title(game)}, {told}", alike).append(game)
-    return {name: own for name, own in found.items() if len(set(map(history, own))) > 1}
+            levels.setdefault(f"{_title(game)}, {reveal}", alike).append(game)
+    return {
+        name: level_games
+        for name, level_games in levels.items()
+        if len(set(map(history, level_games))) > 1
+    }
 
 
 def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
@@ -292,11 +303,11 @@ def moves(run: Run, game: Game) -> list[Sketch]:
 
 
 def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None:
-    """Draw means over sessions, ``(sessions, runs)``, and where they end up in equilibrium."""
+    """Draw means over sessions, ``(sessions, runs)``, and the equilibrium."""
     ends = econ_arena.places(game.rules)
     for (name, table), look in zip(curves, canvas.looks(len(curves)), strict=True):
-        at = np.arange(1, table.shape[1] + 1)
-        canvas.mean_line(axes, at, table, ends, look, label=name[:24])
+        run_numbers = np.arange(1, table.shape[1] + 1)
+        canvas.mean_line(axes, run_numbers, table, ends, look, label=name[:24])
     canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
     canvas.over_rounds(axes, "run of a session")
     axes.set(ylim=(-0.03, None), ylabel=_action(game))
@@ -308,27 +319,27 @@ def _action(game: Game) -> str:
 
 def _paths(axes: Axes, game: Game) -> str:
     _curves(axes, game, [(name, results(game).track(name)) for name in game.players])
-    many = len(game.done)
-    if many == 1:
+    count = len(game.done)
+    if count == 1:
         return "Normalised action in each run of the session, by player."
-    banded = canvas.banded(many, econ_arena.places(game.rules), "session")
-    said = f"Mean normalised action in each run, over {many} sessions, by player"
-    return f"{'; '.join(filter(None, (said, banded)))}."
+    banded = canvas.banded(count, econ_arena.places(game.rules), "session")
+    sentence = f"Mean normalised action in each run, over {count} sessions, by player"
+    return f"{'; '.join(filter(None, (sentence, banded)))}."
 
 
 def _actions(axes: Axes, game: Game) -> str:
     places: dict[str, array[float]] = {name: array("d") for name in game.players}
     for session in game.done:
-        for who, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
-            if turn.place is not None:
-                places[who].append(float(turn.place))
+        for player, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
+            if turn.position is not None:
+                places[player].append(float(turn.position))
     ends = econ_arena.places(game.rules)
-    for row, own in enumerate(places.values()):
-        shown = np.array(own)[canvas.some(len(own))]
+    for row, positions in enumerate(places.values()):
+        shown = np.array(positions)[canvas.some(len(positions))]
         shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
         axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
-        if own:
-            axes.plot(np.mean(own), row, "|", color=BLUE, ms=18, mew=2.4)
+        if positions:
+            axes.plot(np.mean(positions), row, "|", color=BLUE, ms=18, mew=2.4)
         name = game.players[row]
         own_mean = canvas.points(results(game).track(name), ends)
         canvas.across(axes, [row], own_mean, BLUE)
@@ -336,12 +347,12 @@ def _actions(axes: Axes, game: Game) -> str:
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)
     axes.set_xlabel(_action(game))
-    most = max(map(len, places.values()))
-    which = "Each legal action" if most <= canvas.MOST else f"{canvas.MOST} of the legal actions"
-    which += " of each session" if most <= canvas.MOST else ""
-    many = len(game.done)
+    largest = max(map(len, places.values()))
+    which = "Each legal action" if largest <= canvas.MOST else f"{canvas.MOST} of the legal actions"
+    which += " of each session" if largest <= canvas.MOST else ""
+    count = len(game.done)
     method = T[sum(map(math.isfinite, ends))]
-    line = f" with its 95 % interval ({method}, n = {many} sessions)" * (many > 1)
+    line = f" with its 95 % interval ({method}, n = {count} sessions)" * (count > 1)
     return f"{which}, normalised, and the player's mean (bar){line}."
 
 

@@ -1,6 +1,6 @@
 """Economics Arena's Figures 1 and 2: one-shot games over the sessions of all groups together.
 
-The paper plots means over 150 sessions; that these are three groups of 50 is our reading.
+The paper plots means over 150 sessions; three groups of 50 is this package's reading.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOTE = (
 
 
 class Pool(NamedTuple):
-    """Games that differ in the sizes of their numbers alone, with the room they are played in."""
+    """Games that differ only in the sizes of their numbers, with their room."""
 
     title: str
     room: str
@@ -55,54 +55,60 @@ class Pooled(NamedTuple):
 
 
 def pools(games: Sequence[tuple[str, str, Game]]) -> list[Pool]:
-    """Return which of these games, each with its title and room, belong together."""
-    found: dict[tuple[str, str, tuple[str, ...]], list[Game]] = {}
+    """Return the pools of these games, each given with its title and room."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Game]] = {}
     for title, room, game in games:
         if game.rules.rounds == 1 and game.done:
-            found.setdefault((title, room, tuple(game.seats)), []).append(game)
-    return [Pool(*who[:2], some) for who, some in found.items() if len(some) > 1]
+            groups.setdefault((title, room, tuple(game.seats)), []).append(game)
+    return [
+        Pool(*key[:2], group_games) for key, group_games in groups.items() if len(group_games) > 1
+    ]
 
 
 def pooled(pool: Pool) -> list[Pooled]:
     """Return the results of every player of a pool, in the order of their seats."""
     names, rules = list(dict.fromkeys(pool.games[0].seats)), [game.rules for game in pool.games]
-    kept = {name: (_Kept(), _Kept(), _Kept()) for name in names}  # payoff, gain, deviation
+    samples = {name: (_Sample(), _Sample(), _Sample()) for name in names}  # payoff, gain, deviation
     for group, game in enumerate(pool.games):
         for session in game.done:
             [run] = player_runs(session)
             for name, turn in zip(session.seats, run, strict=True):
                 gain = None if turn.asset_ratio is None else turn.asset_ratio - 1
                 values = turn.payoff, gain, turn.deviation
-                for own, value in zip(kept[name], values, strict=True):
-                    own.add(group, session.row.seed, value)
+                for sample, value in zip(samples[name], values, strict=True):
+                    sample.add(group, session.row.seed, value)
     sessions = sum(len(game.done) for game in pool.games)
     if econ_arena.is_contest(rules[0]):
         ends = -max(float(r.foul_fee) for r in rules), max(float(r.prize) for r in rules)
-        paid = {name: own[0].bounded(*ends) for name, own in kept.items()}
+        payoffs = {name: sample[0].bounded(*ends) for name, sample in samples.items()}
     else:
-        most = float(max(np.max(r.assets) for r in rules))
-        paid = {name: own[0].money(most) for name, own in kept.items()}
+        largest = float(max(np.max(r.assets) for r in rules))
+        payoffs = {name: sample[0].money(largest) for name, sample in samples.items()}
     return [
         Pooled(
-            name, sessions, paid[name], gain.money(1), deviation.bounded(*econ_arena.ends(rules[0]))
+            name,
+            sessions,
+            payoffs[name],
+            gain.money(1),
+            deviation.bounded(*econ_arena.ends(rules[0])),
         )
-        for name, (_, gain, deviation) in kept.items()
+        for name, (_, gain, deviation) in samples.items()
     ]
 
 
-class _Kept:
-    """Values of one player, by group and by the seed of the session."""
+class _Sample:
+    """Values of one player, by group and by the session's seed."""
 
     def __init__(self) -> None:
         self.groups: dict[int, dict[int, list[float]]] = {}
 
     def add(self, group: int, seed: int, value: Fraction | None) -> None:
-        """Keep a value of one of its seats, if there is one."""
+        """Add a value of one of the player's seats, if there is one."""
         if value is not None:
             self.groups.setdefault(group, {}).setdefault(seed, []).append(float(value))
 
     def columns(self) -> list[list[float]]:
-        """Return the sessions' values, group by group; by seed alone where groups share these."""
+        """Return the sessions' values, group by group; by seed alone if groups share the seeds."""
         by_seed: dict[int, list[float]] = {}
         for sessions in self.groups.values():
             for seed, values in sessions.items():
@@ -112,37 +118,35 @@ class _Kept:
         return [[*map(fmean, sessions.values())] for sessions in self.groups.values()]
 
     def bounded(self, low: float, high: float) -> Cell | None:
-        """Return the mean of values between such ends over all sessions."""
         return mean_of([value for column in self.columns() for value in column], (low, high))
 
-    def money(self, most: float) -> Cell | None:
+    def money(self, limit: float) -> Cell | None:
         """Return the mean of the groups' means of values that differ in size between groups.
 
-        They lie within `most` of 0, but for valuations that were given and are beyond the assets.
+        They lie within `limit` of 0, except for fixed valuations beyond the assets.
         """
         columns = self.columns()
         if not columns:
             return None
         mean, runs = fmean(map(fmean, columns)), sum(map(len, columns))
-        most = max(most, *(abs(value) for column in columns for value in column))
-        return Cell(mean, None, runs, intervals.overall(columns, -most, most), (-most, most))
+        limit = max(limit, *(abs(value) for column in columns for value in column))
+        return Cell(mean, None, runs, intervals.overall(columns, -limit, limit), (-limit, limit))
 
 
-def grid(found: Sequence[Pool]) -> Grid:
-    """Return the table of all pools."""
+def grid(pools: Sequence[Pool]) -> Grid:
     heads = columns("game, room, player") | {"groups": "d", "sessions": "d"}
     heads |= columns("", "payoff, gain / assets, deviation", ".3f")
     rows: list[list[Value]] = [
-        [pool.title, pool.room, one.player, len(pool.games), *one[1:]]
-        for pool in found
-        for one in pooled(pool)
+        [pool.title, pool.room, player_result.player, len(pool.games), *player_result[1:]]
+        for pool in pools
+        for player_result in pooled(pool)
     ]
     return Grid(heads, rows, "All groups together", "econ_arena_pooled", NOTE)
 
 
-def sketches(found: Sequence[Pool]) -> Iterator[Sketch]:
+def sketches(pools: Sequence[Pool]) -> Iterator[Sketch]:
     """Yield Figures 1a and 2a, payoffs, and 1b and 2b, deviations, of every pool."""
-    for pool in found:
+    for pool in pools:
         size = canvas.tall(len(set(pool.games[0].seats)))
         rational = pool.room == "rational"
         what = "deviations" if rational else "payoffs"
@@ -151,14 +155,14 @@ def sketches(found: Sequence[Pool]) -> Iterator[Sketch]:
 
 
 def _drawn(axes: Axes, pool: Pool, deviation: bool) -> str:
-    found = pooled(pool)
+    players = pooled(pool)
     contest = econ_arena.is_contest(pool.games[0].rules)
     kind = "deviation" if deviation else "payoff" if contest else "gain"
-    known = [getattr(one, kind) for one in found]
-    at = [row for row, cell in enumerate(known) if cell]
-    axes.plot([cell.mean for cell in known if cell], at, "o", color=canvas.BLUE, ms=6)
-    canvas.across(axes, range(len(known)), known, canvas.BLUE)
-    canvas.down(axes, [one.player for one in found])
+    cells = [getattr(player, kind) for player in players]
+    rows = [row for row, cell in enumerate(cells) if cell]
+    axes.plot([cell.mean for cell in cells if cell], rows, "o", color=canvas.BLUE, ms=6)
+    canvas.across(axes, range(len(cells)), cells, canvas.BLUE)
+    canvas.down(axes, [player.player for player in players])
     canvas.zero(axes)
     label = {"deviation": "deviation d", "payoff": "share of the prize"}
     axes.set_xlabel(label.get(kind, "gain as a share of the assets"))
@@ -166,6 +170,6 @@ def _drawn(axes: Axes, pool: Pool, deviation: bool) -> str:
         share = float(np.mean([float(g.rules.prize) / g.rules.players for g in pool.games]))
         axes.axvline(share, color=canvas.ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     return (
-        f"Mean over the {found[0].sessions} sessions of {len(pool.games)} groups"
-        f"{canvas.resting(known, ', and its 95 % interval')}."
+        f"Mean over the {players[0].sessions} sessions of {len(pool.games)} groups"
+        f"{canvas.resting(cells, ', and its 95 % interval')}."
     )

@@ -1,4 +1,4 @@
-"""The plots of the benchmark's games: what was done, against what theory says."""
+"""Plots of the benchmark's games: play beside theory's predictions."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
 
 
 def _el_farol_bar(axes: Axes, game: Game) -> str:
-    place, players = bar.Bar.of(game.rules), game.rules.players
-    mixed = bar.mixed_equilibrium(place)
+    venue, players = bar.Bar.of(game.rules), game.rules.players
+    mixed = bar.mixed_equilibrium(venue)
     ends = 0.0, float(players)
     paths(axes, _per_round(game, lambda r: r["goers"]), "goers", ends)
-    line(axes, place.capacity, f"capacity {place.capacity}", GREEN, "-")
+    line(axes, venue.capacity, f"capacity {venue.capacity}", GREEN, "-")
     line(axes, mixed * players, f"mixed equilibrium {mixed * players:.2f}")
     axes.set(ylabel="players at the bar", ylim=(-0.3, players + 0.3))
     return (
@@ -112,12 +112,12 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
         return sentence + "bidding one's valuation is weakly dominant."
     share = 1 - 1 / rules.players
     axes.plot(ends, ends * share, color=ORANGE, linestyle="--", label=f"{share:.3g}·v")
-    told = "and are told" if rules.tell_prior else "though the prompt does not tell it"
-    assumed = f"; it takes bidders to know the law of valuations, {told}."
+    telling = "and are told" if rules.tell_prior else "though the prompt does not tell it"
+    assumed = f"; it takes bidders to know the law of valuations, {telling}."
     solution = equilibrium(rules)
     if solution is None:
-        said = f"{share:.3g}·v is the equilibrium for independent uniform valuations"
-        return sentence + said + assumed
+        equilibrium_text = f"{share:.3g}·v is the equilibrium for independent uniform valuations"
+        return sentence + equilibrium_text + assumed
     grid = solution.values
     axes.plot(grid, solution.mean_bid(grid), color=ORANGE, label="near equilibrium")
     return sentence + (
@@ -146,14 +146,14 @@ def _shading(axes: Axes, game: Game) -> str:
 
 
 def numbers(rules: Any) -> Ends:
-    """Return between which numbers the mean of a contest and its target lie, 0 among them."""
+    """Return the ends between which a contest's mean and target lie, 0 included."""
     low, high = moved(rules)
-    most = max(1.0, float(rules.ratio))
-    return min(low * most, 0.0), max(high * most, 0.0)
+    factor = max(1.0, float(rules.ratio))
+    return min(low * factor, 0.0), max(high * factor, 0.0)
 
 
 def bid_shares(rules: Any) -> Ends:
-    """Return between which shares of a valuation a bid lies."""
+    """Return the ends between which a bid's share of the valuation lies."""
     return SHARE if rules.bid_range == "own_value" else FREE
 
 
@@ -232,9 +232,9 @@ def _pirate_votes(axes: Axes, game: Game) -> str:
     for low, high in OFFERS:
         chosen = (offers >= low) & (offers <= (np.inf if high is None else high))
         name = str(low) if low == high else f"{low}+" if high is None else f"{low}–{high}"
-        many = times[chosen].sum()
-        names.append(f"{name}\n({many:.0f})")
-        shares.append((votes * times)[chosen].sum() / many if many else np.nan)
+        count = times[chosen].sum()
+        names.append(f"{name}\n({count:.0f})")
+        shares.append((votes * times)[chosen].sum() / count if count else np.nan)
     axes.bar(range(len(OFFERS)), np.nan_to_num(shares), color=BLUE, width=0.6)
     axes.set_xticks(range(len(OFFERS)), names)
     axes.set_xlabel("coins offered (number of votes)")
@@ -267,5 +267,5 @@ FIGURES: Mapping[str, Sequence[tuple[str, Draw]]] = {
 
 
 def drawn(game: Game) -> Sequence[tuple[str, Draw]]:
-    """Return the plots of a game; none for those that are not the benchmark's."""
+    """Return the plots of a game; none for games outside the benchmark."""
     return FIGURES.get(game.rules.name, ())

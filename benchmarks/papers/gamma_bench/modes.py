@@ -1,6 +1,6 @@
-"""The bar and the auction at the settings of v2's Figures 3 and 7, beside those of the benchmark.
+"""The bar and the auction at the settings of v2's Figures 3 and 7, beside the benchmark's settings.
 
-Source: arXiv 2403.11807v2. Both figures are drawings; nothing published stands beside these.
+Source: arXiv 2403.11807v2. Both figures are drawings; no published numbers exist.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PRICED = (
 
 
 class Column(NamedTuple):
-    """What a table says of a run: how it is written, between which ends it lies, and what it is."""
+    """A column about a run: its format, its ends, and its value."""
 
     form: str
     ends: Callable[[Any], Ends]
@@ -52,32 +52,34 @@ OTHER = {"el_farol_bar": ("mode", "explicit"), "sealed_bid_auction": ("price", "
 """The parameter of a game, and its value, that the scored benchmark of later versions lacks."""
 
 
-def told(games: Sequence[Game]) -> bool:
-    """Return whether these, all of one name, are among the `sections`."""
+def has_other_mode(games: Sequence[Game]) -> bool:
+    """Return whether one of these games, all of one name, has the mode of `OTHER`."""
     term, value = OTHER.get(games[0].name, ("name", ""))
     return any(getattr(game.rules, term) == value for game in games)
 
 
 def sections(run: Run) -> list[Section]:
-    """Return how the explicit bar and the second-price auction of a run were played."""
-    made = {"el_farol_bar": _bars, "sealed_bid_auction": _auctions}
+    """Return sections on the explicit bar and the second-price auction of a run."""
+    makers = {"el_farol_bar": _bars, "sealed_bid_auction": _auctions}
     done = [[game for game in games if game.done] for games in run.by_game().values()]
-    return [made[games[0].name](games) for games in done if games and told(games)]
+    return [makers[games[0].name](games) for games in done if games and has_other_mode(games)]
 
 
-def _rows(games: Sequence[Game], term: str, known: Mapping[str, Column]) -> Iterator[list[Value]]:
+def _rows(
+    games: Sequence[Game], term: str, table_columns: Mapping[str, Column]
+) -> Iterator[list[Value]]:
     """Yield a row for each game: the means of the columns over its runs, and a seat's payoff."""
     for game in games:
         row: list[Value] = [game.label, str(getattr(game.rules, term)), len(game.done)]
-        for column in known.values():
+        for column in table_columns.values():
             values = [column.of(episode.rules, episode.records) for episode in game.done]
             row.append(mean_of([x for x in values if x is not None], column.ends(game.rules)))
         earned = [float(e.rewards.sum(axis=0).mean()) for e in game.done]
         yield [*row, paid(earned, game.rules.core.payable)]
 
 
-def _heads(term: str, known: Mapping[str, Column]) -> dict[str, str]:
-    forms = {name: column.form for name, column in known.items()}
+def _heads(term: str, table_columns: Mapping[str, Column]) -> dict[str, str]:
+    forms = {name: column.form for name, column in table_columns.items()}
     return {"game": "", term: "", "runs": "d"} | forms | {"payoff": ".2f"}
 
 
@@ -90,7 +92,7 @@ def went(rules: Any, records: Sequence[Record]) -> float:
 
 
 def off_ratio(rules: Any, records: Sequence[Record]) -> float:
-    """Return how far the share who went is from the ratio, mean over the rounds of a run."""
+    """Return the mean distance of the share of goers from the ratio over a run's rounds."""
     shares = np.array([record["goers"] for record in records]) / rules.players
     return float(np.abs(shares - float(rules.ratio)).mean())
 
@@ -101,9 +103,9 @@ def crowded(rules: Any, records: Sequence[Record]) -> float:
 
 
 def changed(rules: Any, records: Sequence[Record]) -> float | None:
-    """Return the share of a run's decisions unlike one's own before; None of one round."""
-    made = np.array([record["actions"] for record in records]) > 0
-    return float((made[1:] != made[:-1]).mean()) if len(made) > 1 else None
+    """Return the share of a run's decisions unlike the seat's previous one; None for one round."""
+    choices = np.array([record["actions"] for record in records]) > 0
+    return float((choices[1:] != choices[:-1]).mean()) if len(choices) > 1 else None
 
 
 def _share(rules: Any) -> Ends:
@@ -129,10 +131,10 @@ def _attendance(axes: Axes, games: Sequence[Game]) -> str:
     for game, look in styled(games):
         goers = [[record["goers"] for record in e.records] for e in game.done]
         paths(axes, goers, game.setting[:40], (0.0, float(game.rules.players)), look)
-    place = bar.Bar.of(games[0].rules)
-    mixed = bar.mixed_equilibrium(place) * place.players
-    line(axes, place.capacity, f"capacity {place.capacity}", GREEN)
-    axes.set(ylabel="players at the bar", ylim=(-0.3, place.players + 0.3))
+    venue = bar.Bar.of(games[0].rules)
+    mixed = bar.mixed_equilibrium(venue) * venue.players
+    line(axes, venue.capacity, f"capacity {venue.capacity}", GREEN)
+    axes.set(ylabel="players at the bar", ylim=(-0.3, venue.players + 0.3))
     return (
         "How many went in each round. Whatever is learned after it, exactly as many as the "
         f"capacity is an equilibrium of the round, and {mixed:.2f} on average in mixed play"

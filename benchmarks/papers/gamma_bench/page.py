@@ -1,4 +1,4 @@
-"""γ-Bench: the leaderboard, games at several settings, and play against fixed players."""
+"""γ-Bench's page: the leaderboard, games at several settings, and play against fixed players."""
 
 from __future__ import annotations
 
@@ -109,68 +109,68 @@ AGAINST = Markup(
 
 
 class Setting(NamedTuple):
-    """One setting of a game: what is varied, scores of the run's edition, by v4, and published."""
+    """One setting of a game: its change, scores by the run's edition, by v4, and published."""
 
     name: str
     kind: str
     runs: int
-    own: Cell | None
+    scored: Cell | None
     comparable: Cell | None
     printed: float | None
 
 
 def _setting(game: Game, edition: str) -> Setting:
-    own, comparable = scores(game, edition), scores(game, PRINTED)
+    edition_scores, comparable = scores(game, edition), scores(game, PRINTED)
     printed = None if game.talks else published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
-    sides = mean_of(own, SCORED), mean_of(comparable, SCORED)
-    return Setting(game.setting, kind, len(own), *sides, printed)
+    sides = mean_of(edition_scores, SCORED), mean_of(comparable, SCORED)
+    return Setting(game.setting, kind, len(edition_scores), *sides, printed)
 
 
 def _varied(run: Run) -> list[Section]:
-    """Return the games that are there at several settings and have a score."""
-    found = {}
+    """Return a section on games that were played at several settings and have a score."""
+    rows_by_title = {}
     for name, games in run.by_game().items():
-        several = len(games) > 1 and not modes.told(games)
+        several = len(games) > 1 and not modes.has_other_mode(games)
         rows = [_setting(game, run.edition) for game in games if several]
-        if any(row.own for row in rows):
-            found[TITLES[name]] = rows
-    if not found:
+        if any(row.scored for row in rows):
+            rows_by_title[TITLES[name]] = rows
+    if not rows_by_title:
         return []
     matrix = _matrix(run)
     pairs = []
-    for title, rows in found.items():
+    for title, rows in rows_by_title.items():
         sketch = Sketch(title, partial(_beside, settings=rows), THIRD)
         pairs.append((sketch, None if matrix else _settings(rows, run.edition)))
     return [Section("Settings", grids=[matrix] if matrix else [], pairs=pairs, end=VARIED)]
 
 
 def _settings(rows: Sequence[Setting], edition: str) -> Grid:
-    sides = zip(*((s.own, s.comparable, s.printed) for s in rows), strict=True)
+    sides = zip(*((s.scored, s.comparable, s.printed) for s in rows), strict=True)
     return Grid(
         {"setting": "", "runs": "d", edition: ".1f", "by v4": ".1f", "GPT-3.5, v4": ".1f"},
-        [(s.name, s.runs, s.own, s.comparable, s.printed) for s in rows],
+        [(s.name, s.runs, s.scored, s.comparable, s.printed) for s in rows],
         foot=[("mean ± std over settings", "", *map(_spread, sides))],
     )
 
 
 def _spread(values: Sequence[Cell | float | None]) -> Cell | None:
     """Return mean ± sample standard deviation; None if one is missing."""
-    known = [v.mean if isinstance(v, Cell) else v for v in values if v is not None]
-    return cell(known) if known and len(known) == len(values) else None
+    means = [v.mean if isinstance(v, Cell) else v for v in values if v is not None]
+    return cell(means) if means and len(means) == len(values) else None
 
 
 def _matrix(run: Run) -> Grid | None:
-    """Return all games at each setting of the run's ``vary``; None if there is but one."""
+    """Return a table of games by setting of the run's ``vary``; None for a single setting."""
     games = [game for game in GAMES if game in run.by_game()]
-    found: dict[str, dict[str, Setting]] = {}
+    by_setting: dict[str, dict[str, Setting]] = {}
     for game in run.games:
         name = ", ".join(f"{key} {value}" for key, value in game.change.items()) or "default"
-        found.setdefault(name, {})[game.name] = _setting(game, run.edition)
-    if len(found) < 2 or any(list(row) != games for row in found.values()):
+        by_setting.setdefault(name, {})[game.name] = _setting(game, run.edition)
+    if len(by_setting) < 2 or any(list(row) != games for row in by_setting.values()):
         return None
     values, cells = {}, []
-    for name, row in found.items():
+    for name, row in by_setting.items():
         cells += [setting.comparable for setting in row.values()]
         pairs = [(setting.comparable, setting.printed) for setting in row.values()]
         spreads = map(_spread, zip(*pairs, strict=True))
@@ -187,9 +187,9 @@ def _matrix(run: Run) -> Grid | None:
 
 
 def _two(pair: Sequence[Value]) -> Label:
-    own, printed = (written(value, ".1f") for value in pair)
+    score_text, printed = (written(value, ".1f") for value in pair)
     interval = pair[0].interval if isinstance(pair[0], Cell) else None
-    return Label(own, f"{interval.ends(1)}; {printed}" if interval else printed)
+    return Label(score_text, f"{interval.ends(1)}; {printed}" if interval else printed)
 
 
 def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
@@ -208,10 +208,10 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
         heights = np.array(values, np.float64)
         kinds = groupby(range(len(names)), key=lambda i: settings[i].kind)
         for number, (_, group) in enumerate(kinds):
-            at = list(group)
+            positions = list(group)
             if not np.isnan(heights).all():
                 name = None if number else label
-                axes.plot(at, heights[at], look, color=colour, label=name, ms=5)
+                axes.plot(positions, heights[positions], look, color=colour, label=name, ms=5)
     long = max(map(len, names)) * len(names) > 50
     turned: dict[str, Any] = {"rotation": 40, "ha": "right"} if long else {}
     axes.set_xticks(range(len(names)), names, **turned)
@@ -221,7 +221,7 @@ def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
 
 
 def _short(name: str) -> str:
-    """Return what is left of a setting's name under a plot."""
+    """Return a setting's name, shortened for a plot."""
     for word in ("ratio", "temperature", "prompts", "persona", "valuations to", "rates", "menu"):
         name = name.removeprefix(word).strip()
     return name.replace(" coins", "").replace(" golds", "").replace("reasoning True", "reasoning")
@@ -231,7 +231,7 @@ def _short(name: str) -> str:
 
 
 def _against(run: Run) -> list[Section]:
-    """Return a row for each game in which some seats always do the same and others do not."""
+    """Return a table of the games in which some seats are fixed players and others are not."""
     rows = []
     for game in run.games:
         fixed = {name for name in game.seats if run.players[name].kind == "fixed"}
@@ -262,10 +262,10 @@ def _others(game: Game, fixed: Set[str]) -> list[Value]:
 
 
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores by game of those games that are played by an edition's settings.
+    """Return the scores of the games that are played with an edition's settings, by game.
 
-    These are its `settings`, or all of them those of the published program. A game that is played
-    at several settings has none, nor one with a fixed strategy beside other players.
+    These are the edition's `settings`, or for all games those of the published program. Left out
+    are games at several settings, and games with a fixed strategy beside other players.
     """
     alone = {}
     for name, games in run.by_game().items():
@@ -280,9 +280,9 @@ def counted(run: Run, edition: str) -> dict[str, list[float]]:
 
 
 def spread(rules: Rulebook, edition: str) -> float | None:
-    """Return the standard deviation of one run's score in published runs by such rules."""
-    known = (settings(edition, lenient).get(rules.name) for lenient in (False, True))
-    same = any(own and _alike(rules, own) for own in known)
+    """Return the published standard deviation of a run's score by such rules, or None."""
+    benchmark_rules = (settings(edition, lenient).get(rules.name) for lenient in (False, True))
+    same = any(benchmark and _alike(rules, benchmark) for benchmark in benchmark_rules)
     return published.spreads()[rules.name] if same else None
 
 
@@ -290,18 +290,18 @@ def _plays(game: Game, rules: Rulebook) -> bool:
     return _alike(game.rules, rules) and not game.talks
 
 
-def _alike(one: Rulebook, other: Rulebook) -> bool:
-    """Return whether rules differ in nothing but what becomes of failed replies."""
-    same = one.name == other.name and one.core is one
-    return bool(same and replace(one, failed_reply=other.failed_reply) == other)
+def _alike(first: Rulebook, second: Rulebook) -> bool:
+    """Return whether rules are equal except for the treatment of failed replies."""
+    same = first.name == second.name and first.core is first
+    return bool(same and replace(first, failed_reply=second.failed_reply) == second)
 
 
 @cache
 def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
     """Return the rules of each game in an edition's benchmark.
 
-    They are those of the preset ``gamma_bench`` but for `OTHERWISE`; `lenient`: with all leniencies
-    of the published program besides.
+    These are the preset ``gamma_bench`` with the changes of `OTHERWISE`; `lenient`: with all
+    leniencies of the published program as well.
     """
     params: dict[str, dict[str, Any]] = {name: {"preset": "gamma_bench"} for name in GAMES}
     if lenient:
@@ -312,53 +312,63 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
 
 
 def board(runs: Sequence[Run]) -> Section | None:
-    """Return the published rows with those of these runs put in by Overall; None without any.
+    """Return the published rows merged with those of these runs by Overall; None without any.
 
     Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
-    Only a run of all eight games, with the benchmark's settings, on every seat the same language
-    model, takes a rank.
+    Only a run of all eight games, with the benchmark's settings and the same language model on
+    every seat, has a rank.
     """
-    own: dict[str, list[tuple[float, Sequence[Value]]]] = {edition: [] for edition in BOARDS}
+    rows_by_edition: dict[str, list[tuple[float, Sequence[Value]]]] = {
+        edition: [] for edition in BOARDS
+    }
     for run in runs:
         edition = run.edition if run.edition in BOARDS else "published"
-        if place := _own(run, edition):
-            own[edition].append(place)
-    grids = [_board(edition, places) for edition, places in own.items() if places]
+        if placed_row := _placed_row(run, edition):
+            rows_by_edition[edition].append(placed_row)
+    grids = [_board(edition, places) for edition, places in rows_by_edition.items() if places]
     return Section("Beside the published leaderboard", grids=grids) if grids else None
 
 
-def _board(edition: str, own: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
+def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
     version = published.VERSIONS.get(edition)
-    outside = [row for _, row in own if version and not row[0]]  # in no order with the published
-    places = [place for place in own if not version or place[1][0]]
-    for one in published.leaderboard(edition) if version else ():
-        row = (str(one.rank), one.model, one.overall, *map(one.cells.get, GAMES))
-        places.append((one.overall.mean, row))
-    places.sort(key=lambda place: -place[0])
+    outside = [
+        row for _, row in run_rows if version and not row[0]
+    ]  # in no order with the published
+    places = [placed_row for placed_row in run_rows if not version or placed_row[1][0]]
+    for listed in published.leaderboard(edition) if version else ():
+        row = (str(listed.rank), listed.model, listed.overall, *map(listed.cells.get, GAMES))
+        places.append((listed.overall.mean, row))
+    places.sort(key=lambda placed_row: -placed_row[0])
     head = {"rank": ">", "model": ""} | dict.fromkeys(["Overall", *TITLES.values()], ".1f")
-    mine = [number for number, place in enumerate(places) if place in own]
+    mine = [number for number, placed_row in enumerate(places) if placed_row in run_rows]
     note = BOARDS[edition] + PLACES * bool(version)
     rows, title = [row for _, row in places], f"arXiv {version or edition}"
     return Grid(head, rows, title, note=note, foot=outside, own=mine, strong=["Overall"])
 
 
-def _own(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
+def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     """Return a run's Overall, -1 for none, and its row; None without any score."""
-    found = counted(run, edition)
-    if not any(found.values()):
+    scores_by_game = counted(run, edition)
+    if not any(scores_by_game.values()):
         return None
-    mean, names = overall(found), sorted({name for game in run.games for name in game.seats})
+    mean, names = (
+        overall(scores_by_game),
+        sorted({name for game in run.games for name in game.seats}),
+    )
     player = run.players[names[0]]
     why = "" if player.language_model else "not an LLM, for reference"
     why = "a toy, to see how things work" if player.toy else why
     why = "mixed seats" if len(names) > 1 else why
-    missing = "" if mean else f"{sum(map(bool, found.values()))} of 8 games"
+    missing = "" if mean else f"{sum(map(bool, scores_by_game.values()))} of 8 games"
     marked = any(game.filled > MARK for game in run.games)
     filled = f"more than {float(MARK):.0%} of a run filled in" if marked else ""
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
     ranked = mean is not None and not why and edition in published.VERSIONS
     rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
-    cells = [estimated(found[game], SCORED) if found.get(game) else None for game in GAMES]
+    cells = [
+        estimated(scores_by_game[game], SCORED) if scores_by_game.get(game) else None
+        for game in GAMES
+    ]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row
 

@@ -1,4 +1,4 @@
-"""The results that the γ-Bench paper prints, to stand beside one's own.
+"""The printed results of the γ-Bench paper.
 
 Source: arXiv 2403.11807. They are data as published, not ground truth: five runs each, failed
 answers never counted, and some cells rest on runs that are not independent.
@@ -46,25 +46,29 @@ class Single(NamedTuple):
 def leaderboard(edition: str = "published") -> tuple[Listed, ...]:
     """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
 
-    Of the latter's cells only the auction and the Overall are its own; the others are those of
-    ``v7``, from which they differ by at most 0.1.
+    Only the auction and the Overall of ``v4`` are its own cells; the others are those of ``v7``,
+    which differ by at most 0.1.
     """
-    found = []
+    models = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
         cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
-        own = {name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)}
+        model_cells = {
+            name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)
+        }
         if edition == "published" or f"{edition}_overall" in cells:
-            found.append((row["model"], own.pop("overall"), own))
-    found.sort(key=lambda one: -one[1].mean)  # in the order of v7 where these are equal
-    return tuple(Listed(rank, *one) for rank, one in enumerate(found, start=1))
+            models.append((row["model"], model_cells.pop("overall"), model_cells))
+    models.sort(key=lambda model: -model[1].mean)  # in the order of v7 where these are equal
+    return tuple(Listed(rank, *model) for rank, model in enumerate(models, start=1))
 
 
 @cache
 def spreads() -> dict[str, float]:
     """Return by game the standard deviation of one run's score, pooled over the 13 models."""
-    found = {game: [row.cells[game].std or 0.0 for row in leaderboard()] for game in GAMES}
-    return {game: math.sqrt(sum(s * s for s in stds) / len(stds)) for game, stds in found.items()}
+    deviations = {game: [row.cells[game].std or 0.0 for row in leaderboard()] for game in GAMES}
+    return {
+        game: math.sqrt(sum(s * s for s in stds) / len(stds)) for game, stds in deviations.items()
+    }
 
 
 @cache
@@ -99,9 +103,9 @@ MENUS = {
 def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
     """Return the score that v4 prints for GPT-3.5-0125 at a setting; None where it prints none.
 
-    The rules are those of the preset ``gamma_bench`` but for what `VARIED` names. `change` is how
-    players are asked, where that is not the default: one of ``temperature``, ``prompts``,
-    ``reasoning``, ``persona``.
+    The rules must be the preset ``gamma_bench`` except for the parameters of `VARIED`. `change` is
+    a player's setting that is not the default: one of ``temperature``, ``prompts``, ``reasoning``,
+    ``persona``.
     """
     setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
     if setting is None:
@@ -111,14 +115,14 @@ def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
 
 
 def _asked(change: Mapping[str, Any]) -> tuple[str, str] | None:
-    known = {
+    readers = {
         "temperature": lambda value: ("temperature", f"{value:.1f}"),
         "prompts": lambda value: ("prompt_version", value.upper()),
         "reasoning": lambda value: ("reasoning", "cot" if value else "default"),
         "persona": lambda value: ("reasoning", value),
     }
     [(key, value), *others] = change.items()
-    return None if others or key not in known else known[key](value)
+    return None if others or key not in readers else readers[key](value)
 
 
 def _variant(game: Rulebook) -> tuple[str, str] | None:
@@ -140,7 +144,7 @@ def _default(game: Rulebook) -> Rulebook:
 
 
 def _same(printed: str, setting: str) -> bool:
-    """Compare two settings; numbers by their value, however they are written."""
+    """Return whether two settings are equal; numbers are compared by value."""
     (name, _, value), (wanted, _, number) = printed.partition("="), setting.partition("=")
     if ".." in value or not value or not number:
         return printed == setting

@@ -46,7 +46,7 @@ Rounds = Sequence[Numbers]
 
 
 def _arithmetic(edition: str) -> tuple[Callable[..., Any], Callable[[Sequence[Any]], Any]]:
-    """Return how numbers are made and averaged: exactly, or in doubles."""
+    """Return the functions that make and average numbers: exact ones, or on doubles."""
     if edition not in EDITIONS:
         raise unknown("edition", edition, EDITIONS)
     return (Fraction, _exact_mean) if edition == "corrected" else (float, np.mean)
@@ -83,7 +83,7 @@ def beauty_contest(
 def el_farol_bar(
     goers: Numbers, players: int, ratio: Fraction, edition: str = "corrected"
 ) -> float:
-    """S2: how near the share of goers comes to the ratio, on average over the rounds."""
+    """S2: the mean closeness over the rounds of the share of goers to the ratio."""
     number, mean = _arithmetic(edition)
     share = number(ratio)
     raw = mean([abs(number(g) / players - share) for g in goers])
@@ -92,7 +92,7 @@ def el_farol_bar(
 
 
 def divide_dollar(sums: Numbers, players: int, golds: int, edition: str = "corrected") -> float:
-    """S3: how near the sum of the bids comes to what there is, clipped at 0 once per run."""
+    """S3: the closeness of the sum of the bids to the golds, clipped at 0 once per run."""
     number, mean = _arithmetic(edition)
     fair = number(golds) / players
     raw = mean([abs(number(total) / players - fair) for total in sums])
@@ -105,8 +105,8 @@ def public_goods(
     """S4: the share of the endowment that is kept (``v2``: that is given, where ratio > 1)."""
     number, mean = _arithmetic(edition)
     raw = mean([number(pot) / players for pot in pots])
-    given = edition == "v2" and ratio > 1
-    return float((raw if given else tokens - raw) / tokens * 100)
+    counts_gifts = edition == "v2" and ratio > 1
+    return float((raw if counts_gifts else tokens - raw) / tokens * 100)
 
 
 def public_goods_shares(
@@ -114,11 +114,11 @@ def public_goods_shares(
 ) -> float | None:
     """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
 
-    Entries with nothing to give are left out; None if there are no others.
+    Empty endowments are left out; None if there are no others.
     """
     rounds = [
-        [Fraction(c) / Fraction(e) for c, e in zip(given, had, strict=True) if e]
-        for given, had in zip(contributions, endowments, strict=True)
+        [Fraction(c) / Fraction(e) for c, e in zip(amounts, had, strict=True) if e]
+        for amounts, had in zip(contributions, endowments, strict=True)
     ]
     means = [_exact_mean(shares) for shares in rounds if shares]
     return float((1 - _exact_mean(means)) * 100) if means else None
@@ -189,12 +189,12 @@ def optimal_plan(pirates: int, gold: int) -> list[int]:
 
 
 def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) -> bool | None:
-    """Return whether to accept is correct for the pirate at this position; None: nothing is.
+    """Return whether accepting is correct for the pirate at this position; None if undefined.
 
     The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
     `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
     position of the other parity than the proposer has no correct answer; ``equilibrium``, where one
-    accepts exactly what is more than one gets if the plan fails.
+    accepts exactly more than one gets if the plan fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
@@ -230,8 +230,8 @@ def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") 
     """Count the correct votes of non-proposers and all their votes, over all rounds (S8V)."""
     cast = [
         bool(vote) is right_vote(rule, position, plan[position], len(plan), gold)
-        for plan, given in zip(plans, votes, strict=True)
-        for position, vote in enumerate(given)
+        for plan, round_votes in zip(plans, votes, strict=True)
+        for position, vote in enumerate(round_votes)
         if position
     ]
     return sum(cast), len(cast)
@@ -299,16 +299,16 @@ def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float
 
 
 def shot_of(record: Record) -> Shot:
-    """Return the turn that a battle royale's record tells of."""
+    """Return the turn of a battle royale's record."""
     alive = [seat for seat, lives in enumerate(record["alive"]) if lives]
     return Shot(record["shooter"], record["target"], alive)
 
 
 def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
-    """Return the mean of the cells, with ± over r of the mean over the games of run r.
+    """Return the mean over games, with the deviation over runs of each run's mean.
 
-    None unless every game of the benchmark has a run; no ± unless all have equally many. Its
-    interval takes the games as independent.
+    None unless every game of the benchmark has a run; no deviation unless all have equally many.
+    Its interval takes the games as independent.
     """
     if not all(scores.get(game) for game in GAMES):
         return None

@@ -1,4 +1,4 @@
-"""Scenarios: how those who took the focal seats did among partners that they had not met."""
+"""Scenarios: scores of the players in the focal seats among held-out partners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ NOTE = (
 
 
 def of(episode: RecordedEpisode) -> float | None:
-    """Return the score of an episode of a scenario."""
     return scored(episode.payoffs, episode.planned)
 
 
@@ -48,7 +47,7 @@ MEASURE = Measure(
 
 
 def table(games: Sequence[Game]) -> Grid:
-    """Return a row for each scenario, and the mean of each game's and of all."""
+    """Return a row for each scenario, and the means by game and over all."""
     by_game: dict[str, list[Sequence[float]]] = {}
     notes = [NOTE]
     for game in games:
@@ -56,9 +55,15 @@ def table(games: Sequence[Game]) -> Grid:
             notes.append(f"{game.label} has no scale: {why}.")
         elif scores := series(game, measured_by(MEASURE)).known:
             by_game.setdefault(game.name, []).append(scores)
-    means = {name: mean_over(own) for name, own in by_game.items() if len(own) > 1}
+    means = {
+        name: mean_over(game_scores)
+        for name, game_scores in by_game.items()
+        if len(game_scores) > 1
+    }
     if len(by_game) > 1:
-        means["all"] = mean_over([scores for own in by_game.values() for scores in own])
+        means["all"] = mean_over(
+            [scores for game_scores in by_game.values() for scores in game_scores]
+        )
     foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items()]
     heads = columns("scenario, focal seats", "payoff, random, best", ".2f")
     heads |= {"by": "", MEASURE.name: ".2f"}
@@ -68,19 +73,18 @@ def table(games: Sequence[Game]) -> Grid:
 
 
 def sections(run: Run) -> list[Section]:
-    """Return the table of a run's scenarios."""
     return [Section("Scenarios: held-out partners", grids=[table(run.games)])]
 
 
 def _row(game: Game) -> Sequence[Value]:
     names = [seat["name"] for seat in game.planned["seats"]]
-    own, ends = focal(names), scale(game.planned)
+    focal_seats, ends = focal(names), scale(game.planned)
     others = dict.fromkeys(n.removeprefix(BACKGROUND) for n in names if n.startswith(BACKGROUND))
-    players = ", ".join(dict.fromkeys(names[place] for place in own))
-    earned = [float(episode.payoffs[own].mean()) for episode in game.done]
+    players = ", ".join(dict.fromkeys(names[index] for index in focal_seats))
+    earned = [float(episode.payoffs[focal_seats].mean()) for episode in game.done]
     return [
         Label(game.label, f"among {', '.join(others)}"),
-        f"{len(own)} × {players}",
+        f"{len(focal_seats)} × {players}",
         paid(earned, game.rules.core.payable),
         *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
         None if ends.why else series(game, measured_by(MEASURE)).mean,

@@ -1,4 +1,4 @@
-"""The cells of Shall We Talk, and what its tables and statements need of each recorded run."""
+"""The cells of Shall We Talk, and each recorded run's values for its tables and statements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ EARLY = 99
 
 
 def owns(game: Game) -> bool:
-    """Return whether a game is one of the paper's."""
     rules = game.rules
     if rules.name == "beauty_contest":
         return bool(rules.reply_key == "number" and not rules.reveal)
@@ -48,82 +47,82 @@ def owns(game: Game) -> bool:
 
 @cache
 def cells(game: str) -> Mapping[str, Rulebook]:
-    """Return the rules of each cell of the paper in a game by its label, as the files have them."""
-    found = {}
+    """Return the rules of the paper's cells in a game by label, read from the experiment files."""
+    rules_by_cell = {}
     for name in FILES:
         source = f"shall-we-talk/{name}"
-        for own in parse(load(source), source).games:
-            if own.game == game:
-                settings: dict[str, Any] = {**own.params}
-                settings |= {} if own.talk is None else {"talk": own.talk}
-                found[str(own.label)] = rulebook(game, **settings)
-    return found
+        for game_config in parse(load(source), source).games:
+            if game_config.game == game:
+                settings: dict[str, Any] = {**game_config.params}
+                settings |= {} if game_config.talk is None else {"talk": game_config.talk}
+                rules_by_cell[str(game_config.label)] = rulebook(game, **settings)
+    return rules_by_cell
 
 
 def cell_of(rules: Rulebook) -> str:
-    """Return the cell that rules are of, of whatever size; "" if they differ otherwise."""
-    known = cells(rules.name).items()
-    return next((cell for cell, own in known if _sized(own, rules) == rules), "")
+    """Return the cell whose rules these are, at any size; "" if they differ otherwise."""
+    rules_by_cell = cells(rules.name).items()
+    return next(
+        (cell for cell, cell_rules in rules_by_cell if _sized(cell_rules, rules) == rules), ""
+    )
 
 
-def _sized(own: Any, rules: Any) -> Any:
-    """Return the rules of a cell in the size of others, if both talk or neither does."""
-    if (own.core is own) != (rules.core is rules):
+def _sized(cell_rules: Any, rules: Any) -> Any:
+    """Return a cell's rules in the size of other rules, if both talk or neither does."""
+    if (cell_rules.core is cell_rules) != (rules.core is rules):
         return None
-    names = {f.name for f in fields(own.core)} & {*SIZES}
+    names = {f.name for f in fields(cell_rules.core)} & {*SIZES}
     sizes = {name: getattr(rules.core, name) for name in names}
-    known = {name: size for name, size in sizes.items() if getattr(own, name) and size}
-    core = replace(own.core, **known)
-    return core if own.core is own else type(own)(core, own.talk)
+    changed = {name: size for name, size in sizes.items() if getattr(cell_rules, name) and size}
+    core = replace(cell_rules.core, **changed)
+    return core if cell_rules.core is cell_rules else type(cell_rules)(core, cell_rules.talk)
 
 
 # -- what is read of a run -------------------------------------------------------------------------
 
 
 def full(game: Game) -> Rulebook:
-    """Return the rules of a game with its talk."""
+    """Return the rules of a game, including its talk."""
     return rulebook(game.name, **game.params)
 
 
 def ends(rules: Any) -> tuple[float, float]:
-    """Return the least and the largest number of a contest."""
     return float(rules.min), float(rules.max)
 
 
 def spreads(rules: Any) -> Ends:
-    """Return the least and the largest %RSD of numbers of a contest."""
     return (0.0, 100 * math.sqrt(rules.players - 1)) if rules.min >= 0 else POSITIVE
 
 
 def prices_of(rules: Any) -> Ends:
-    """Return the least and the highest price, as a mean of firms has it."""
+    """Return the least and the highest mean price of the firms."""
     return 0.0, float(rules.core.ranges[0])
 
 
 def indexes(rules: Any) -> Ends:
-    """Return the least and the highest price index."""
     low, high = (float(pricing.price_index(rules.core, end)) for end in prices_of(rules))
     return low, high
 
 
 def rounds(rules: Any) -> Ends:
-    """Return the first and the last round of an evacuation."""
     return 1.0, float(rules.core.max_rounds)
 
 
 def references(rules: Any) -> tuple[float, float]:
-    """Return the mean prices of the one-shot equilibrium and of a cartel."""
     ends = theory.equilibrium(rules), theory.cartel(rules)
     low, high = (float(sum(prices) / len(prices)) for prices in ends)
     return low, high
 
 
 def found(game: Game) -> list[Any]:
-    """Return what came out of each finished episode, for tables and statements."""
+    """Return each finished episode's values for tables and statements."""
     of: dict[str, Callable[[RecordedEpisode, str | None], Any]]
     of = {"KBC": _contest, "BC": _market, "EE": _escape}
     plans = label(game)
-    return [of[CASES[game.name]](*one) for one in zip(game.done, plans, strict=True)]
+    return [
+        of[CASES[game.name]](*episode_and_plan)
+        for episode_and_plan in zip(game.done, plans, strict=True)
+    ]
 
 
 def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
@@ -134,7 +133,7 @@ def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
 
 
 def _market(episode: RecordedEpisode, plan: str | None) -> Market:
-    """Return the mean prices, and what the game's metrics say of the last tenth of the rounds."""
+    """Return the mean prices, and the game's metrics of the last tenth of the rounds."""
     rules = episode.rules
     prices, profits = pricing.path(rules, episode.records)
     late = slice(-max(1, len(prices) // 10), None)
@@ -157,11 +156,11 @@ def _crowd(episode: RecordedEpisode) -> Evacuation:
 
 
 def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
-    """Return what became of the crowd, and how many of the asked reported panic."""
+    """Return the crowd's outcome, and the share of the asked who reported panic."""
     crowd = _crowd(episode)
     sides, out = [*crowd.sides.values()], sum(crowd.sides.values())
     felt = [note.content["panic"] for note in episode.notes() if note.kind == "feeling"]
-    told = [panic for panic in felt if panic is not None]
+    answers = [panic for panic in felt if panic is not None]
     return Escape(
         np.stack([crowd.escapes[name.replace(", ", " & ")] for name in GROUPS]),
         crowd.evacuation_time,
@@ -172,14 +171,13 @@ def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
         crowd.casualty_rate,
         crowd.overtaken_rounds,
         None if math.isnan(crowd.changes) else crowd.changes,
-        sum(told) / len(told) if told else None,
+        sum(answers) / len(answers) if answers else None,
         np.stack([crowd.escapes[side] for side in crowd.sides]),
         rounds(episode.rules),
     )
 
 
 def _spread(episode: RecordedEpisode) -> float | None:
-    """Return %RSD of the legal numbers."""
     numbers = _contest(episode, None).numbers
     return metrics.rsd(numbers) if numbers else None
 
@@ -216,7 +214,7 @@ MEASURES = {
 
 
 def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[list[tuple[int, str]]]:
-    """Yield what was said before each move of the first `rounds`, with the speakers, in order."""
+    """Yield the messages before each move of the first `rounds`, with their speakers, in order."""
     for turn in turns(episode):
         if turn.round > rounds:
             return
@@ -224,7 +222,7 @@ def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[lis
 
 
 def by_rule(episode: RecordedEpisode) -> str:
-    """Return the label that a fixed rule gives the talk of an episode."""
+    """Return the label of an episode's talk by a fixed rule."""
     if CASES[episode.rules.name] == "KBC":
         return joint_plan(line for lines in messages(episode) for line in lines)
     firms = episode.rules.players
@@ -233,22 +231,23 @@ def by_rule(episode: RecordedEpisode) -> str:
 
 
 def labels(game: Game) -> list[tuple[str | None, str | None]]:
-    """Return the labels of a game's finished episodes, by the rule and by a judge; worked out once.
+    """Return the labels of a game's finished episodes, by rule and by a judge; cached in the game.
 
     None where there is none, as without talk.
     """
     if __name__ not in game.found:
         rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
-        given = judge.labels(game.shelf.file, rubric) if rubric else {}
+        judged_labels = judge.labels(game.shelf.file, rubric) if rubric else {}
         game.found[__name__] = [
-            (by_rule(one) if rubric else None, given.get(one.row.id)) for one in game.done
+            (by_rule(episode) if rubric else None, judged_labels.get(episode.row.id))
+            for episode in game.done
         ]
-    found: list[tuple[str | None, str | None]] = game.found[__name__]
-    return found
+    pairs: list[tuple[str | None, str | None]] = game.found[__name__]
+    return pairs
 
 
 def label(game: Game) -> list[str | None]:
     """Return one label for each finished episode: the judge's if it has all, else the rule's."""
     pairs = labels(game)
-    place = int(all(judged for _, judged in pairs))
-    return [pair[place] for pair in pairs]
+    column = int(all(judged for _, judged in pairs))
+    return [pair[column] for pair in pairs]

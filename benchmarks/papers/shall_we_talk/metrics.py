@@ -1,7 +1,7 @@
-"""Shall We Talk: metrics of recorded runs, and what the paper prints.
+"""Shall We Talk: metrics of recorded runs, and the printed results.
 
 Source: arXiv 2402.12327, sections 3 to 5, Table 1, and the plots of the authors' code. A run is one
-episode. Functions take plain numbers; what is not defined is None, never a number.
+episode. Functions take plain numbers; undefined values are None.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ def rsd(numbers: Sequence[int]) -> float:
 
 
 def modal_share(numbers: Sequence[int]) -> float:
-    """Return the largest share of players who name the same number."""
     return max(Counter(numbers).values()) / len(numbers)
 
 
@@ -52,15 +51,18 @@ def window(prices: Sequence[float], first: int, last: int) -> Sequence[float] | 
 
 
 def mean_in(prices: Sequence[float], first: int, last: int) -> float | None:
-    """Return the mean of these rounds' prices."""
-    found = window(prices, first, last)
-    return None if found is None else math.fsum(found) / len(found)
+    selected = window(prices, first, last)
+    return None if selected is None else math.fsum(selected) / len(selected)
 
 
 def slope_in(prices: Sequence[float], first: int, last: int) -> float | None:
-    """Return by how much a line through these rounds' prices rises in a hundred rounds."""
-    found = window(prices, first, last)
-    return None if found is None else 100 * float(np.polyfit(np.arange(len(found)), found, 1)[0])
+    """Return the rise per hundred rounds of a line fitted to these rounds' prices."""
+    selected = window(prices, first, last)
+    return (
+        None
+        if selected is None
+        else 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
+    )
 
 
 # -- over runs -------------------------------------------------------------------------------------
@@ -72,23 +74,22 @@ def variance(curves: Array) -> Array:
 
 
 def pseudo_variances(curves: Array) -> list[float] | None:
-    """Return a value for each run, whose mean is the mean `variance` of ``(runs, points)``.
+    """Return the jackknife's value of each run, whose mean is the mean `variance`.
 
-    They are the jackknife's: what each run adds to it. None below 3 runs.
+    `curves` are ``(runs, points)``; None below 3 runs.
     """
     runs = len(curves)
     if runs < 3:
         return None
     whole = variance(curves).mean()
     rest = [variance(np.delete(curves, i, axis=0)).mean() for i in range(runs)]
-    return [float(runs * whole - (runs - 1) * one) for one in rest]
+    return [float(runs * whole - (runs - 1) * partial_variance) for partial_variance in rest]
 
 
 def difference(a: Values, b: Values, ends: Ends = FREE) -> Cell | None:
     """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
 
-    It is cut where it passes what values between `ends` can differ by, which changes no coverage.
-
+    It is clipped to the largest difference of values between `ends`, which changes no coverage.
     None without values on both sides; no interval for one value alone.
     """
     if not len(a) or not len(b):
@@ -106,10 +107,10 @@ def difference(a: Values, b: Values, ends: Ends = FREE) -> Cell | None:
 
 
 def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
-    """Return the share of runs of `a` in which something is so, less that of `b`.
+    """Return the share of true values in `a` less that in `b`, a value for each run.
 
-    The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after one more
-    success and failure on both sides.
+    The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after adding a
+    success and a failure to both sides.
     """
     if not a or not b:
         return None
@@ -131,8 +132,8 @@ def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
 def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     """Return Cohen's kappa of two labels of each run; None where chance alone would agree."""
     n = len(pairs)
-    one, other = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else ({}, {})
-    chance = sum(one[label] * other[label] for label in one)
+    first, second = (Counter(side) for side in zip(*pairs, strict=True)) if pairs else ({}, {})
+    chance = sum(first[label] * second[label] for label in first)
     same = n * sum(a == b for a, b in pairs)
     return (same - chance) / (n * n - chance) if chance < n * n else None
 
@@ -150,7 +151,7 @@ class Printed(NamedTuple):
 
 
 class Price(NamedTuple):
-    """A price that the paper states in words: of which cell, in which rounds."""
+    """A price that the paper states in words, with its cell and rounds."""
 
     cell: str
     rounds: str
@@ -158,7 +159,7 @@ class Price(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A finding of the paper: a published number (N), stated in words (Q), or off a figure (F)."""
+    """A finding of the paper: a published number (N), in words (Q), or read off a figure (F)."""
 
     id: str
     kind: str
@@ -167,7 +168,6 @@ class Statement(NamedTuple):
 
 @cache
 def table1() -> Mapping[str, Printed]:
-    """Return Table 1 by cell."""
     return {row.cell: row for row in printed(__package__, "table1", Printed)}
 
 
@@ -179,17 +179,15 @@ def personas() -> Mapping[str, float]:
 
 @cache
 def prices() -> tuple[Price, ...]:
-    """Return the prices that the paper states in words."""
     return printed(__package__, "prices", Price)
 
 
 @cache
 def models() -> Mapping[str, int]:
-    """Return what models of the time named alone, without other players."""
+    """Return the numbers that models of the time named alone, without other players."""
     return {row["model"]: int(row["number"]) for row in data(__package__, "models")}
 
 
 @cache
 def findings() -> Mapping[str, Statement]:
-    """Return the findings by their ids."""
     return {row.id: row for row in printed(__package__, "statements", Statement)}

@@ -1,4 +1,4 @@
-"""Shall We Talk: three cases in silence, with talk and with other personas, and what was found."""
+"""Shall We Talk's page: three cases in silence, with talk and with personas, and the findings."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ LABELS_NOTE = (
 
 
 class Read:
-    """A run's games of each case that have finished episodes, with their cells and what came out.
+    """A run's games of each case that have finished episodes, with their cells and values.
 
-    A cell is held against the statements by the first game of the run that is of it.
+    A cell is compared with the statements by the run's first game of it.
     """
 
     def __init__(self, run: Run) -> None:
@@ -111,7 +111,6 @@ class Read:
                 self.cells.setdefault(cell, self.found[game.label])
 
     def of(self, case: str) -> list[tuple[Game, str, list[Any]]]:
-        """Return the games of a case."""
         return [
             (game, cell, self.found[game.label])
             for game, cell in self.games
@@ -132,8 +131,10 @@ def sections(read: Read) -> list[Section]:
             grids.append(Grid(heads, [*rows(read)], title, name, note))
     if not grids:
         return [Section(PAPER.title, ABOUT)]
-    said = [*_statements(read)]
-    grids.append(Grid(STATEMENTS, said, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE))
+    finding_rows = [*_statements(read)]
+    grids.append(
+        Grid(STATEMENTS, finding_rows, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE)
+    )
     if labelled := [*_labels(read)]:
         grids.append(Grid(LABELS, labelled, "Labels", "shall_we_talk_labels", LABELS_NOTE))
     if replies := [*_replies(read)]:
@@ -146,14 +147,14 @@ def _share(values: Sequence[float | None]) -> Cell | None:
     return mean_of([100.0 * value for value in values if value is not None], SCORED)
 
 
-def _rate(found: Sequence[bool | None]) -> Cell | None:
-    """Return in how many per cent of the runs something is so; None left out."""
-    told = [so for so in found if so is not None]
-    if not told:
+def _rate(answers: Sequence[bool | None]) -> Cell | None:
+    """Return the percentage of runs with a true answer; None left out."""
+    defined = [so for so in answers if so is not None]
+    if not defined:
         return None
-    interval = intervals.share(sum(told), len(told))
+    interval = intervals.share(sum(defined), len(defined))
     ends = interval and interval._replace(low=100 * interval.low, high=100 * interval.high)
-    return Cell(100 * sum(told) / len(told), None, len(told), ends, SCORED)
+    return Cell(100 * sum(defined) / len(defined), None, len(defined), ends, SCORED)
 
 
 def _contests(read: Read) -> Iterator[list[Value]]:
@@ -164,12 +165,17 @@ def _contests(read: Read) -> Iterator[list[Value]]:
         won = [sum(e.records[-1]["winners"]) / e.rules.players for e in game.done]
         yield [
             *(game.label, cell, OWN, len(runs)),
-            mean_of([sum(one) / len(one) for one in numbers], cells.ends(game.rules)),
-            mean_of([metrics.rsd(one) for one in numbers], cells.spreads(game.rules)),
+            mean_of(
+                [sum(run_numbers) / len(run_numbers) for run_numbers in numbers],
+                cells.ends(game.rules),
+            ),
+            mean_of(
+                [metrics.rsd(run_numbers) for run_numbers in numbers], cells.spreads(game.rules)
+            ),
             *(_rate([plan == kind for plan in plans]) for kind in KINDS),
-            _rate([len(set(one)) == 1 for one in numbers]),
+            _rate([len(set(run_numbers)) == 1 for run_numbers in numbers]),
             _share(won),
-            _share([metrics.modal_share(one) for one in numbers]),
+            _share([metrics.modal_share(run_numbers) for run_numbers in numbers]),
         ]
     for row in metrics.table1().values():
         rates = [row.rate if row.plan == kind else None for kind in KINDS]
@@ -198,8 +204,8 @@ def _markets(read: Read) -> Iterator[list[Value]]:
             _rate([run.early for run in runs]),
         ]
     for line in metrics.prices():
-        at = [line.price if f"{a}-{b}" == line.rounds else None for a, b in WINDOWS]
-        yield [line.cell, line.cell, PUBLISHED, 5, *at, *[None] * 5]
+        stated = [line.price if f"{a}-{b}" == line.rounds else None for a, b in WINDOWS]
+        yield [line.cell, line.cell, PUBLISHED, 5, *stated, *[None] * 5]
 
 
 def _escapes(read: Read) -> Iterator[list[Value]]:
@@ -235,29 +241,39 @@ def _statements(read: Read) -> Iterator[list[Value]]:
 def _labels(read: Read) -> Iterator[list[Value]]:
     for game, _ in read.games:
         pairs = cells.labels(game)
-        both = [(one, other) for one, other in pairs if one and other]
-        for place, who in enumerate(("rule", "judge")):
-            given = Counter(pair[place] for pair in pairs if pair[place])
-            if given:
-                same = _rate([one == other for one, other in both]) if place else None
-                counts = [given[name] for name in (*KINDS, "agreement", "none")]
-                kappa = metrics.kappa(both) if place else None
-                yield [game.label, who, given.total(), *counts, same, kappa]
+        both = [
+            (rule_label, judge_label)
+            for rule_label, judge_label in pairs
+            if rule_label and judge_label
+        ]
+        for column, source in enumerate(("rule", "judge")):
+            label_counts = Counter(pair[column] for pair in pairs if pair[column])
+            if label_counts:
+                same = (
+                    _rate([rule_label == judge_label for rule_label, judge_label in both])
+                    if column
+                    else None
+                )
+                counts = [label_counts[name] for name in (*KINDS, "agreement", "none")]
+                kappa = metrics.kappa(both) if column else None
+                yield [game.label, source, label_counts.total(), *counts, same, kappa]
 
 
 def _replies(read: Read) -> Iterator[list[Value]]:
     for game, _ in read.games:
         for kind, outcomes in game.did.read.items():
-            many = sum(outcomes[name] for name in outcomes if name not in ("failed", "tool"))
-            if many:
-                yield [game.label, kind, many, 100 * (many - outcomes["valid"]) / many]
+            count = sum(outcomes[name] for name in outcomes if name not in ("failed", "tool"))
+            if count:
+                yield [game.label, kind, count, 100 * (count - outcomes["valid"]) / count]
 
 
 # -- figures ---------------------------------------------------------------------------------------
 
 
 def _sketches(read: Read) -> Iterator[Sketch]:
-    if contests := [one for one in read.of("KBC") if any(run.numbers for run in one[2])]:
+    if contests := [
+        contest for contest in read.of("KBC") if any(run.numbers for run in contest[2])
+    ]:
         size = canvas.tall(len(contests))
         yield Sketch("Numbers", partial(_numbers, games=contests), size)
     if markets := read.of("BC"):
@@ -275,7 +291,7 @@ Games = Sequence[tuple[Game, str, list[Any]]]
 def _numbers(axes: Axes, games: Games) -> str:
     """Draw all numbers of a cell, a line of dots for each run, and the mean of the runs' means."""
     for row, (_, _, runs) in enumerate(games):
-        shown = [runs[place] for place in canvas.some(len(runs))]
+        shown = [runs[index] for index in canvas.some(len(runs))]
         shifts = np.linspace(-0.3, 0.3, len(shown)) if len(shown) > 1 else [0.0]
         for shift, run in zip(shifts, shown, strict=True):
             height = np.full(len(run.numbers), row + shift)
@@ -305,12 +321,12 @@ def _firm(
     axes: Axes, name: str, runs: Sequence[Sequence[float]], ends: Ends, look: canvas.Look
 ) -> None:
     table = canvas.padded(runs)
-    at = np.arange(1, table.shape[1] + 1)
-    canvas.mean_line(axes, at, table, ends, look, label=name, lw=1.2)
+    rounds = np.arange(1, table.shape[1] + 1)
+    canvas.mean_line(axes, rounds, table, ends, look, label=name, lw=1.2)
 
 
 def _references(axes: Axes, game: Game) -> None:
-    """Draw the prices of the one-shot equilibrium and of a cartel across, and name the axes."""
+    """Draw lines at the prices of the one-shot equilibrium and of a cartel, and name the axes."""
     for height, (name, style) in zip(cells.references(game.rules), REFERENCES, strict=True):
         canvas.line(axes, height, name, canvas.INK, style)
     canvas.over_rounds(axes)
@@ -319,10 +335,10 @@ def _references(axes: Axes, game: Game) -> None:
 
 def _bands(games: Games, ends: Callable[[Any], Ends]) -> str:
     sizes = {len(runs) for _, _, runs in games}
-    said = "bands: 95 % intervals of the means"
+    explanation = "bands: 95 % intervals of the means"
     if len(sizes) == 1:
-        said = canvas.banded(sizes.pop(), ends(games[0][0].rules))
-    return said and f"; {said}"
+        explanation = canvas.banded(sizes.pop(), ends(games[0][0].rules))
+    return explanation and f"; {explanation}"
 
 
 def _people(rules: Any) -> Ends:
@@ -344,42 +360,43 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
 
 
 def _all(runs: Sequence[Any]) -> Array:
-    """Return the escaped so far, ``(runs, rounds)``."""
+    """Return the cumulative escapes, ``(runs, rounds)``."""
     return np.array([run.curves.sum(axis=0) for run in runs])
 
 
 def _by_exit(game: Game, runs: Sequence[Any]) -> dict[str, Array]:
-    """Return the escaped so far by the exits of a side, ``(runs, rounds)`` each."""
+    """Return the cumulative escapes by side of the exit, ``(runs, rounds)`` each."""
     curves = np.array([run.sides for run in runs])
-    return {side: curves[:, place] for place, side in enumerate(game.rules.core.room.sides)}
+    return {side: curves[:, index] for index, side in enumerate(game.rules.core.room.sides)}
 
 
 def _spread(axes: Axes, games: Games) -> str:
     for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
         if len(runs) > 1:
             curves = np.array([run.curves for run in runs])
-            found = metrics.variance(curves).mean(axis=0)
+            variances = metrics.variance(curves).mean(axis=0)
             drawn = {"color": look.colour, "linestyle": look.dash, "label": game.label[:24]}
-            axes.plot(np.arange(1, len(found) + 1), found, **drawn)
+            axes.plot(np.arange(1, len(variances) + 1), variances, **drawn)
     canvas.over_rounds(axes)
     axes.set(ylabel="variance over runs")
     return "Variance over runs of the escaped so far, mean over the four groups."
 
 
 def moves(read: Read, game: Game) -> list[Sketch]:
-    """Return the numbers, the prices or the escapes of one game."""
-    own = [one for one in read.of(cells.CASES[game.name]) if one[0].label == game.label]
-    if not own:
+    case_games = [
+        entry for entry in read.of(cells.CASES[game.name]) if entry[0].label == game.label
+    ]
+    if not case_games:
         return []
     return {
-        "KBC": [Sketch("How often each number", partial(_histogram, games=own))],
+        "KBC": [Sketch("How often each number", partial(_histogram, games=case_games))],
         "BC": [
-            Sketch("Prices of each firm", partial(_prices, games=own)),
-            Sketch("Prices of the runs", partial(_runs, games=own)),
+            Sketch("Prices of each firm", partial(_prices, games=case_games)),
+            Sketch("Prices of the runs", partial(_runs, games=case_games)),
         ],
         "EE": [
-            Sketch("Escaped by group", partial(_groups, games=own)),
-            Sketch("Escaped by exit", partial(_escaped, games=own, by_exit=True)),
+            Sketch("Escaped by group", partial(_groups, games=case_games)),
+            Sketch("Escaped by exit", partial(_escaped, games=case_games, by_exit=True)),
         ],
     }[cells.CASES[game.name]]
 
@@ -405,10 +422,10 @@ def _runs(axes: Axes, games: Games) -> str:
 def _groups(axes: Axes, games: Games) -> str:
     [(game, _, runs)] = games
     curves = np.array([run.curves for run in runs])
-    at = np.arange(1, curves.shape[2] + 1)
+    rounds = np.arange(1, curves.shape[2] + 1)
     for group, look in enumerate(canvas.looks(len(GROUPS))):
         ends = _people(game.rules)
-        canvas.mean_line(axes, at, curves[:, group], ends, look, label=GROUPS[group])
+        canvas.mean_line(axes, rounds, curves[:, group], ends, look, label=GROUPS[group])
     canvas.over_rounds(axes)
     axes.set(ylabel="escaped so far", ylim=(0, None))
     return f"People of each group who have escaped after each round{_bands(games, _people)}."

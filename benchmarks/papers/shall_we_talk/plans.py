@@ -1,6 +1,6 @@
-"""Joint plans in a discussion: a label by a fixed rule, beside which a judge's stands.
+"""Joint plans in a discussion: labels by a fixed rule, comparable with a judge's.
 
-A message backs a plan if it proposes one or agrees to the last one proposed. Two speakers who back
+A message backs a plan if it proposes one or agrees to the last proposal. Two speakers who back
 plans of a kind make a joint plan; of two kinds the one with more speakers is the label, of equally
 many the first of `KINDS`.
 """
@@ -71,7 +71,7 @@ def joint_plan(messages: Iterable[tuple[int, str]]) -> str:
 def agreed_price(messages: Sequence[tuple[int, str]], firms: int) -> float | None:
     """Return the price on which all firms agree in the talk of one round, None without one.
 
-    The last price that was named is agreed on if each firm names it, or agrees after it was named.
+    The last named price is agreed on if each firm names it, or agrees after it was named.
     """
     price: float | None = None
     behind: set[int] = set()
@@ -79,9 +79,9 @@ def agreed_price(messages: Sequence[tuple[int, str]], firms: int) -> float | Non
         if _REFUSES.search(text):
             price, behind = None, set()
             continue
-        found = {float(said.replace("$", "").replace(",", "")) for said in numbers(text)}
-        if len(found) == 1:
-            [value] = found
+        prices = {float(number.replace("$", "").replace(",", "")) for number in numbers(text)}
+        if len(prices) == 1:
+            [value] = prices
             if price != value:
                 price, behind = value, set()
             behind.add(speaker)

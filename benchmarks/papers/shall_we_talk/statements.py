@@ -1,7 +1,8 @@
-"""The findings of Shall We Talk as statements that runs are held against, each with an interval.
+"""The findings of Shall We Talk as testable statements about runs, each with an interval.
 
 A statement has one part or more. A part is an effect, and the region in which it must lie for the
-statement to be true of these runs. Which effect stands for which words is this package's reading.
+statement to hold in these runs. The effect that stands for the paper's words is this package's
+reading.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ class Escape(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a statement: what is measured, what came out, and where it must lie.
+    """A part of a statement: the effect, its value, and its region.
 
-    That is between `low` and `high`, these excluded unless it is `closed`.
+    The region lies between `low` and `high`, both excluded unless it is `closed`.
     """
 
     of: str
@@ -97,7 +98,7 @@ class Part(NamedTuple):
 
     @property
     def region(self) -> str:
-        """Return where the effect must lie, in words."""
+        """Return the region in words."""
         if self.high == math.inf:
             return f"{'at least' if self.closed else 'above'} {self.low:g}"
         if self.low == -math.inf:
@@ -106,9 +107,10 @@ class Part(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Say whether the effect lies there, and if the interval does not settle it; "" if unknown.
+        """Return whether the effect lies in the region, with a note if the interval is not clear.
 
-        The interval settles it if it lies within the region as well, or all of it outside.
+        "" if the value is unknown. The interval is clear if all of it lies within the region, or
+        outside.
         """
         if self.value is None:
             return ""
@@ -121,7 +123,6 @@ class Part(NamedTuple):
         return word if within or outside else f"{word}, not clear"
 
     def inside(self, value: float) -> bool:
-        """Return whether a value lies in the region."""
         if self.closed and value in (self.low, self.high):
             return True
         return self.low < value < self.high
@@ -132,33 +133,37 @@ Runs = Mapping[str, Sequence[Any]]
 
 
 def statements(runs: Runs) -> list[Part]:
-    """Return the parts of all statements; the value of one whose cells are not there is None."""
+    """Return the parts of all statements; those without the needed cells have the value None."""
     return [*_contests(runs), *_markets(runs), *_escapes(runs), *_weaker(runs)]
 
 
 def _of(runs: Runs, cell: str, of: Callable[[Any], Any]) -> list[Any]:
-    """Return a number of each run of a cell, those left out that have none."""
+    """Return a value of each run of a cell; runs without one are left out."""
     return [value for run in runs.get(cell, ()) if (value := of(run)) is not None]
 
 
 def _named(runs: Runs, cell: str, of: Callable[[Sequence[int]], T]) -> list[T]:
-    """Return something of the numbers of each run of a cell that has any."""
+    """Return a value of the numbers of each run of a cell that has any."""
     return [of(run.numbers) for run in runs.get(cell, ()) if run.numbers]
 
 
 def _ends(runs: Runs, *cells: str) -> Ends:
-    """Return between which ends a number of each run of some cells lies."""
-    found = [run.ends for cell in cells for run in runs.get(cell, ())]
-    low, high = zip(*found, strict=True) if found else ([FREE[0]], [FREE[1]])
+    """Return the ends between which the runs' numbers lie in some cells."""
+    limits = [run.ends for cell in cells for run in runs.get(cell, ())]
+    low, high = zip(*limits, strict=True) if limits else ([FREE[0]], [FREE[1]])
     return min(low), max(high)
 
 
-def _share(found: Sequence[bool]) -> Cell | None:
-    """Return the share of runs in which something is so."""
-    if not found:
+def _share(answers: Sequence[bool]) -> Cell | None:
+    """Return the share of runs with a true answer."""
+    if not answers:
         return None
     return Cell(
-        sum(found) / len(found), None, len(found), intervals.share(sum(found), len(found)), SHARE
+        sum(answers) / len(answers),
+        None,
+        len(answers),
+        intervals.share(sum(answers), len(answers)),
+        SHARE,
     )
 
 
@@ -167,31 +172,31 @@ def _share(found: Sequence[bool]) -> Cell | None:
 
 def _contests(runs: Runs) -> Iterator[Part]:
     silent, talk = "KBC-silent", "KBC-talk"
-    near = _named(runs, silent, lambda some: metrics.within(some, 40, 50))
+    near = _named(runs, silent, lambda numbers: metrics.within(numbers, 40, 50))
     yield Part("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
     means = [np.array(_named(runs, cell, fmean)).reshape(-1, 1) for cell in (talk, silent)]
-    spread = [metrics.pseudo_variances(one) or [] for one in means]
-    found = difference(spread[0], spread[1])
-    yield Part("K2", "variance of the run's mean, talk less silent", found, 0)
-    equal = [_named(runs, cell, lambda some: len(set(some)) == 1) for cell in (talk, silent)]
+    spread = [metrics.pseudo_variances(cell_means) or [] for cell_means in means]
+    effect = difference(spread[0], spread[1])
+    yield Part("K2", "variance of the run's mean, talk less silent", effect, 0)
+    equal = [_named(runs, cell, lambda numbers: len(set(numbers)) == 1) for cell in (talk, silent)]
     yield Part("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
     yield Part("K3", "the same, talk less silent", share_difference(*equal), 0)
     win = {cell: _planned(runs, cell, WIN) for cell in RULES}
-    for more, less in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
-        what = f"share of runs with a plan to win together, {_word(more)} less {_word(less)}"
-        yield Part("K4", what, share_difference(win[more], win[less]), 0)
+    for higher, lower in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
+        what = f"share of runs with a plan to win together, {_word(higher)} less {_word(lower)}"
+        yield Part("K4", what, share_difference(win[higher], win[lower]), 0)
     spread = [_named(runs, cell, metrics.rsd) for cell in RULES]
     ends = _ends(runs, *RULES)
-    found = difference(spread[0], spread[1], ends)
-    yield Part("K5", "%RSD, amplified less independent", found, high=0, closed=True)
-    found = difference(spread[2], spread[1], ends)
-    yield Part("K5", "%RSD, exclusive less independent", found, 0)
+    effect = difference(spread[0], spread[1], ends)
+    yield Part("K5", "%RSD, amplified less independent", effect, high=0, closed=True)
+    effect = difference(spread[2], spread[1], ends)
+    yield Part("K5", "%RSD, exclusive less independent", effect, 0)
     avoid = {cell: _planned(runs, cell, AVOID) for cell in RULES}
     what = "share of runs with a plan to avoid equal numbers, exclusive"
     yield Part("K6", what, _share(avoid["KBC-exclusive"]), 0)
     for cell in RULES[:2]:
-        found = share_difference(avoid["KBC-exclusive"], avoid[cell])
-        yield Part("K6", f"the same, exclusive less {_word(cell)}", found, 0)
+        effect = share_difference(avoid["KBC-exclusive"], avoid[cell])
+        yield Part("K6", f"the same, exclusive less {_word(cell)}", effect, 0)
     yield from _personas(runs)
 
 
@@ -203,7 +208,7 @@ def _word(cell: str) -> str:
 
 
 def _planned(runs: Runs, cell: str, kind: str = "") -> list[bool]:
-    """Return of each run with a label whether it has a plan, or one of a kind."""
+    """Return for each labelled run of a cell whether it has a plan, or one of a kind."""
     plans = _of(runs, cell, lambda run: run.plan)
     return [plan == kind if kind else plan in KINDS for plan in plans]
 
@@ -216,43 +221,43 @@ def _personas(runs: Runs) -> Iterator[Part]:
     yield Part("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
     sides = "KBC-mixed", "KBC-agreeable"
     spread = [_named(runs, cell, metrics.rsd) for cell in sides]
-    found = difference(spread[0], spread[1], _ends(runs, *sides))
-    yield Part("K7", "%RSD, mixed less agreeable", found, 0)
+    effect = difference(spread[0], spread[1], _ends(runs, *sides))
+    yield Part("K7", "%RSD, mixed less agreeable", effect, 0)
 
 
 # -- prices ----------------------------------------------------------------------------------------
 
 
 def _markets(runs: Runs) -> Iterator[Part]:
-    silent, talk, after = "BC-silent", "BC-talk", "BC-uncooperative"
+    silent, talk, selfish = "BC-silent", "BC-talk", "BC-uncooperative"
 
     def mean(cell: str, first: int, last: int) -> list[float]:
         return _of(runs, cell, lambda run: metrics.mean_in(run.prices, first, last))
 
     late = mean_of(mean(silent, 401, 600), _ends(runs, silent))
     yield Part("B1", "mean price of rounds 401-600, silent", late, 6.5, 7.5, closed=True)
-    change = partial(_change, before=(101, 200), after=(401, 600))
+    change = partial(_change, early=(101, 200), late=(401, 600))
     risen = mean_of(_of(runs, silent, change), apart(_ends(runs, silent)))
     yield Part("B1", "the same less that of rounds 101-200", risen, 0)
     yield Part("B2", "mean price of rounds 401-600, silent", late, 6, 8)
     early = _share(_of(runs, talk, lambda run: run.early))
     yield Part("B3", "share of runs with an agreement before round 100, talk", early, 0.5)
     last = mean(talk, 601, 700)
-    found = mean_of(last, _ends(runs, talk))
-    yield Part("B4", "mean price of rounds 601-700, talk", found, 7.75, 8.25, True)
-    more = difference(last, mean(silent, 601, 700), _ends(runs, talk, silent))
-    yield Part("B5", "mean price of rounds 601-700, talk less silent", more, 0)
-    change = partial(_change, before=(301, 400), after=(501, 600))
-    fallen = mean_of(_of(runs, after, change), apart(_ends(runs, after)))
+    effect = mean_of(last, _ends(runs, talk))
+    yield Part("B4", "mean price of rounds 601-700, talk", effect, 7.75, 8.25, True)
+    lead = difference(last, mean(silent, 601, 700), _ends(runs, talk, silent))
+    yield Part("B5", "mean price of rounds 601-700, talk less silent", lead, 0)
+    change = partial(_change, early=(301, 400), late=(501, 600))
+    fallen = mean_of(_of(runs, selfish, change), apart(_ends(runs, selfish)))
     what = "mean price of rounds 501-600 less that of 301-400, uncooperative"
     yield Part("B6", what, fallen, high=0)
-    slopes = _of(runs, after, lambda run: metrics.slope_in(run.prices, 401, 600))
+    slopes = _of(runs, selfish, lambda run: metrics.slope_in(run.prices, 401, 600))
     what = "rise of the price in 100 rounds, 401-600, uncooperative"
     yield Part("B6", what, mean_of(slopes, FREE), high=0)
 
 
-def _change(run: Market, before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    first, last = (metrics.mean_in(run.prices, *rounds) for rounds in (before, after))
+def _change(run: Market, early: tuple[int, int], late: tuple[int, int]) -> float | None:
+    first, last = (metrics.mean_in(run.prices, *rounds) for rounds in (early, late))
     return None if first is None or last is None else last - first
 
 
@@ -265,35 +270,39 @@ LATE = slice(30, 50)  # rounds 31 to 50
 def _escapes(runs: Runs) -> Iterator[Part]:
     silent, talk, selfish = "EE-silent", "EE-talk", "EE-uncooperative"
 
-    def less(one: str, other: str, of: Callable[[Escape], Any], ends: Ends = SHARE) -> Cell | None:
-        return difference(_of(runs, one, of), _of(runs, other, of), ends)
+    def less(
+        first: str, second: str, of: Callable[[Escape], Any], ends: Ends = SHARE
+    ) -> Cell | None:
+        return difference(_of(runs, first, of), _of(runs, second, of), ends)
 
     rounds = _ends(runs, silent, talk, selfish)
 
     time = less(talk, silent, lambda run: run.time, rounds)
     yield Part("E1", "rounds until all are out, talk less silent", time, high=0)
-    found = less(talk, silent, lambda run: run.mean_round, rounds)
-    yield Part("E1", "mean round of escape, talk less silent", found, high=0)
+    effect = less(talk, silent, lambda run: run.mean_round, rounds)
+    yield Part("E1", "mean round of escape, talk less silent", effect, high=0)
     for group, name in enumerate(GROUPS):
         sides = [_variances(runs.get(cell, ()), group) for cell in (talk, silent)]
         what = f"variance of the escaped over runs, rounds 31-50, talk less silent: {name}"
         yield Part("E2", what, difference(sides[0], sides[1]), high=0)
-    found = less(talk, silent, lambda run: run.balance)
-    yield Part("E3", "balance of the exits, talk less silent", found, 0)
-    found = less(selfish, talk, lambda run: run.mean_round, rounds)
-    yield Part("E4", "mean round of escape, uncooperative less talk", found, 0)
-    right, bottom = (less(selfish, talk, partial(_side, place=place)) for place in (2, 0))
+    effect = less(talk, silent, lambda run: run.balance)
+    yield Part("E3", "balance of the exits, talk less silent", effect, 0)
+    effect = less(selfish, talk, lambda run: run.mean_round, rounds)
+    yield Part("E4", "mean round of escape, uncooperative less talk", effect, 0)
+    right, bottom = (
+        less(selfish, talk, partial(_side, side_index=side_index)) for side_index in (2, 0)
+    )
     what = "share of the {} exit, uncooperative less talk"
     yield Part("E5", what.format("right"), right, 0)
     yield Part("E5", what.format("bottom"), bottom, high=0)
 
 
-def _side(run: Escape, place: int) -> float | None:
-    return run.shares[place] if run.shares else None
+def _side(run: Escape, side_index: int) -> float | None:
+    return run.shares[side_index] if run.shares else None
 
 
-def _variances(found: Sequence[Escape], group: int) -> list[float]:
-    rows = (run.curves[group] for run in found if group < len(run.curves))
+def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
+    rows = (run.curves[group] for run in escapes if group < len(run.curves))
     curves = [row[LATE] for row in rows if len(row) > LATE.start]
     return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
 
@@ -303,8 +312,10 @@ def _variances(found: Sequence[Escape], group: int) -> list[float]:
 
 def _weaker(runs: Runs) -> Iterator[Part]:
     for cell in ("KBC-silent", "KBC-talk"):
-        near = _named(runs, cell, lambda some: metrics.within(some, 40, 80))
-        found = mean_of(near, SHARE)
-        yield Part("G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", found, 0.5)
+        near = _named(runs, cell, lambda numbers: metrics.within(numbers, 40, 80))
+        effect = mean_of(near, SHARE)
+        yield Part(
+            "G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", effect, 0.5
+        )
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]
     yield Part("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)

@@ -43,8 +43,8 @@ def replies() -> Work:
     def work() -> int:
         env.reset(seed=1)
         for row in amounts:
-            said = (f'{{"tokens_contributed": {amount}}}' for amount in row)
-            env.step(dict(zip(env.agents, said, strict=True)))
+            texts = (f'{{"tokens_contributed": {amount}}}' for amount in row)
+            env.step(dict(zip(env.agents, texts, strict=True)))
         return ROUNDS * 4
 
     return work
@@ -97,7 +97,6 @@ def beside(what: str, ours: Work, peer: str, theirs: Callable[[], Work]) -> Figu
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
     path = parser.parse_args().json
@@ -107,7 +106,7 @@ def main() -> None:
         beside("public goods, 2 players, numbers", pair, "rps_v2", rock_paper_scissors),
     ]
     for name, rates in measure([*ROOMS]).items():
-        figures += [Figure(f"{name}, {way}", found) for way, found in rates.items()]
+        figures += [Figure(f"{name}, {way}", speed) for way, speed in rates.items()]
     shown = Table("whole episodes", "decisions per CPU second", "peer", "ratio to it")
     for figure in figures:
         ratio = f"{figure.ratio:.1f}" if figure.ratio else "peer not installed" * bool(figure.peer)

@@ -1,11 +1,11 @@
-"""Whole episodes of every game, by what of them is worked out: rules, numbers, words, batches.
+"""Speed of whole episodes of every game, by their parts: rules, numbers, words, batches.
 
 A plain script of public calls, so that an older commit can be measured beside this one::
 
-    PYTHONPATH=OLDER python benchmarks/studies/speed/episodes.py public_goods > before.json
+    PYTHONPATH=OLDER python benchmarks/speed/episodes.py public_goods > before.json
 
-Each game is played by random players first. What they did is then done again and timed, at one
-table of the environment without words and with them; so actions vary, and states are new.
+Each game is played by random players first. Their moves are then repeated and timed, at one table
+of the environment without words and with them; so actions vary, and states are new.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ Work = Callable[[], int]
 
 
 def rate(work: Work) -> float:
-    """Return how many decisions are made in a second of CPU time."""
     done, start = 0, time.process_time()
     while time.process_time() - start < SECONDS:
         done += work()
@@ -54,7 +53,7 @@ def rate(work: Work) -> float:
 
 
 def played(name: str, seed: int, **parameters: Any) -> list[dict[int, Any]]:
-    """Return what random players do in an episode: actions by seat, step by step."""
+    """Return random players' actions in an episode, by seat, step by step."""
     game = rulebook(name, **parameters)
     random = make_player("random", game)
     episode = play(game, [random] * game.players, seed, max_steps=LONGEST)
@@ -62,15 +61,15 @@ def played(name: str, seed: int, **parameters: Any) -> list[dict[int, Any]]:
 
 
 def table(name: str, obs_mode: str, **parameters: Any) -> Work:
-    """Return the work of episodes of an environment in which all moves are known before."""
-    more: dict[str, Any] = {"actions": "rules"} if NEW else {}
-    env: Any = make(name, obs_mode=obs_mode, form="parallel", **more, **parameters)
-    known = {seed: by_agent(env, played(name, seed, **parameters)) for seed in SEEDS}
+    """Return the work of episodes of an environment with precomputed moves."""
+    new_settings: dict[str, Any] = {"actions": "rules"} if NEW else {}
+    env: Any = make(name, obs_mode=obs_mode, form="parallel", **new_settings, **parameters)
+    moves_by_seed = {seed: by_agent(env, played(name, seed, **parameters)) for seed in SEEDS}
 
     def work() -> int:
         decisions = 0
-        for seed, moves in known.items():
-            coming = {agent: cycle(own) for agent, own in moves.items()}
+        for seed, moves in moves_by_seed.items():
+            coming = {agent: cycle(agent_moves) for agent, agent_moves in moves.items()}
             _, infos = env.reset(seed=seed)
             for _ in range(LONGEST):
                 asked = [agent for agent in env.agents if infos[agent]["asked"]]
@@ -84,8 +83,8 @@ def table(name: str, obs_mode: str, **parameters: Any) -> Work:
 
 
 def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
-    """Return each agent's moves as actions of its space, where a plan stands before a vote."""
-    found: dict[str, list[Any]] = {agent: [] for agent in env.possible_agents}
+    """Return each agent's moves as actions of its space; in votes' spaces plans come first."""
+    moves_by_agent: dict[str, list[Any]] = {agent: [] for agent in env.possible_agents}
     unit = env.game.unit if NEW else 1
     for step in steps:
         for seat, move in step.items():
@@ -95,8 +94,11 @@ def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
             elif shape := space.shape:
                 plan = isinstance(move, tuple)
                 move = np.array([*move, 0] if plan else [*[0] * (sum(shape) - 1), move])
-            found[agent].append(move)
-    return {agent: moves or [env.action_space(agent).sample()] for agent, moves in found.items()}
+            moves_by_agent[agent].append(move)
+    return {
+        agent: moves or [env.action_space(agent).sample()]
+        for agent, moves in moves_by_agent.items()
+    }
 
 
 def batch(name: str) -> Work:
@@ -119,13 +121,13 @@ def batch(name: str) -> Work:
 
 
 def works(name: str) -> dict[str, Work]:
-    """Return what is timed of a game; ``rules``: random players without an environment."""
-    found: dict[str, Work] = {
+    """Return the timed works of a game; ``rules``: random players without an environment."""
+    timed: dict[str, Work] = {
         "rules": lambda: sum(len(step) for seed in SEEDS for step in played(name, seed)),
         "numbers": table(name, "numeric"),
         "words": table(name, "text"),
     }
-    return found if rulebook(name).turns else found | {"batch": batch(name)}
+    return timed if rulebook(name).turns else timed | {"batch": batch(name)}
 
 
 def measure(names: list[str]) -> dict[str, dict[str, float]]:

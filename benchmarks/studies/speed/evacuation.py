@@ -44,7 +44,6 @@ def milliseconds(people: int, rooms: int, walker: str = "greedy") -> float:
 
 
 def main() -> None:
-    """Print a table."""
     print("people  rooms  ms a round and room")
     for people in PEOPLE:
         for rooms in ROOMS:

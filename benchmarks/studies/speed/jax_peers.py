@@ -42,7 +42,7 @@ def pgx_game(name: str) -> tuple[Callable[..., Any], Callable[..., Any], int]:
 
 
 def marl_game(name: str) -> tuple[Callable[..., Any], Callable[..., Any], int]:
-    """Return the same of a game in which all agents move together."""
+    """Return reset, step and decisions of a game in which all agents move together."""
     import jaxmarl
 
     env = jaxmarl.make(name)
@@ -68,7 +68,7 @@ GAMES: dict[str, tuple[int, Callable[[], Any]]] = {
 
 @lru_cache
 def compiled(name: str, copies: int) -> tuple[Any, Any, Any, int]:
-    """Return a first state, both ways of stepping, compiled, and the decisions of a step."""
+    """Return a first state, both compiled ways of stepping, and the decisions of a step."""
     reset, play, decisions = GAMES[name][1]()
 
     def step(carried: Any, key: Any) -> Any:
@@ -87,7 +87,6 @@ def compiled(name: str, copies: int) -> tuple[Any, Any, Any, int]:
 
 
 def rate(way: Any, state: Any, decisions: int) -> float:
-    """Return decisions a second of CPU time."""
     key, done, start = jax.random.PRNGKey(2), 0, time.process_time()
     while time.process_time() - start < SECONDS:
         state = jax.block_until_ready(way(state, key))
@@ -96,7 +95,7 @@ def rate(way: Any, state: Any, decisions: int) -> float:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer requests until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # they greet
     for line in sys.stdin:
@@ -107,8 +106,8 @@ def main() -> None:
         name, copies = line.split()
         state, step, rollout, seats = compiled(name, int(copies))
         each = seats * int(copies)
-        found = rate(step, state, each), rate(rollout, state, each * LENGTH)
-        print(*found, file=answers, flush=True)
+        rates = rate(step, state, each), rate(rollout, state, each * LENGTH)
+        print(*rates, file=answers, flush=True)
 
 
 if __name__ == "__main__":

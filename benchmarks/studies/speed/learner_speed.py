@@ -59,20 +59,18 @@ Row = dict[str, Any]
 
 
 class Watch:
-    """CPU seconds inside what is watched, by kind; what is done inside another counts there."""
+    """CPU seconds inside watched calls, by kind; nested calls count as the outer one."""
 
     def __init__(self) -> None:
         self.spent, self._inside = defaultdict[str, float](float), False
 
     def calls(self, call: Callable[..., Any], kind: str) -> Callable[..., Any]:
-        """Return a function whose time is counted."""
-
-        def watched(*given: Any, **named: Any) -> Any:
+        def watched(*arguments: Any, **keywords: Any) -> Any:
             if self._inside:
-                return call(*given, **named)
+                return call(*arguments, **keywords)
             self._inside, start = True, time.process_time()
             try:
-                return call(*given, **named)
+                return call(*arguments, **keywords)
             finally:
                 self.spent[kind] += time.process_time() - start
                 self._inside = False
@@ -83,8 +81,8 @@ class Watch:
         """Return a coroutine function that waits for nothing, whose time is counted."""
         done = self.calls(at_once, kind)
 
-        async def watched(*given: Any) -> Any:
-            return done(decide(*given))
+        async def watched(*arguments: Any) -> Any:
+            return done(decide(*arguments))
 
         return watched
 
@@ -108,15 +106,14 @@ def steps(env: Any, copies: int) -> Work:
 
 
 def in_turns(*works: Work) -> list[list[float]]:
-    """Return rates of each work, measured in turns."""
     runs = [[rate(work) for work in works] for _ in range(RUNS)]
-    return [list(found) for found in zip(*runs, strict=True)]
+    return [list(rates) for rates in zip(*runs, strict=True)]
 
 
-def own_share(game: str, opponents: str) -> float:
+def view_share(game: str, opponents: str) -> float:
     """Return the view's own time as a share of the rules' steps, observations and others' acts.
 
-    What else it asks of the rules (`OTHER`), and of opponents that begin, is theirs: in neither.
+    Its other requests to the rules (`OTHER`), and the start of opponents, count in neither.
     """
     env, watch = lg.learners(game, MANY, opponents=opponents), Watch()
     for name in ("step", "observe", *OTHER):
@@ -125,30 +122,29 @@ def own_share(game: str, opponents: str) -> float:
     for policy in env.opponents:
         vars(policy)["decide_batch"] = watch.decisions(policy.decide_batch, "rules")
         vars(policy)["start_batch"] = watch.calls(policy.start_batch, "other")
-    work, found = steps(env, MANY), []
+    work, view_shares = steps(env, MANY), []
     for _ in range(RUNS):
         watch.spent.clear()
         start = time.process_time()
         rate(work)
         whole = time.process_time() - start
-        found.append((whole - sum(watch.spent.values())) / watch.spent["rules"])
-    return statistics.median(found)
+        view_shares.append((whole - sum(watch.spent.values())) / watch.spent["rules"])
+    return statistics.median(view_shares)
 
 
 def views(games: list[tuple[str, str]], copies: tuple[int, ...] = COPIES) -> Iterator[Row]:
-    """Measure each game's view."""
     for game, opponents in games:
         row: Row = {"game": game, "opponents": opponents}
         for count in copies:
             works = [steps(lg.learners(game, count, opponents=opponents), count)]
             if count in SYNCED:
-                one = partial(lg.learner, game, opponents=opponents)
-                works.append(steps(SyncVectorEnv([one] * count), count))
+                make_single = partial(lg.learner, game, opponents=opponents)
+                works.append(steps(SyncVectorEnv([make_single] * count), count))
             ours, *loops = in_turns(*works)
             row[str(count)] = statistics.median(ours)
             for loop in loops:
                 row[f"{count}, times a loop"] = times(ours, loop)
-        yield row | {"own share": own_share(game, opponents)}
+        yield row | {"own share": view_share(game, opponents)}
 
 
 def times(ours: list[float], theirs: list[float]) -> float:
@@ -167,14 +163,14 @@ def training(games: list[tuple[str, str]]) -> Iterator[Row]:
     from llm_games.wrappers.sb3 import SB3VecEnv
 
     for game, opponents in games:
-        one = partial(lg.learner, game, opponents=opponents)
+        make_single = partial(lg.learner, game, opponents=opponents)
         shares: dict[str, list[float]] = {"env": [], "DummyVecEnv": []}
         for kind, rounds in (("env", RUNS), ("DummyVecEnv", 1)):
             ours = kind == "env"
             env: Any = (
                 SB3VecEnv(lg.learners(game, FEW, opponents=opponents))
                 if ours
-                else DummyVecEnv([one] * FEW)
+                else DummyVecEnv([make_single] * FEW)
             )
             watch = Watch()
             for name in ("step_wait", "reset"):
@@ -188,7 +184,7 @@ def training(games: list[tuple[str, str]]) -> Iterator[Row]:
                 start = time.process_time()
                 model.learn(20 * FEW, reset_num_timesteps=False)
                 shares[kind].append(watch.spent[kind] / (time.process_time() - start))
-        medians = {kind: statistics.median(found) for kind, found in shares.items()}
+        medians = {kind: statistics.median(kind_shares) for kind, kind_shares in shares.items()}
         yield {"game": game, "opponents": opponents, **medians}
 
 
@@ -208,17 +204,17 @@ def peers(python: str, games: list[tuple[str, str]]) -> Iterator[Row]:
             answer: str = pipe.stdout.readline()
             return answer.split()
 
-        known = [name.split("=") for name in ask("names")]
+        peer_names = [name.split("=") for name in ask("names")]
         for game, opponents in games:
-            for name, players in known:
+            for name, players in peer_names:
                 env = lg.learners(game, MANY, players=int(players), opponents=opponents)
                 work, seats = steps(env, MANY), int(players)
                 pairs = [(rate(work) * seats, ask(f"{name} {MANY}")) for _ in range(RUNS)]
                 row: Row = {"game": game, "players": seats, "peer": name}
                 row["decisions"] = statistics.median(ours for ours, _ in pairs)
-                for place, way in enumerate(("stepped", "as a rollout")):
-                    found = [ours / float(theirs[place]) for ours, theirs in pairs]
-                    row[f"times it, {way}"] = statistics.median(found)
+                for index, way in enumerate(("stepped", "as a rollout")):
+                    ratios = [ours / float(theirs[index]) for ours, theirs in pairs]
+                    row[f"times it, {way}"] = statistics.median(ratios)
                 yield row
         pipe.stdin.close()
 
@@ -257,44 +253,43 @@ def _paced(game: str, copies: int, players: int, client: Row, count: int) -> tup
     opponent = lg.player("openai:m", client=client)
     env = lg.learners(game, copies, players=players, opponents=opponent)
     env.reset(seed=0)
-    actions, met = np.zeros(copies, np.int64), 0
+    actions, answers = np.zeros(copies, np.int64), 0
     env.step(actions)  # connections are made once
     start, used = time.perf_counter(), time.process_time()
     for _ in range(count):
         *_, infos = env.step(actions)
-        met += _answers(infos)
+        answers += _answers(infos)
     used = time.process_time() - used
-    return met / (time.perf_counter() - start), 1000 * used / met
+    return answers / (time.perf_counter() - start), 1000 * used / answers
 
 
 def _apart(game: str, copies: int, players: int, client: Row, count: int) -> float:
-    """Return the same decisions a second where no copy waits for another."""
+    """Return decisions a second where no copy waits for another."""
     batch = copies // 8
     opponent = lg.player("openai:m", client=client)
     env = AsyncGames(game, copies, batch_size=batch, players=players, opponents=opponent)
     env.reset(seed=0)
     env.send(np.zeros(copies, np.int64))
-    met, start = 0, 0.0
+    answers, start = 0, 0.0
     for received in range(16 + 8 * count):
         if received == 16:  # all are under way
-            met, start = 0, time.perf_counter()
+            answers, start = 0, time.perf_counter()
         *_, infos = env.recv()
-        met += _answers(infos)
+        answers += _answers(infos)
         env.send(np.zeros(batch, np.int64), infos["env_id"])
-    return met / (time.perf_counter() - start)
+    return answers / (time.perf_counter() - start)
 
 
 def _answers(infos: Row) -> int:
-    """Return how many decisions of opponents a step's infos tell of."""
+    """Return the number of opponents' decisions in a step's infos."""
     outcomes = infos.get("opponents", {})
-    return sum(int(many.sum()) for name, many in outcomes.items() if name[0] != "_")
+    return sum(int(counts.sum()) for name, counts in outcomes.items() if name[0] != "_")
 
 
 # -- printed ---------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("games", nargs="*", metavar="GAME[=PLAYER]", help="default: all, rational")
     parts = ("views", "training", "peers", "models")
@@ -302,24 +297,24 @@ def main() -> None:
     parser.add_argument("--copies", nargs="+", type=int, default=COPIES)
     parser.add_argument("--peers", metavar="PYTHON", help="an interpreter with jax and peers")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there too")
-    given = parser.parse_args()
-    named = [name.partition("=") for name in given.games or ROOMS]
+    arguments = parser.parse_args()
+    named = [name.partition("=") for name in arguments.games or ROOMS]
     games = [(game, player or "rational") for game, _, player in named]
     measured: dict[str, Callable[[], Iterator[Row]]] = {
-        "views": lambda: views(games, tuple(given.copies)),
+        "views": lambda: views(games, tuple(arguments.copies)),
         "training": lambda: training(games),
-        "peers": lambda: peers(given.peers, games) if given.peers else iter(()),
+        "peers": lambda: peers(arguments.peers, games) if arguments.peers else iter(()),
         "models": lambda: models(games[0][0]),
     }
-    found = {}
-    for part in given.only:
-        found[part] = rows = [*measured[part]()]
+    rows_by_part = {}
+    for part in arguments.only:
+        rows_by_part[part] = rows = [*measured[part]()]
         shown = Table(*(rows[0] if rows else ()), title=part)
         for row in rows:
             shown.add_row(*map(_cell, row.values()))
         Console().print(shown if rows else f"{part}: not measured")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows_by_part, indent=1) + "\n", "utf-8")
 
 
 def _cell(value: Any) -> str:

@@ -43,7 +43,7 @@ CROWD = 1024
 
 
 def reply(schema: dict[str, Any] | None) -> str:
-    """Return a legal answer of any γ-Bench game, whatever is asked."""
+    """Return a legal answer to any γ-Bench game's question."""
     if not schema:
         return "Hello."
     ((key, value),) = schema["properties"].items()
@@ -57,14 +57,14 @@ class _Server(asyncio.Protocol):
     """Answers every request after `DELAY`."""
 
     def connection_made(self, transport: Any) -> None:
-        self.transport, self.heard = transport, b""
+        self.transport, self.buffer = transport, b""
 
     def data_received(self, data: bytes) -> None:
-        self.heard += data
-        head, end, body = self.heard.partition(b"\r\n\r\n")
+        self.buffer += data
+        head, end, body = self.buffer.partition(b"\r\n\r\n")
         size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
         if end and len(body) >= size:
-            self.heard = body[size:]
+            self.buffer = body[size:]
             asyncio.get_running_loop().call_later(DELAY, self._answer, body[:size])
 
     def _answer(self, body: bytes) -> None:
@@ -91,23 +91,29 @@ def measure(seat: str, address: str = "") -> tuple[float, float, float]:
     model = {"max_in_flight": IN_FLIGHT} | ({"base_url": address} if address else {})
     raw = load("gamma-bench") | {"episodes": EPISODES, "seats": [seat], "models": {"m": model}}
     raw |= {"budget": {"calls": 10**6}, "prices": {"m": {"input": 2.5, "output": 10.0}}}
-    seen: list[tuple[float, int]] = []
+    progress: list[tuple[float, int]] = []
 
     def watch(counters: Counters) -> None:
-        seen.append((time.perf_counter(), counters.decisions))
+        progress.append((time.perf_counter(), counters.decisions))
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.db"
         plan = resolve(parse(raw | {"cache": f"{folder}/replies.db"}, "speed"), "speed")
-        made = players(plan)
+        policies = players(plan)
         began, used = time.perf_counter(), time.process_time()
-        play_run(lambda: start(plan, path), plan, made, watch)
+        play_run(lambda: start(plan, path), plan, policies, watch)
         wall, used = time.perf_counter() - began, time.process_time() - used
         with Records.open_readonly(path) as records:
             answers: int = records.usage()["outcomes"]["valid"]
-    steady = [(at, made) for at, made in seen if 0.1 <= made / answers <= 0.9]
-    (first, before), (last, after) = steady[0], steady[-1]
-    return answers / wall, (after - before) / (last - first), 1000 * used / answers
+    steady = [
+        (moment, decisions) for moment, decisions in progress if 0.1 <= decisions / answers <= 0.9
+    ]
+    (first, decisions_before), (last, decisions_after) = steady[0], steady[-1]
+    return (
+        answers / wall,
+        (decisions_after - decisions_before) / (last - first),
+        1000 * used / answers,
+    )
 
 
 def crowd(address: str) -> float:
@@ -117,12 +123,12 @@ def crowd(address: str) -> float:
     request = Request(chat, Integer("tokens_contributed", 0, 20))
 
     async def calls(times: int) -> float:
-        async def one() -> None:
+        async def call_in_turn() -> None:
             for _ in range(times):
                 await client.complete(request)
 
         used = time.process_time()
-        await asyncio.gather(*(one() for _ in range(CROWD)))
+        await asyncio.gather(*(call_in_turn() for _ in range(CROWD)))
         return 1000 * (time.process_time() - used) / (CROWD * times)
 
     async def measured() -> float:
@@ -136,7 +142,7 @@ def crowd(address: str) -> float:
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """Have a process of its own serve; gives the address."""
+    """Run a server in a process of its own; yield its address."""
     command = [sys.executable, "-m", "llm_games.benchmarks.studies.speed.llm_path", "serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -149,23 +155,21 @@ def serving() -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and print."""
-
-    def at_once(_: str, layers: Any, more: Any) -> LLMPolicy:
+    def at_once(_: str, layers: Any, settings: Any) -> LLMPolicy:
         def answer(request: Request) -> Completion:
             return Completion(reply(request.schema()), "stop", 300, 9, DELAY, "m")
 
-        return LLMPolicy(dress(ScriptedClient(answer, "m"), **layers), **more)
+        return LLMPolicy(dress(ScriptedClient(answer, "m"), **layers), **settings)
 
     PLAYERS["at_once"] = Kind("answers at once", value="<model>", model=at_once)
-    *_, own = measure("at_once:m")
-    print(f"our own CPU time: {own:.2f} ms a decision")
+    *_, own_ms = measure("at_once:m")
+    print(f"our own CPU time: {own_ms:.2f} ms a decision")
     with serving() as address:
         whole, steady, used = measure("openai:m", address)
         alone = crowd(address)
-    most = IN_FLIGHT / DELAY
+    limit = IN_FLIGHT / DELAY
     for name, rate in (("whole run", whole), ("steady state", steady)):
-        print(f"{name}: {rate:.0f} answers/s, {rate / most:.1%} of {most:.0f}")
+        print(f"{name}: {rate:.0f} answers/s, {rate / limit:.1%} of {limit:.0f}")
     print(f"{used:.2f} ms CPU an answer")
     print(f"the client alone, {CROWD} calls in flight: {alone:.2f} ms CPU a call")
 

@@ -1,8 +1,8 @@
-"""Runs at length: ``python -m llm_games.benchmarks.studies.speed.long_runs [DECISIONS]``.
+"""Long runs: ``python -m llm_games.benchmarks.speed.long_runs [DECISIONS]``.
 
-What one more decision costs must not grow with what was decided before, nor memory with the number
-of episodes that are read. Each figure is of a process of its own: CPU time, the most memory that
-was resident (Linux), and how both compare with a tenth of the decisions. A scripted model plays
+The cost of one more decision must not grow with the decisions before, nor memory with the number of
+episodes that are read. Each figure is of a process of its own: CPU time, the peak of resident
+memory (Linux), and the ratio of both to those of a tenth of the decisions. A scripted model plays
 public goods of four with full memory; pages and comparisons are of rule players.
 """
 
@@ -34,7 +34,7 @@ ROUNDS = 20
 
 
 def play(path: Path, decisions: int, seat: str, rounds: int = ROUNDS) -> None:
-    """Record so many decisions, in episodes of some rounds, with one kind of player."""
+    """Record an experiment of this many decisions, with one kind of player."""
     params = {"players": PLAYERS_AT, "rounds": rounds}
     raw = {"games": [{"game": "public_goods", "params": params}], "seats": [seat]}
     raw |= {"episodes": decisions // PLAYERS_AT // rounds}
@@ -43,17 +43,14 @@ def play(path: Path, decisions: int, seat: str, rounds: int = ROUNDS) -> None:
 
 
 def dialogue(folder: Path, decisions: int) -> None:
-    """Play one episode of a model that remembers all of it."""
     play(folder / "dialogue.db", decisions, "at_length:m", decisions // PLAYERS_AT)
 
 
 def model(folder: Path, decisions: int) -> None:
-    """Play episodes of a model."""
     play(folder / "model.db", decisions, "at_length:m")
 
 
 def rules(folder: Path, decisions: int) -> None:
-    """Play episodes of rule players, twice."""
     play(folder / "random.db", decisions, "random")
     play(folder / "rational.db", decisions, "rational")
 
@@ -67,14 +64,12 @@ def replayed(folder: Path, name: str) -> None:
 
 
 def read(folder: Path) -> None:
-    """Summarize and export a run."""
     with Records.open_readonly(folder / "random.db") as records:
         run_results(records)
         export(records, folder / "tables")
 
 
 def page(folder: Path) -> None:
-    """Write a report."""
     from llm_games.benchmarks.report import build
 
     build([folder / "random.db"], folder / "page")
@@ -100,7 +95,7 @@ def measure(way: str, folder: Path, decisions: int) -> tuple[float, float]:
 
 
 def here(way: str, folder: Path, decisions: int) -> None:
-    """Do it in this process and print what it took."""
+    """Run one way in this process and print its time and memory."""
 
     def answers(_: str, client: Any, settings: Any) -> Any:
         text = '{"tokens_contributed": %d}'
@@ -118,12 +113,12 @@ def main(decisions: int) -> None:
     few = decisions // 10
     with tempfile.TemporaryDirectory() as short, tempfile.TemporaryDirectory() as long:
         for way in WAYS:
-            (before, low), (after, high) = (
+            (low_s, low), (high_s, high) = (
                 measure(way, Path(folder), size)
                 for folder, size in ((short, few), (long, decisions))
             )
             print(
-                f"{way}: {1000 * after / decisions:.3f} ms a decision, {after / before / 10:.2f} "
+                f"{way}: {1000 * high_s / decisions:.3f} ms a decision, {high_s / low_s / 10:.2f} "
                 f"times that of {few:,}; {high:.0f} MiB, {high - low:+.0f}"
             )
 

@@ -34,14 +34,14 @@ GAME: dict[str, Any] = {"players": 3, "rounds": 2}
 def resident() -> float:
     """Return this process's resident memory in MiB (Linux)."""
     gc.collect()
-    found = re.search(r"^VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    if not found:
+    match = re.search(r"^VmRSS:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if not match:
         raise OSError("this system does not tell how much memory a process has")
-    return int(found[1]) / 1024
+    return int(match[1]) / 1024
 
 
 def environment(episodes: int, played: Callable[[int], None]) -> None:
-    """Play episodes through reset and step, and say after each how many were played."""
+    """Play episodes through reset and step; call `played` with their number after each."""
     env: Any = make("public_goods-v0", **GAME)
     for number in range(1, episodes + 1):
         env.reset(seed=number)
@@ -51,12 +51,14 @@ def environment(episodes: int, played: Callable[[int], None]) -> None:
 
 
 def run(episodes: int, played: Callable[[int], None], seat: str) -> None:
-    """Do the same through a run, with one kind of player on all seats."""
+    """Play episodes through a run, with one kind of player on all seats."""
     games = [{"game": "public_goods", "params": GAME}]
     plan = resolve(parse({"games": games, "episodes": episodes, "seats": [seat]}, "it"), "it")
     with tempfile.TemporaryDirectory() as folder:
-        path, made = Path(folder) / "run.db", players(plan)
-        play_run(lambda: start(plan, path), plan, made, lambda counters: played(counters.played))
+        path, policies = Path(folder) / "run.db", players(plan)
+        play_run(
+            lambda: start(plan, path), plan, policies, lambda counters: played(counters.played)
+        )
 
 
 WAYS: dict[str, Callable[..., None]] = {
@@ -67,21 +69,20 @@ WAYS: dict[str, Callable[..., None]] = {
 
 
 def main(way: str, episodes: int) -> None:
-    """Measure one way in this process and print it."""
-    seen: dict[int, float] = {}
+    measured: dict[int, float] = {}
 
     def played(number: int) -> None:
-        if number in (episodes // 10, episodes) and number not in seen:
-            seen[number] = resident()
+        if number in (episodes // 10, episodes) and number not in measured:
+            measured[number] = resident()
 
-    def model(_: str, layers: Any, more: Any) -> LLMPolicy:
+    def model(_: str, layers: Any, settings: Any) -> LLMPolicy:
         client = ScriptedClient(lambda request: f'{{"tokens_contributed": {request.seed % 21}}}')
-        return LLMPolicy(dress(client, **layers), **more)
+        return LLMPolicy(dress(client, **layers), **settings)
 
     PLAYERS["memory"] = Kind("asks for memory", value="<model>", model=model)
     WAYS[way](episodes, played)
-    few, many = seen.values()
-    print(f"{way}: {few:.1f} MiB at {episodes // 10}, {many:.1f} MiB at {episodes} episodes")
+    first, last = measured.values()
+    print(f"{way}: {first:.1f} MiB at {episodes // 10}, {last:.1f} MiB at {episodes} episodes")
 
 
 if __name__ == "__main__":

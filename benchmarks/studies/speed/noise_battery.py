@@ -87,9 +87,9 @@ def dieharder() -> dict[str, float]:
     values: dict[str, float] = {}
     for number in (*range(5), *range(8, 14), 15, 16, 17, 100, 101, 102, *range(202, 210)):
         command = ["dieharder", "-g", "200", "-d", str(number)]
-        told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        lines = re.finditer(r"^ *(\w+)\| *(\d+)\|[ \d]+\|[ \d]+\|([\d.]+)\|", told, re.MULTILINE)
-        values |= {f"{found[1]} {found[2]} {k}": float(found[3]) for k, found in enumerate(lines)}
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        lines = re.finditer(r"^ *(\w+)\| *(\d+)\|[ \d]+\|[ \d]+\|([\d.]+)\|", output, re.MULTILINE)
+        values |= {f"{line[1]} {line[2]} {k}": float(line[3]) for k, line in enumerate(lines)}
     return values
 
 
@@ -99,9 +99,9 @@ def row(stream: str, battery: str) -> str:
     write = [*me, "--write", stream, "<" if battery == "dieharder" else ">"]
     with subprocess.Popen(write, stdout=subprocess.PIPE) as source:
         read = [*me, "--read", battery]
-        told = subprocess.run(read, stdin=source.stdout, capture_output=True, check=True).stdout
+        output = subprocess.run(read, stdin=source.stdout, capture_output=True, check=True).stdout
         source.kill()
-    values: dict[str, float] = json.loads(told.splitlines()[-1])
+    values: dict[str, float] = json.loads(output.splitlines()[-1])
     far = {name: min(p, 1 - p) for name, p in values.items()}
     suspect = [f"{name}: {values[name]:.2g}" for name in far if far[name] < SUSPECT]
     failed = sum(p < FAILED for p in far.values())
@@ -111,7 +111,6 @@ def row(stream: str, battery: str) -> str:
 
 
 def main() -> None:
-    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("streams", nargs="*", default=list(STREAMS), metavar="STREAM")
     kinds = ["SmallCrush", "Crush", "BigCrush", "dieharder"]

@@ -54,18 +54,17 @@ FILTERS: dict[str, Sequence[tuple[str, str]]] = {
 
 def games() -> list[Rulebook]:
     """Return the games of rounds that ten can play for ten rounds."""
-    found: list[Rulebook] = []
+    games_of_rounds: list[Rulebook] = []
     for name in ROOMS:
         try:
             rules = rulebook(name, players=SEATS, rounds=ROUNDS)
         except LLMGamesError:
             continue
-        found += [rules] if isinstance(rules, Rounds) else []
-    return found
+        games_of_rounds += [rules] if isinstance(rules, Rounds) else []
+    return games_of_rounds
 
 
 def write(path: Path, decisions: int) -> None:
-    """Write a run of about so many decisions."""
     played = games()
     each = decisions // len(played) // SEATS // ROUNDS
     names = [f"player {seat % 4}" for seat in range(SEATS)]
@@ -79,53 +78,53 @@ def write(path: Path, decisions: int) -> None:
         prompt, first = store.prompt([{"role": "user", "content": "Play."}]), 1
         for rules in played:
             for low in range(0, each, 100):
-                many = min(100, each - low)
-                _play(store, rules, first + low, many, prompt, rng, vocabulary)
+                count = min(100, each - low)
+                _play(store, rules, first + low, count, prompt, rng, vocabulary)
                 store.flush()
             first += each
 
 
 def _play(
-    store: Store, rules: Rulebook, first: int, many: int, prompt: int, rng: Any, vocabulary: Any
+    store: Store, rules: Rulebook, first: int, count: int, prompt: int, rng: Any, vocabulary: Any
 ) -> None:
-    """Add episodes of random moves, played at the same time."""
-    state = rules.reset(first, (many,))
+    """Add episodes of random moves, played in parallel."""
+    state = rules.reset(first, (count,))
     for step in range(ROUNDS):
         low, high = rules.legal(state)
         actions = rng.integers(low, np.minimum(high, 10**6) + 1)
         state, outcome = rules.step(state, actions)
-        said = rng.choice(vocabulary, (many, SEATS, LETTERS // 8))
-        outcomes = rng.choice([*OUTCOMES], (many, SEATS), p=[*OUTCOMES.values()])
-        for table in range(many):
+        words = rng.choice(vocabulary, (count, SEATS, LETTERS // 8))
+        outcomes = rng.choice([*OUTCOMES], (count, SEATS), p=[*OUTCOMES.values()])
+        for table in range(count):
             record = {
                 name: np.asarray(value)[..., table].tolist()
                 for name, value in outcome.record.items()
-                if np.shape(value)[-1:] == (many,)
+                if np.shape(value)[-1:] == (count,)
             }
-            paid = outcome.rewards[:, table].tolist()
+            payoffs = outcome.rewards[:, table].tolist()
             seats = list(range(SEATS))
-            store.add(rows.StepRow(step, seats, record, paid, []), first + table)
+            store.add(rows.StepRow(step, seats, record, payoffs, []), first + table)
             for seat in seats:
                 read = str(outcomes[table, seat])
-                text = " ".join(said[table, seat].tolist())
-                made = actions[seat, table].item(), read, read != "valid", paid[seat]
+                text = " ".join(words[table, seat].tolist())
+                decision = actions[seat, table].item(), read, read != "valid", payoffs[seat]
                 about = ("stop", "", read, "", 100, 50, 0.5, 1, "speed")
-                store.add(rows.DecisionRow(step, seat, *made), first + table)
+                store.add(rows.DecisionRow(step, seat, *decision), first + table)
                 store.add(rows.AttemptRow(step, seat, 0, prompt, text, *about), first + table)
-    for table in range(many):
+    for table in range(count):
         store.begin(first + table)
         store.end(first + table)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Return how long it takes by the clock, and of this thread's CPU time, in seconds."""
+    """Return the work's time by the clock, and of this thread's CPU, in seconds."""
     began, cpu = time.perf_counter(), time.thread_time()
     work()
     return time.perf_counter() - began, time.thread_time() - cpu
 
 
 def measure(path: Path, folder: Path) -> None:
-    """Open a run as the viewer does, read all of it, ask for pages, and print how long it takes."""
+    """Open a run as the viewer does, read all of it, ask for pages, and print the times."""
     began, cpu = time.perf_counter(), time.process_time()
 
     def since() -> str:
@@ -146,20 +145,22 @@ def measure(path: Path, folder: Path) -> None:
     print(f"  text indexed: {since()}")
     ask(run, "with the index")
     run.stop()
-    kept = sum(file.stat().st_size for file in folder.iterdir())
-    print(f"  kept: {kept / 2**20:.0f} MiB, the run has {path.stat().st_size / 2**20:.0f} MiB")
+    kept_bytes = sum(file.stat().st_size for file in folder.iterdir())
+    print(
+        f"  kept: {kept_bytes / 2**20:.0f} MiB, the run has {path.stat().st_size / 2**20:.0f} MiB"
+    )
 
 
 def ask(run: RunFile, when: str) -> None:
-    """Print how long the page of each filter takes, the second time it is asked for as well."""
+    """Print the time of each filter's page, at the first and the second request."""
     page = run.select(Filter())
-    known = {"game": page.rows[0].game, "page": str(page.pages // 2 + 1)}
+    placeholders = {"game": page.rows[0].game, "page": str(page.pages // 2 + 1)}
     print(f"  {when}, in ms by the clock, of CPU (and again):")
     for name, pairs in FILTERS.items():
-        wanted = Filter.of([(key, value.format(**known)) for key, value in pairs])
+        wanted = Filter.of([(key, value.format(**placeholders)) for key, value in pairs])
         asked = partial(run.decisions.select, wanted)
         times = [1000 * value for _ in range(2) for value in timed(asked)]
-        first, again = ("{:.0f}, {:.0f}".format(*times[at : at + 2]) for at in (0, 2))
+        first, again = ("{:.0f}, {:.0f}".format(*times[index : index + 2]) for index in (0, 2))
         print(f"    {name}: {first} ({again}); {asked().count:,} fit", flush=True)
 
 
@@ -169,10 +170,10 @@ def main(decisions: int, folder: Path) -> None:
     if not path.exists():
         print(f"written in {timed(lambda: write(path, decisions))[0]:.0f} s")
     print(f"bars at 100,000: {BARS}")
-    with tempfile.TemporaryDirectory() as kept:
+    with tempfile.TemporaryDirectory() as cache:
         for when in ("the first time", "with what is kept"):
             print(f"{decisions:,} decisions, {when}", flush=True)
-            command = [sys.executable, "-m", __spec__.name, "measure", str(path), kept]
+            command = [sys.executable, "-m", __spec__.name, "measure", str(path), cache]
             subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
@@ -184,5 +185,5 @@ if __name__ == "__main__":
         if len(sys.argv) > 2:
             main(decisions, Path(sys.argv[2]))
         else:
-            with tempfile.TemporaryDirectory() as own:
-                main(decisions, Path(own))
+            with tempfile.TemporaryDirectory() as temporary:
+                main(decisions, Path(temporary))
