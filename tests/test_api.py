@@ -6,7 +6,7 @@ import pytest
 from playing import each_row
 
 from llm_games.benchmarks.runs.api import run
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.store import RunExists

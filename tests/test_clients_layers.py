@@ -10,7 +10,8 @@ import pytest
 from fault_server import FaultServer
 from playing import each_row
 
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
 from llm_games.benchmarks.runs.store import Records, Store

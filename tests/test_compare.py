@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import llm_games
 from llm_games.baselines.skill import play_rules
 from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.compare import LEVEL, NothingShared, compare, difference
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.database import NotARun
 from llm_games.benchmarks.runs.needed import needed, needed_grids
 from llm_games.benchmarks.runs.paper import score

@@ -28,7 +28,7 @@ from llm_games.benchmarks.cli import app
 from llm_games.benchmarks.papers.cross_play.page import cross_of
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.estimate import estimate
 from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
 from llm_games.benchmarks.runs.reader import games

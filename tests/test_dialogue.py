@@ -21,7 +21,8 @@ from playing import NAMES, SMALL, each_row
 
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tools import tool_named
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start

@@ -13,7 +13,8 @@ from llm_games.baselines.players import make_player
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs, standings
 from llm_games.benchmarks.papers.gamma_bench.scores import score_episode
-from llm_games.benchmarks.runs.config import PAPERS, load, parse
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import PAPERS
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records

@@ -24,7 +24,8 @@ from playing import each_row
 from test_kill import Stem
 from test_run import content
 
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import RunStopped, play_run, start

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.runs.config import PAPERS, experiments
+from llm_games.benchmarks.runs.config import experiments
+from llm_games.benchmarks.runs.paper import PAPERS
 from llm_games.benchmarks.studies import costs
 from llm_games.benchmarks.studies.gains_by_game import COPIES, STEPS, learned, points
 from llm_games.registry import game_class, rulebook

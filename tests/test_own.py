@@ -23,7 +23,7 @@ from llm_games.baselines.players import make_player, reading
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import editions
 from llm_games.benchmarks.runs.api import Results
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay

@@ -12,8 +12,8 @@ from llm_games.benchmarks.papers.gamma_bench.page import settings
 from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.config import PAPERS, load, parse
-from llm_games.benchmarks.runs.paper import editions, papers
+from llm_games.benchmarks.runs.config import load, parse
+from llm_games.benchmarks.runs.paper import PAPERS, editions, papers
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, players, resolve
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.run import play_run, start

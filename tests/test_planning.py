@@ -13,7 +13,8 @@ from playing import each_row, sampled
 from llm_games.asides import Lessons, Text
 from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
 from llm_games.baselines.players import llm_player, make_player, mind_of
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import play_run, recalled, start

@@ -19,7 +19,7 @@ from playing import SMALL, each_row
 
 import llm_games
 from llm_games.benchmarks.cli.human_play import entries, parameters, planned, played, record
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.questions import NO_BID, Bid, Choice, SealedBid, Shares, Target

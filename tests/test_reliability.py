@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from llm_games.benchmarks.cli import app
 from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import Overrides, players, resolve
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records

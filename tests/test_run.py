@@ -23,7 +23,8 @@ from playing import sampled
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.config import ConfigError, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.run import (

@@ -14,7 +14,8 @@ from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.scenarios import FOCAL, Scenario, games, read, scenario, scenarios
 from llm_games.benchmarks.report import build
 from llm_games.benchmarks.runs import scenarios as scale
-from llm_games.benchmarks.runs.config import ConfigError, load
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import load
 from llm_games.benchmarks.runs.plan import plan_of
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.rooms import ROOMS

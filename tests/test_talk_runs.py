@@ -15,7 +15,7 @@ import llm_games as lg
 from llm_games.benchmarks.ghosts.record import find, played
 from llm_games.benchmarks.runs import judge
 from llm_games.benchmarks.runs.api import Results
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.plan import Overrides, plan_of
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records

@@ -16,7 +16,8 @@ from test_run import content
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
 from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
-from llm_games.benchmarks.runs.config import ConfigError, load, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError
+from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.plan import players, resolve
 from llm_games.benchmarks.runs.replay import replay
 from llm_games.benchmarks.runs.results import run_results

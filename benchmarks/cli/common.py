@@ -103,7 +103,7 @@ def values_of(
     """
     from llm_games import errors
     from llm_games.assigned import assigned as read
-    from llm_games.benchmarks.runs.config import ConfigError
+    from llm_games.benchmarks.runs.checked_table import ConfigError
 
     try:
         return read(flag, assigned, EXAMPLES[flag], named)

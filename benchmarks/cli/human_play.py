@@ -12,7 +12,9 @@ import numpy as np
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, on_server, players_for
 from llm_games.benchmarks.cli.common import values_of
-from llm_games.benchmarks.runs.config import ConfigError, GameSettings, checked
+from llm_games.benchmarks.cli.tables import Move
+from llm_games.benchmarks.runs.checked_table import ConfigError, checked
+from llm_games.benchmarks.runs.config import GameSettings
 from llm_games.benchmarks.runs.plan import RunPlan, params_of, plan_of
 from llm_games.benchmarks.runs.reader import RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
@@ -28,18 +30,6 @@ from llm_games.wrappers.seats import Seats
 
 YOU = "you"
 NONE = "none gains anything"
-
-
-class Move(NamedTuple):
-    """A person's move and an equilibrium player's there ("" if none is defined), as written.
-
-    `regret` is what another action would have gained, in hindsight; None where it is not defined.
-    """
-
-    step: int
-    made: str
-    rational: str
-    regret: float | None
 
 
 def entries(given: Sequence[str], talk: Sequence[str] = ()) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def _number(text: str | None) -> Any:
 
 def costs(context: Context) -> dict[str, Any]:
     """Return the cache and the limits that the command line names."""
-    from llm_games.benchmarks.runs.config import ConfigError
+    from llm_games.benchmarks.runs.checked_table import ConfigError
 
     params = context.params
     if params["cache"] is not None and params["no_cache"]:
@@ -239,7 +239,7 @@ def carry_out(
     resumed: bool = False,
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
-    from llm_games.benchmarks.runs.config import ConfigError
+    from llm_games.benchmarks.runs.checked_table import ConfigError
     from llm_games.benchmarks.runs.database import StoreError, Unwritable
     from llm_games.benchmarks.runs.progress import progress
     from llm_games.benchmarks.runs.records import Records

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from llm_games.benchmarks.runs.estimate import Estimate, added, fits
 from llm_games.benchmarks.runs.grid import Grid, columns
@@ -17,9 +17,6 @@ from llm_games.benchmarks.runs.spending import unsure
 from llm_games.benchmarks.runs.stats import Cell, brief
 from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
-
-if TYPE_CHECKING:
-    from llm_games.benchmarks.cli.human_play import Move
 
 
 def estimate_table(rows: Sequence[Estimate]) -> Grid:
@@ -201,6 +198,18 @@ def replies_table(rows: Sequence[Cached]) -> Grid:
     ]
     heads = columns("model, server or folder", "replies, characters", ",")
     return Grid(heads | {"oldest": ">", "newest": ">"}, lines)
+
+
+class Move(NamedTuple):
+    """A person's move and an equilibrium player's there ("" if none is defined), as written.
+
+    `regret` is what another action would have gained, in hindsight; None where it is not defined.
+    """
+
+    step: int
+    made: str
+    rational: str
+    regret: float | None
 
 
 def moves_table(moves: Sequence[Move]) -> Grid:

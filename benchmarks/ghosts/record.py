@@ -15,8 +15,8 @@ from llm_games.benchmarks.ghosts.mixture import Rows
 from llm_games.benchmarks.runs.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.runs.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import DecisionRow, EpisodeRow, Plain, StepRow
-from llm_games.benchmarks.runs.run import move_of, planned
+from llm_games.benchmarks.runs.rows import DecisionRow, EpisodeRow, Plain, StepRow, move_of
+from llm_games.benchmarks.runs.run import planned
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.noise import Noise
 from llm_games.registry import game_class

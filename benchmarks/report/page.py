@@ -39,12 +39,12 @@ from llm_games.benchmarks.runs.paper import (
     owner,
     papers,
 )
-from llm_games.benchmarks.runs.reader import Game, Run, read
+from llm_games.benchmarks.runs.reader import MARK, Game, Run, read
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.references import Reference, references
 from llm_games.benchmarks.runs.reliability import reliability
 from llm_games.benchmarks.runs.spending import unsure
-from llm_games.benchmarks.runs.stats import MARK, Cell
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter, unknown
 from llm_games.files import write_whole
 from llm_games.version import __version__

@@ -10,11 +10,11 @@ from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.runs import results
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import apart, editions, meant, measure_of
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.reader import MARK, Game, Run, filled_in
 from llm_games.benchmarks.runs.reader import seconds as lasting
 from llm_games.benchmarks.runs.references import Reference, overalls
 from llm_games.benchmarks.runs.results import Series, measured_by, score_by, series
-from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 

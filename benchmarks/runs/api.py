@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.benchmarks.runs.paper import edition_of, only_owner
 from llm_games.benchmarks.runs.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.runs.reader import games

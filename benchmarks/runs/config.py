@@ -6,16 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     create_model,
     field_validator,
@@ -24,6 +21,21 @@ from pydantic import (
 
 from llm_games import rooms
 from llm_games.baselines import scenarios
+from llm_games.benchmarks.runs.checked_table import (
+    KEYS,
+    AtOnce,
+    ConfigError,
+    Count,
+    Episodes,
+    Money,
+    Order,
+    Settings,
+    Text,
+    Tries,
+    checked,
+    nearest,
+)
+from llm_games.benchmarks.runs.paper import PAPERS
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.base import Sampling
 from llm_games.wrappers.clients.prices import Price
@@ -32,30 +44,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 SCENARIOS = "scenarios"
-PAPERS = Path(__file__).parents[1] / "papers"
-KEYS = "keys are never written down: name the variable that holds it in api_key_env"
-
-
-class ConfigError(LLMGamesError, ValueError):
-    """A configuration that cannot be used; names the file, the key, the value and what is legal."""
-
-
-Text = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
-Episodes = Annotated[int, Field(ge=1, le=100_000)]
-Tries = Annotated[int, Field(ge=1, le=100)]
-Order = Literal["fixed", "rotate", "shuffled"]
-AtOnce = Annotated[int, Field(ge=1, le=10_000)]
-Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Settings(BaseModel):
-    """Base of all tables of the file: no unknown keys, no silent conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-S = TypeVar("S", bound=Settings)
 
 
 SAMPLING = tuple(one.name for one in fields(Sampling))
@@ -288,7 +276,7 @@ def _named(name: str) -> Path:
         return Path(name)
     if (experiment or "vanilla") not in known:
         raise ConfigError(
-            f"{group} has no experiment {experiment!r};{_nearest(experiment, known)} "
+            f"{group} has no experiment {experiment!r};{nearest(experiment, known)} "
             f"known: {', '.join(known)}"
         )
     if group == SCENARIOS:
@@ -315,7 +303,7 @@ def load(source: str) -> dict[str, Any]:
         except FileNotFoundError:
             known = list(experiments())
             raise ConfigError(
-                f"there is no file {source};{_nearest(source, known)} give a TOML file, or one "
+                f"there is no file {source};{nearest(source, known)} give a TOML file, or one "
                 f"of: {', '.join(known)}"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
@@ -338,16 +326,7 @@ def load(source: str) -> dict[str, Any]:
 
 def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
     """Check a raw configuration; a `ConfigError` names all unknown keys and impossible values."""
-    return checked(Config, raw, source)
-
-
-def checked(section: type[S], raw: Mapping[str, Any], source: str | Path) -> S:
-    """Check one raw table; raises as `parse` does."""
-    try:
-        return section.model_validate(raw)
-    except ValidationError as error:
-        problems = [_problem(dict(found), section) for found in error.errors(include_url=False)]
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems)) from None
+    return checked(Config, raw, source, _TABLES)
 
 
 _TABLES: dict[Any, type[BaseModel]] = {
@@ -359,28 +338,3 @@ _TABLES: dict[Any, type[BaseModel]] = {
     "budget": BudgetSettings,
     "prices": PriceSettings,
 }
-
-
-def _problem(found: dict[str, Any], whole: type[Settings]) -> str:
-    *above, key = where = found["loc"]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)[1:]
-    if found["type"] == "extra_forbidden":
-        if "key" in str(key).lower() and "api" in str(key).lower():
-            return f"{path} cannot be set here; {KEYS}"
-        table = next((_TABLES[part] for part in reversed(above) if part in _TABLES), whole)
-        known = list(table.model_fields)
-        return f"there is no key {path};{_nearest(str(key), known)} known here: {', '.join(known)}"
-    if found["type"] == "missing":
-        return f"the key {path} is missing"
-    value, said = repr(found["input"]), found["msg"].removeprefix("Value error, ")
-    if found["type"] == "model_type":  # the message would name a class
-        said = "Input should be a table"
-    shown = value if len(value) <= 60 else f"{value[:57]}..."
-    if said.endswith(KEYS) or "headers" in where:
-        shown = "(not shown)"
-    return f"{path} = {shown}: {said.replace('Input', 'it')}"
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f" did you mean {near[0]!r}?" if near else ""

@@ -28,8 +28,7 @@ from llm_games.benchmarks.ghosts.record import check_rules
 from llm_games.benchmarks.runs.database import Unwritable
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import Plain
-from llm_games.benchmarks.runs.run import move_of
+from llm_games.benchmarks.runs.rows import Plain, move_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Rulebook

@@ -19,9 +19,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from llm_games.benchmarks.runs.config import PAPERS, ConfigError, Count, Settings, Text, checked
+from llm_games.benchmarks.runs.checked_table import ConfigError, Count, Settings, Text, checked
 from llm_games.benchmarks.runs.database import Unwritable
 from llm_games.benchmarks.runs.grid import Grid, columns
+from llm_games.benchmarks.runs.paper import PAPERS
 from llm_games.benchmarks.runs.reader import games
 from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import EpisodeRow, digest

@@ -22,11 +22,11 @@ from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.grid import Grid, Label
 from llm_games.benchmarks.runs.paper import Measure
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.reader import MARK, Game, Run, filled_in
 from llm_games.benchmarks.runs.references import Reference, overalls, references
 from llm_games.benchmarks.runs.results import PAYOFF, Series, Statistic, measured_by, score_by
-from llm_games.benchmarks.runs.scenarios import BACKGROUND
-from llm_games.benchmarks.runs.stats import MARK, Cell, filled_in
+from llm_games.benchmarks.runs.scenario_scores import BACKGROUND
+from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter
 
 REFERENCES = "rational", "random"

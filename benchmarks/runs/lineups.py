@@ -9,16 +9,8 @@ import numpy as np
 from pydantic import Field, create_model, field_validator
 
 from llm_games.baselines.crossplay import chosen, lineup
-from llm_games.benchmarks.runs.config import (
-    Config,
-    ConfigError,
-    Count,
-    Episodes,
-    GameSettings,
-    SeatSettings,
-    Settings,
-    checked,
-)
+from llm_games.benchmarks.runs.checked_table import ConfigError, Count, Episodes, Settings, checked
+from llm_games.benchmarks.runs.config import Config, GameSettings, SeatSettings
 from llm_games.benchmarks.runs.plan import params_of, short
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from llm_games.benchmarks.runs.config import ConfigError
+from llm_games.benchmarks.runs.checked_table import ConfigError
 from llm_games.named import OWN, name_of
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.own import label_of

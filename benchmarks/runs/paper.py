@@ -19,11 +19,12 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 from llm_games.benchmarks.runs.grid import Grid
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.scenarios import is_scenario
+from llm_games.benchmarks.runs.scenario_scores import is_scenario
 from llm_games.benchmarks.runs.stats import FREE, Cell, Ends
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
+PAPERS = Path(__file__).parents[1] / "papers"
 ROOMS = "llm_games.benchmarks.papers"  # more folders on its path are more rooms
 SCORED = (0.0, 100.0)  # the least and the highest score
 Record = Mapping[str, Any]

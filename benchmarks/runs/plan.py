@@ -25,7 +25,8 @@ from llm_games.baselines.players import (
 )
 from llm_games.baselines.seating import rotated, uneven
 from llm_games.benchmarks.runs import config
-from llm_games.benchmarks.runs.config import Config, ConfigError, Settings, checked, load, parse
+from llm_games.benchmarks.runs.checked_table import ConfigError, Settings, checked
+from llm_games.benchmarks.runs.config import Config, load, parse
 from llm_games.benchmarks.runs.own import written
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.named import OWN, is_named

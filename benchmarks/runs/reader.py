@@ -30,11 +30,11 @@ from llm_games.benchmarks.runs.rows import (
     rules_edition,
 )
 from llm_games.benchmarks.runs.spending import Spending
-from llm_games.benchmarks.runs.stats import filled_in
 from llm_games.errors import BadParameter, unknown
 from llm_games.registry import game_class, recorded_rulebook
 from llm_games.rulebook import Array
 
+MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 KEPT = 30_000
 """Decisions whose records are kept once they have been read, at most; others are read again."""
 TINY = "tiny"  # the embedded model: as a player, and as its own server calls it
@@ -434,3 +434,8 @@ def seconds(rows: Sequence[EpisodeRow]) -> float | None:
     if started is None or ended is None:
         return None
     return (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
+
+
+def filled_in(broken: int, decisions: int) -> Fraction:
+    """Return the share of decisions that the rules filled in; beyond `MARK` a game is marked."""
+    return Fraction(broken, decisions) if decisions else Fraction(0)

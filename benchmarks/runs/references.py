@@ -26,7 +26,7 @@ from llm_games.baselines.skill import LONGEST, Played, TooManyTurns, play_rules
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.reader import Game
 from llm_games.benchmarks.runs.results import Series, Statistic, statistics_of
-from llm_games.benchmarks.runs.scenarios import focal, is_scenario
+from llm_games.benchmarks.runs.scenario_scores import focal, is_scenario
 from llm_games.benchmarks.runs.skill import reason
 from llm_games.benchmarks.runs.stats import Cell
 from llm_games.errors import BadParameter

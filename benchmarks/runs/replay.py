@@ -27,8 +27,9 @@ from llm_games.benchmarks.runs.rows import (
     GameRow,
     StepRow,
     digest,
+    move_of,
 )
-from llm_games.benchmarks.runs.run import Recorded, move_of, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.runs.run import Recorded, planned, recalled, rows_of, void_reason
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Shares, Speech
 from llm_games.registry import game_class

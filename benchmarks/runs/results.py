@@ -19,18 +19,9 @@ import numpy as np
 from llm_games.baselines.deviation import conditional, has_deviation
 from llm_games.benchmarks.runs import paper
 from llm_games.benchmarks.runs.paper import Measure
-from llm_games.benchmarks.runs.reader import Game, Tally, games
+from llm_games.benchmarks.runs.reader import MARK, Game, Tally, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.stats import (
-    FREE,
-    MARK,
-    POSITIVE,
-    Cell,
-    Ends,
-    averaged,
-    brief,
-    plain_ends,
-)
+from llm_games.benchmarks.runs.stats import FREE, POSITIVE, Cell, Ends, averaged, brief, plain_ends
 from llm_games.benchmarks.stats import intervals
 from llm_games.errors import unknown
 from llm_games.rulebook import Rulebook

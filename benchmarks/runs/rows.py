@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_ori
 
 import numpy as np
 
-from llm_games.questions import BEYOND
+from llm_games.questions import BEYOND, MISSING, Action
 from llm_games.registry import game_class, recorded_rulebook
 from llm_games.rulebook import Rulebook, seated
 from llm_games.wrappers.clients.base import Completion
@@ -484,3 +484,8 @@ class DecisionRow:
         """The action; None for a number that only its completion can tell (`BEYOND`)."""
         far = isinstance(self.action, int) and abs(self.action) >= BEYOND
         return None if far else self.action
+
+
+def move_of(action: Any) -> Action:
+    """Return a recorded action as the rules take it, see `plain_action`."""
+    return MISSING if action is None else tuple(action) if isinstance(action, list) else action

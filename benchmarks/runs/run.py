@@ -36,7 +36,6 @@ from llm_games.benchmarks.runs.records import Records
 from llm_games.benchmarks.runs.rows import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.runs.store import Store, now, plain_action
 from llm_games.errors import LLMGamesError
-from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Rulebook
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import (
@@ -644,11 +643,6 @@ def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
         done = plain_action(made.action), made.outcome, broke[seat], rewards[seat]
         decisions.append(rows.DecisionRow(number, seat, *done, phase))
     return row, decisions
-
-
-def move_of(action: Any) -> Action:
-    """Return a recorded action as the rules take it, see `plain_action`."""
-    return MISSING if action is None else tuple(action) if isinstance(action, list) else action
 
 
 def not_ended(game: PlannedGame) -> str:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.benchmarks.stats import intervals
 from llm_games.benchmarks.stats.intervals import Interval
-
-MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
-
 
 Ends = tuple[float, float]
 """The least and the highest value that a quantity can have; infinite where nothing limits it."""
@@ -106,8 +102,3 @@ def plain_ends(ends: Ends) -> list[float | None]:
 def apart(ends: Ends, parts: int = 1) -> Ends:
     """Return the ends of differences of such values, or of so many parts of them."""
     return (ends[0] - ends[1]) / parts, (ends[1] - ends[0]) / parts
-
-
-def filled_in(broken: int, decisions: int) -> Fraction:
-    """Return the share of decisions that the rules filled in; beyond `MARK` a game is marked."""
-    return Fraction(broken, decisions) if decisions else Fraction(0)

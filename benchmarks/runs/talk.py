@@ -19,8 +19,7 @@ import numpy as np
 from llm_games.benchmarks.runs.grid import Grid, columns
 from llm_games.benchmarks.runs.paper import Section
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
-from llm_games.benchmarks.runs.rows import DecisionRow
-from llm_games.benchmarks.runs.run import move_of
+from llm_games.benchmarks.runs.rows import DecisionRow, move_of
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question, Shares, Target
 from llm_games.table import Table

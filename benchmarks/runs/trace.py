@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from llm_games.benchmarks.runs.database import Unwritable
 from llm_games.benchmarks.runs.reader import RecordedEpisode, games
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import TALK, StepRow
-from llm_games.benchmarks.runs.run import move_of
+from llm_games.benchmarks.runs.rows import TALK, StepRow, move_of
 from llm_games.benchmarks.runs.talk import turns
 from llm_games.table import Table
 from llm_games.talk import Talking

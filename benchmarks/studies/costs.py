@@ -12,8 +12,9 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from llm_games.benchmarks.runs.config import PAPERS, experiments
+from llm_games.benchmarks.runs.config import experiments
 from llm_games.benchmarks.runs.estimate import added, estimate
+from llm_games.benchmarks.runs.paper import PAPERS
 from llm_games.benchmarks.runs.plan import plan_of, players
 from llm_games.benchmarks.studies.dated import fill, markdown
 

@@ -12,8 +12,7 @@ import numpy as np
 from llm_games.baselines.deviation import has_deviation
 from llm_games.baselines.hindsight import Hindsight, hindsight, rule_move
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import OVERFLOW, TALK, AttemptRow, DecisionRow, NoteRow
-from llm_games.benchmarks.runs.run import move_of
+from llm_games.benchmarks.runs.rows import OVERFLOW, TALK, AttemptRow, DecisionRow, NoteRow, move_of
 from llm_games.benchmarks.runs.talk import Turn
 from llm_games.benchmarks.view import played
 from llm_games.benchmarks.view.episode import crumbs, hearing, words

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import DecisionRow
-from llm_games.benchmarks.runs.run import move_of
+from llm_games.benchmarks.runs.rows import DecisionRow, move_of
 from llm_games.benchmarks.runs.talk import Message, Turn
 from llm_games.benchmarks.view import played
 from llm_games.benchmarks.view.played import Played

@@ -26,9 +26,9 @@ from llm_games.benchmarks.report.figures import moved, seats_mean
 from llm_games.benchmarks.runs.config import load, parse
 from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
 from llm_games.benchmarks.runs.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.runs.reader import MARK, Game, Run
 from llm_games.benchmarks.runs.results import scores
-from llm_games.benchmarks.runs.stats import FREE, MARK, Cell, brief, cell, estimated, mean_of
+from llm_games.benchmarks.runs.stats import FREE, Cell, brief, cell, estimated, mean_of
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 

@@ -10,7 +10,7 @@ from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
 from llm_games.benchmarks.runs.paper import Measure, Paper, Section
 from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
 from llm_games.benchmarks.runs.results import measured_by, series
-from llm_games.benchmarks.runs.scenarios import BACKGROUND, focal, is_scenario, scale, scored
+from llm_games.benchmarks.runs.scenario_scores import BACKGROUND, focal, is_scenario, scale, scored
 from llm_games.benchmarks.runs.stats import FREE, Cell, paid
 from llm_games.benchmarks.stats import intervals
 
