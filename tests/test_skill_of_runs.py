@@ -156,7 +156,7 @@ def test_a_game_that_cannot_be_solved_costs_only_its_own_measures(tmp_path, monk
     assert row.plain()["regret"] is None
     assert both.skill["diners_dilemma"][0].regret == [0, 0]
     rows = {row.player: row for row in both.references["battle_royale"]}
-    assert (rows["rational"].n["random"].n) == (0, references.EPISODES)
+    assert (rows["rational"].n, rows["random"].n) == (0, references.EPISODES)
     assert rows["random"].regret == []
     assert row.why in build([both.path], tmp_path / "page").read_text()
 
