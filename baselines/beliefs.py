@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.cache import Arrays
+from llm_games.baselines.disk_arrays import Arrays
 from llm_games.baselines.opponents import AT_ONCE, MOST, NoRule, Others
 from llm_games.baselines.tree import TooLarge, deals_of, together
 from llm_games.noise import GOLD, Noise, mix
 from llm_games.rulebook import PerPlayer, Rulebook
-from llm_games.wrappers.tabular import Rows
+from llm_games.wrappers.tabular_player import Rows
 
 SETS = 200_000
 """Information sets of a reply's table; what is least likely is left out."""

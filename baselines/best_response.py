@@ -25,20 +25,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.baselines.batch_play import ENDLESS, play_batch
 from llm_games.baselines.beliefs import Iteration
-from llm_games.baselines.cache import remember
 from llm_games.baselines.deviation import has, replies
+from llm_games.baselines.disk_arrays import remember
 from llm_games.baselines.opponents import NoRule, Others
 from llm_games.baselines.players import make_player, reading
-from llm_games.baselines.skill import ENDLESS, play_batch
 from llm_games.baselines.tree import TooLarge, Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.version import __version__
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.tabular import Rows, parameters_of, table_of
+from llm_games.wrappers.tabular_player import Rows, parameters_of, table_of
 
 METHOD = 1  # of this file and of beliefs.py, for what is kept on disk
 EDGES = 100_000  # joint moves up to which a tree is made

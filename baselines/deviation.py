@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 

@@ -12,7 +12,7 @@ from llm_games.baselines.scenarios import Scenario, seated_in
 from llm_games.errors import UnknownKeyword
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.grpo import GameRollout
+from llm_games.wrappers.grpo_rollout import GameRollout
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.vector_env import GameVectorEnv

@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Rulebook
 from llm_games.view import Sight
-from llm_games.wrappers.mixture import Mixture
+from llm_games.wrappers.player_mixture import Mixture
 from llm_games.wrappers.policy import Policy
 
 MOST = 60_000_000

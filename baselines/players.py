@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines.rules import (
     Kind,
     Model,
@@ -34,14 +34,14 @@ from llm_games.baselines.rules import (
 )
 from llm_games.errors import BadParameter, UnknownName, WrongSeat, install, unknown, unknown_keyword
 from llm_games.facts import ratio_of
-from llm_games.named import OWN, is_named, named
+from llm_games.import_names import OWN, is_named, named
 from llm_games.noise import Noise
 from llm_games.questions import BadReply, Choice
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
-from llm_games.wrappers.own import asks, label_of, player_of
 from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.user_players import asks, label_of, player_of
 
 if TYPE_CHECKING:
     from llm_games.wrappers.clients.base import Client
@@ -155,7 +155,7 @@ def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     `settings` are of `LLMPolicy`, where tools may be named, see `tool_named`, and of `Planning`:
     with one of these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
     """
-    from llm_games.baselines.tools import equipped
+    from llm_games.baselines.named_tools import equipped
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
     from llm_games.wrappers.planning import PlanningPolicy
@@ -183,7 +183,7 @@ def _trained(path: str, deterministic: bool = True) -> Policy:
 
 
 def _tabular(path: str, deterministic: bool = False) -> Policy:
-    from llm_games.wrappers.tabular import load_table
+    from llm_games.wrappers.tabular_player import load_table
 
     return load_table(path, deterministic=deterministic)
 
@@ -205,7 +205,7 @@ def _talker(kind: str, value: str) -> Policy:
 
 def _mixed(value: str) -> Policy:
     """Return a mixture of the named players, each perhaps after a weight and a star."""
-    from llm_games.wrappers.mixture import Mixture
+    from llm_games.wrappers.player_mixture import Mixture
 
     name, names, weights = f"mix:{value}", [], []
     for part in value.split("|"):
@@ -224,7 +224,7 @@ def _mixed(value: str) -> Policy:
         if asks_model(player):
             raise BadParameter(
                 f"{name}: {player!r} asks a model, whose client and budget a name cannot give; "
-                "make it by llm_games.player and mix it by llm_games.wrappers.mixture.Mixture"
+                "make it by llm_games.player and mix it by llm_games.wrappers.player_mixture.Mixture"
             )
     return Mixture([make_player(player) for player in names], [float(w) for w in weights], name)
 
@@ -321,7 +321,7 @@ PLAYERS: dict[str, Kind] = {
         "a language model behind a client of your own",
         value="<module:Name>",
         needs_value=True,
-        model=partial(_asking, "llm_games.wrappers.own:client_of"),
+        model=partial(_asking, "llm_games.wrappers.user_players:client_of"),
     ),
 }
 """Kinds of players by name, but for those of one game."""

@@ -17,7 +17,7 @@ from llm_games.arrays import any_true, sliced
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, Rulebook
-from llm_games.tables import nearly_all
+from llm_games.table_batch import nearly_all
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
 

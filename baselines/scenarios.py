@@ -27,7 +27,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.errors import BadParameter, LLMGamesError, unknown
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.arrays import Array
 from llm_games.codecs import MOST_INDEXES, codec
 from llm_games.errors import BadParameter
@@ -30,7 +30,7 @@ from llm_games.noise import Noise
 from llm_games.rulebook import PerPlayer, Rulebook, State
 from llm_games.view import Sight
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.tabular import Rows, keys_of, likeliest
+from llm_games.wrappers.tabular_player import Rows, keys_of, likeliest
 from llm_games.wrappers.together import at_once
 
 MOST_EDGES = 1_000_000

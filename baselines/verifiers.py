@@ -33,7 +33,7 @@ from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
-from llm_games.wrappers.grpo import kept_whole
+from llm_games.wrappers.grpo_rollout import kept_whole
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Policy

@@ -15,7 +15,8 @@ from importlib import import_module as _import
 from importlib.machinery import ModuleSpec as _Spec
 from typing import TYPE_CHECKING, Any
 
-from llm_games import envs, registry, rooms
+from llm_games import envs, registry
+from llm_games import game_rooms as rooms
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady, UnknownName
 from llm_games.registry import list_games, make
 from llm_games.registry import rulebook as rules
@@ -36,9 +37,9 @@ _LATER = {
     "learners": "llm_games.baselines.learner:learners",
     "play": "llm_games.wrappers.play:play",
     "player": "llm_games.baselines.players:make_player",
-    "resume": "llm_games.benchmarks.runs.api:resume",
+    "resume": "llm_games.benchmarks.run.api:resume",
     "rollouts": "llm_games.baselines.learner:rollouts",
-    "run": "llm_games.benchmarks.runs.api:run",
+    "run": "llm_games.benchmarks.run.api:run",
 }
 """What is imported when it is asked for."""
 
@@ -152,8 +153,8 @@ class _Finder:
 
 
 rooms.KINDS |= {
-    "ghost": "llm_games.benchmarks.ghosts.policy:GHOST",
-    "recorded": "llm_games.benchmarks.runs.served:RECORDED",
+    "ghost": "llm_games.benchmarks.ghosts.ghost_policy:GHOST",
+    "recorded": "llm_games.benchmarks.record.recorded_replies:RECORDED",
 }
 rooms.find("llm_games.games", "llm_games.baselines.games", entry_points="llm_games.games")
 for _library, _announce in _ANNOUNCE.items():

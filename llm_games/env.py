@@ -16,10 +16,10 @@ from pettingzoo import AECEnv, ParallelEnv
 from llm_games.codecs import ACTIONS, Codec, codec, in_text_space, text_space
 from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
 from llm_games.facts import check_choice, check_integer
+from llm_games.normalisation import Scale
 from llm_games.pictures import RENDER_MODES, need_pillow
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook
-from llm_games.scale import Scale
 from llm_games.table import Table
 from llm_games.talk import Talking
 from llm_games.view import Sight, View

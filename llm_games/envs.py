@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache, partial
 from types import SimpleNamespace
 
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import VERSION, make
-from llm_games.rooms import ROOMS
 
 
 @cache

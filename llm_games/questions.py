@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from llm_games import announced
+from llm_games import promises as announced
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from llm_games.errors import BadParameter, unknown, unknown_keyword
-from llm_games.named import is_named, name_of, named
-from llm_games.rooms import ROOMS, add
+from llm_games.game_rooms import ROOMS, add
+from llm_games.import_names import is_named, name_of, named
 
 if TYPE_CHECKING:
     from llm_games.env import SequentialGame, SimultaneousGame

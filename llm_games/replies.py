@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from llm_games.answer_spans import FINAL, PLAIN, QUOTED, alternative, retracted, standing, undecided
 from llm_games.errors import unknown
-from llm_games.messy import DECODER, Conflict, TooMessy, parts, values
-from llm_games.places import FINAL, PLAIN, QUOTED, alternative, retracted, standing, undecided
+from llm_games.loose_json import DECODER, Conflict, TooMessy, parts, values
 from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real, Shares
 from llm_games.xml_calls import calls_as_json
 

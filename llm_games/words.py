@@ -23,7 +23,7 @@ from typing import Any
 import jinja2
 from jinja2 import compiler, idtracking, nodes, runtime, sandbox
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, unknown
 from llm_games.foreign_templates import FolderLoader, Guarded, GuardedCode

@@ -18,10 +18,10 @@ import viewing
 from hypothesis import settings
 
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs import references, skill
-from llm_games.rooms import ROOMS
+from llm_games.benchmarks.judge import player_skill, references
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.show.page import canvas
+from llm_games.game_rooms import ROOMS
 
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
@@ -138,16 +138,16 @@ def few_references(monkeypatch):
     """Play few episodes for rows of references, and solve no game for seconds for a report."""
     monkeypatch.setattr(references, "EPISODES", 2)
     solved = {("rational", "water_allocation")}
-    rule_of, candidates = references.rule_of, skill.candidates
+    rule_of, candidates = references.rule_of, player_skill.candidates
     monkeypatch.setattr(
         references, "rule_of", lambda *kind: None if kind in solved else rule_of(*kind)
     )
     monkeypatch.setattr(
-        skill,
+        player_skill,
         "candidates",
         lambda rules: [] if rules.name == "water_allocation" else candidates(rules),
     )
-    monkeypatch.setattr(skill, "response_gaps", lambda parts: None)
+    monkeypatch.setattr(player_skill, "response_gaps", lambda parts: None)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines.games.battle_royale import theory as shooting
-from llm_games.baselines.games.budget_auction import first_price
+from llm_games.baselines.games.budget_auction import budget_first_price
 from llm_games.baselines.games.el_farol_bar import theory as bar
-from llm_games.baselines.games.sealed_bid_auction import first_price as fictitious
-from llm_games.baselines.games.sealed_bid_auction.first_price import QUANTILES
+from llm_games.baselines.games.sealed_bid_auction import sealed_first_price
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import QUANTILES
 from llm_games.baselines.players import _rule_in
 from llm_games.baselines.rules import legal, whole
 from llm_games.baselines.tree import together
@@ -83,11 +83,11 @@ def _plans(game, state, seat):
 
 
 def _sealed(game, view):
-    return _bids(whole(view, "valuation"), fictitious.equilibrium(game).draw)
+    return _bids(whole(view, "valuation"), sealed_first_price.equilibrium(game).draw)
 
 
 def _budgets(game, view):
-    bids = first_price.equilibrium(game)
+    bids = budget_first_price.equilibrium(game)
     values = whole(view, "valuation", game.unit)
     return _bids(values, lambda own, chance: bids.draw(view.seat, own, chance))
 
@@ -106,7 +106,9 @@ def _valuations(game, most):
         return {"valuations": np.array(game.valuations, np.float64).T}, np.ones(1)
     laws = []
     for money in game.of_each("assets"):
-        own = first_price.equilibrium(dataclasses.replace(game, assets=money, entrance_fee=0))
+        own = budget_first_price.equilibrium(
+            dataclasses.replace(game, assets=money, entrance_fee=0)
+        )
         chances = np.diff(own.below)
         laws.append([(v, p) for v, p in zip(own.values, chances, strict=True) if p > 1e-9])
     if np.prod([len(law) for law in laws]) > most:

@@ -19,9 +19,8 @@ import typer
 
 import llm_games as lg
 from llm_games.baselines.players import make_player
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs import rows
-from llm_games.benchmarks.runs.config import (
+from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.run.config import (
     BudgetSettings,
     Config,
     GameSettings,
@@ -29,8 +28,9 @@ from llm_games.benchmarks.runs.config import (
     PriceSettings,
     SeatSettings,
 )
+from llm_games.benchmarks.show import cli
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import game_class
-from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy

@@ -11,9 +11,9 @@ import pytest
 import llm_games
 from llm_games.baselines.games.water_allocation import theory as water
 from llm_games.codecs import ACTIONS
+from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
-from llm_games.rooms import ROOMS
 
 NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]

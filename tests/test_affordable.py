@@ -16,7 +16,7 @@ import pytest
 from fault_server import FaultServer, completion
 
 import llm_games as lg
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.noise import Noise
 from llm_games.questions import Integer

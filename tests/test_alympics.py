@@ -14,8 +14,19 @@ from playing import each_row, efficiency, price_ratio
 import llm_games
 from llm_games.baselines.games.water_allocation.theory import Play
 from llm_games.baselines.players import llm_player, make_player
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.papers.alympics import human_ratings
 from llm_games.benchmarks.papers.alympics import metrics as alympics
-from llm_games.benchmarks.papers.alympics import ratings as alympics_ratings
+from llm_games.benchmarks.papers.alympics.human_ratings import (
+    CRITERIA,
+    BadForm,
+    Rating,
+    case_of,
+    choose,
+    read_form,
+    spreads,
+    write_form,
+)
 from llm_games.benchmarks.papers.alympics.metrics import (
     box_plot,
     curves,
@@ -27,22 +38,11 @@ from llm_games.benchmarks.papers.alympics.metrics import (
     supply_ratio,
 )
 from llm_games.benchmarks.papers.alympics.page import PAPER
-from llm_games.benchmarks.papers.alympics.ratings import (
-    CRITERIA,
-    BadForm,
-    Rating,
-    case_of,
-    choose,
-    read_form,
-    spreads,
-    write_form,
-)
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.reader import games, read
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games, read
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import RESIDENTS, WaterAllocation
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -429,7 +429,7 @@ def test_spreads_and_what_the_paper_prints():
     found = spreads(ratings)
     assert found["IU"] == (1.75, 2.5, 3.25, 2.5, pytest.approx(1.29099, abs=1e-5))
     assert found["LP"] == (5, 5, 5, 5, None)
-    printed = alympics_ratings.published()
+    printed = human_ratings.published()
     assert printed["model"]["LP"] == (3, 4, 4, 3.88, 0.88)
     assert printed["human"]["AD"] == (3, 3.5, 4.75, 3.7, 1.06)
     assert "IA" not in printed["human"]
@@ -476,6 +476,6 @@ def test_replies_of_players_that_look_back_are_not_moves(tmp_path):
     made = {key: llm_player(client, {"learning": True}) for key in players(plan)}
     play_run(lambda: start(plan, path), plan, made)
     with Records.open_readonly(path) as run:
-        stories = [case.story for case in alympics_ratings.cases(games(run)[0])]
+        stories = [case.story for case in human_ratings.cases(games(run)[0])]
     assert len(stories) == 2
     assert all(story.count('Reply: {"bid": 5}') == story.count("Reply: ") == 2 for story in stories)

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.runs.api import run
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.store import RunExists
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.store import RunExists
+from llm_games.benchmarks.run.api import run
+from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import UnknownName
 
 TOML = """

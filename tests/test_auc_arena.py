@@ -13,6 +13,7 @@ from playing import each_row
 from scipy import stats
 
 from llm_games.baselines.players import llm_player
+from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import (
     Auction,
@@ -32,14 +33,13 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
     replans,
     standings,
 )
-from llm_games.benchmarks.papers.auc_arena.ratings import MARGIN, Skill, ratings, trueskill
 from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.papers.auc_arena.true_skill import MARGIN, Skill, ratings, trueskill
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.english_auction.items import EXPENSIVE, ITEMS
 from llm_games.registry import rulebook

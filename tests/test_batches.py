@@ -5,10 +5,10 @@ from itertools import chain
 import pytest
 
 import llm_games as lg
-from llm_games.benchmarks.runs.batches import batches
-from llm_games.benchmarks.runs.plan import plan_of
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import rows_of, seated_players, start
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.batches import batches
+from llm_games.benchmarks.run.conduct import rows_of, seated_players, start
+from llm_games.benchmarks.run.plan import plan_of
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.together import run_sync
 

@@ -13,7 +13,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
-from llm_games.baselines.games.bertrand_competition import metrics, q_learning, theory
+from llm_games.baselines.games.bertrand_competition import collusion, q_learning, theory
 from llm_games.baselines.games.bertrand_competition.q_learning import Learning
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING
@@ -574,17 +574,17 @@ def test_scripted_firms():
 def test_indices(prices, index, gain):
     game = bertrand()
     _, profits = sold(game, *prices)
-    assert metrics.price_index(game, np.mean(prices)) == pytest.approx(index, abs=1e-12)
-    assert metrics.profit_gain(game, np.mean(profits)) == pytest.approx(gain, abs=1e-12)
+    assert collusion.price_index(game, np.mean(prices)) == pytest.approx(index, abs=1e-12)
+    assert collusion.profit_gain(game, np.mean(profits)) == pytest.approx(gain, abs=1e-12)
 
 
 def test_measures_of_a_game():
     game = bertrand(rounds=150)
     episode = lg.play(game, [lg.player("fixed:7"), lg.player("fixed:7.5")])
-    prices, profits = metrics.path(game, [step.outcome.record for step in episode.steps])
+    prices, profits = collusion.path(game, [step.outcome.record for step in episode.steps])
     assert prices[:2].tolist() == [[2, 2], [7, 7.5]]
     assert profits[0].tolist() == [0, 0]
-    found = metrics.measures(game, prices, profits, (2, 150))
+    found = collusion.measures(game, prices, profits, (2, 150))
     assert found["price"] == 7.25
     assert found["price_gap"] == 0.5
     assert found["price_index"] == 0.625
@@ -594,23 +594,23 @@ def test_measures_of_a_game():
 
 def test_goods_that_do_not_compete_and_rounds_never_played_have_no_measure():
     game = bertrand(d=0)
-    assert np.isnan([metrics.price_index(game, 7), metrics.profit_gain(game, 3500)]).all()
+    assert np.isnan([collusion.price_index(game, 7), collusion.profit_gain(game, 3500)]).all()
     steady = np.full((150, 2), 7.0)
     for rounds in ((401, 600), (0, 5), (9, 8)):
         with pytest.raises(BadParameter, match="a first and a last one of 1 to 150"):
-            metrics.measures(bertrand(), steady, steady, rounds)
+            collusion.measures(bertrand(), steady, steady, rounds)
 
 
 def test_convergence():
     steady = np.full((230, 2), 7.0)
-    assert metrics.convergence(steady) == 1
-    assert metrics.convergence(steady[:100]) is None
+    assert collusion.convergence(steady) == 1
+    assert collusion.convergence(steady[:100]) is None
     rising = np.linspace(2, 12, 230)[:, None] * np.ones(2)
-    assert metrics.convergence(rising) is None
+    assert collusion.convergence(rising) is None
     late = np.concatenate([rising[:60], np.full((101, 2), 9.0)])
-    assert metrics.convergence(late) == 60
+    assert collusion.convergence(late) == 60
     near = np.concatenate([np.full((5, 2), 3.0), np.tile([[6.75], [7.25]], (60, 2))])
-    assert metrics.convergence(near) == 5
+    assert collusion.convergence(near) == 5
 
 
 # -- many rounds, and learning ---------------------------------------------------------------------
@@ -700,7 +700,7 @@ def test_what_was_learned_comes_with_the_package():
         pair = [lg.player("q_learning:1")] * 2
         episode = lg.play(bertrand(preset=preset, rounds=300), pair)
         profits = [step.outcome.record["profits"].mean() for step in episode.steps[-100:]]
-        assert metrics.profit_gain(game, np.mean(profits)) > 0.3
+        assert collusion.profit_gain(game, np.mean(profits)) > 0.3
 
 
 def test_one_market_learns_as_the_formula_says():

@@ -3,10 +3,10 @@
 import pytest
 
 import llm_games as lg
-from llm_games.benchmarks.runs.beside import moves, pairs, parted
-from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.reader import games, read
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.judge.beside import moves, pairs, parted
+from llm_games.benchmarks.judge.compare import compare
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games, read
 
 GOODS = {"game": "public_goods", "params": {"players": 3, "rounds": 4}}
 AUCTION = {"game": "english_auction", "params": {"players": 3}}
@@ -115,7 +115,7 @@ def test_other_chance_has_no_pairs(recorded):
 def lines(recorded):
     """Return what the figures of a comparison draw: the mean lines of A and B by the title."""
     matplotlib = pytest.importorskip("matplotlib.figure")
-    from llm_games.benchmarks.report.overlay import sketches
+    from llm_games.benchmarks.show.page.runs_compared import sketches
 
     one, other = opened(recorded, "a", "b")
     with one, other:

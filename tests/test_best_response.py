@@ -11,23 +11,23 @@ from playing import each_row
 
 import llm_games
 from llm_games.baselines import opponents as opponents
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.beliefs import Iteration
 from llm_games.baselines.best_response import Reply, best_response
 from llm_games.baselines.games.el_farol_bar.theory import Bar, mixed_equilibrium
 from llm_games.baselines.opponents import Others, Strata
 from llm_games.baselines.players import make_player
 from llm_games.baselines.rules import RulePolicy
-from llm_games.baselines.skill import play_rules
 from llm_games.baselines.training.value_iteration import IterationOptions, train
 from llm_games.baselines.tree import TooLarge
 from llm_games.benchmarks.studies import best_responses
 from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter
+from llm_games.game_rooms import part
 from llm_games.noise import Noise
-from llm_games.rooms import part
 from llm_games.view import Sight
-from llm_games.wrappers.mixture import Mixture
-from llm_games.wrappers.tabular import save_table
+from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.tabular_player import save_table
 
 
 @pytest.fixture(autouse=True)

@@ -21,21 +21,21 @@ from rich.console import Console
 from llm_games import __version__
 from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks import cli
+from llm_games.benchmarks.judge.intervals import Interval
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.paper import papers
+from llm_games.benchmarks.judge.result_table import Grid, columns
 from llm_games.benchmarks.papers.alympics.metrics import living
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report.tables import score_grid
-from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.paper import papers
-from llm_games.benchmarks.runs.plain import speak_plainly
-from llm_games.benchmarks.runs.progress import progress
-from llm_games.benchmarks.runs.reader import read
-from llm_games.benchmarks.runs.run import Counters
-from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.runs.store import Records
-from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.benchmarks.record.plain_text import speak_plainly
+from llm_games.benchmarks.record.recorded_games import read
+from llm_games.benchmarks.record.store import Records
+from llm_games.benchmarks.run.conduct import Counters
+from llm_games.benchmarks.run.progress_bar import progress
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.show.page.page_tables import score_grid
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import game_class, rulebook
-from llm_games.rooms import ROOMS
 from llm_games.talk import Talk
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
@@ -198,7 +198,7 @@ def test_help_and_version(llm_games):
 HELP = """
 import contextlib, io, sys, typer
 own = set(sys.modules)  # typer's: 0.15 imports rich itself
-from llm_games.benchmarks import cli
+from llm_games.benchmarks.show import cli
 names = [command.name for command in cli.app.registered_commands]
 for arguments in ([], *([name] for name in names), ["cache"], ["cache", "prune"]):
     sys.argv = ["llm-games", *arguments, "--help"]
@@ -257,7 +257,7 @@ def test_a_setting_that_cannot_be_is_said(llm_games, given, says):
 
 CALLS = """
 import json, sys
-from llm_games.benchmarks import cli
+from llm_games.benchmarks.show import cli
 codes = []
 for sys.argv[1:] in json.loads(sys.argv[1]):
     try:
@@ -358,7 +358,7 @@ def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monk
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("llm_games.benchmarks.runs.references.references", stopped)
+    monkeypatch.setattr("llm_games.benchmarks.judge.references.references", stopped)
     code, out, err = llm_games("run", small, "--db", "a.db")
     assert (code, out) == (130, "")
     assert "all is recorded in a.db; a report: llm-games report a.db" in err
@@ -529,14 +529,14 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
     def crooked(run):
         return Grid(columns("player", "calls", ","), [("random", "no number")])
 
-    monkeypatch.setattr("llm_games.benchmarks.report.figures._payoffs", broken)
-    monkeypatch.setattr("llm_games.benchmarks.report.tables.player_grid", crooked)
-    monkeypatch.setattr("llm_games.benchmarks.report.export._rounds", broken)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.figures._payoffs", broken)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.page_tables.player_grid", crooked)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.csv_files._rounds", broken)
     gamma = next(paper for paper in papers() if paper.title == "γ-Bench")
     for module in ("report.page", "runs.paper"):
         name = f"llm_games.benchmarks.{module}.papers"
         monkeypatch.setattr(name, lambda: (gamma._replace(sections=broken),))
-    monkeypatch.setattr("llm_games.benchmarks.runs.results.game_result", broken)
+    monkeypatch.setattr("llm_games.benchmarks.judge.results.game_result", broken)
     code, out, err = llm_games("run", small, "--db", "a.db", "--report", "page", "--json")
     assert (code, json.loads(out)["report"]) == (1, "page/report.html")
     whys = [
@@ -558,8 +558,8 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
 
 def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):
     checked = []
-    monkeypatch.setattr("llm_games.benchmarks.report.check_out", checked.append)
-    monkeypatch.setattr("llm_games.benchmarks.report.build", lambda dbs, out, **how: out)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.check_out", checked.append)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.build", lambda dbs, out, **how: out)
     monkeypatch.setattr(webbrowser, "open", lambda url: None)
     (tmp_path / "runs").mkdir()
     assert llm_games("run", small, "--db", "runs/a.db", "--quiet", "--open")[0] == 0
@@ -570,7 +570,7 @@ def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_p
 
 CTRL_C = """
 import builtins, os, signal, sys
-from llm_games.benchmarks import cli
+from llm_games.benchmarks.show import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 real, where = builtins.__import__, sys.argv.pop(1)
 def spied(name, *more, **named):
@@ -731,7 +731,7 @@ def test_a_run_against_a_real_server_and_one_that_is_gone(llm_games, tmp_path):
 @contextmanager
 def serving(port):
     """Run ``llm-games serve-tiny`` as a process of its own."""
-    program = "from llm_games.benchmarks.cli import main; main()"
+    program = "from llm_games.benchmarks.show.cli import main; main()"
     command = [sys.executable, "-c", program, "serve-tiny", "--port", str(port)]
     root = str(Path(__file__).parents[1])
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": root}) as server:

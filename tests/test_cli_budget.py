@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fault_server import FaultServer
 
-from llm_games.benchmarks.runs.store import Records
+from llm_games.benchmarks.record.store import Records
 
 CONFIG = """
 seats = ["openai:m"]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from fault_server import FAULTS, FaultServer, completion
 
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.spending import Spending
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.spending import Spending
 from llm_games.wrappers.clients import metered
 from llm_games.wrappers.clients.prices import Price
 
@@ -170,7 +170,7 @@ def test_an_interrupted_run_has_spent_what_it_received(llm_games, monkeypatch, h
     monkeypatch.setitem(FAULTS, "hang", [3600.0])
     server = serve(fault=lambda number: "ok" if number < 15 else "hang")
     try:
-        command = [sys.executable, "-m", "llm_games.benchmarks.cli", "run", "x.toml", "-q"]
+        command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "run", "x.toml", "-q"]
         flags = ["--db", "a.db", "--budget-tokens", "1000000", "--budget-money", "5"]
         with subprocess.Popen(command + flags, stderr=subprocess.DEVNULL) as run:
             while len(server.seen) < 20 and run.poll() is None:

@@ -23,7 +23,6 @@ from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Integer
 from llm_games.view import View
 from llm_games.wrappers.clients import retry as module
-from llm_games.wrappers.clients.answers import retry_after
 from llm_games.wrappers.clients.base import (
     Client,
     ClientError,
@@ -33,6 +32,7 @@ from llm_games.wrappers.clients.base import (
     Sampling,
 )
 from llm_games.wrappers.clients.openai import OpenAIClient, connections
+from llm_games.wrappers.clients.response_parsing import retry_after
 from llm_games.wrappers.clients.secrets import Secret
 from llm_games.wrappers.clients.stack import dress
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -16,7 +16,7 @@ from playing import SETTINGS, each_row, legal_actions
 from test_clients_openai import KEY, Server, run
 
 from llm_games.asides import Lessons, Text
-from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import Beliefs, Priorities
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import Integer
 from llm_games.registry import rulebook

@@ -12,8 +12,8 @@ import urllib.request
 import numpy as np
 import pytest
 
+from llm_games.baselines.named_tools import TOOLS
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.baselines.tools import TOOLS
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import Choice, Integer, Shares, Target
 from llm_games.replies import read_reply

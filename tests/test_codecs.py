@@ -10,8 +10,8 @@ import llm_games
 from llm_games.codecs import FINE, _part, codec
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.facts import Column
+from llm_games.normalisation import Scale
 from llm_games.questions import MISSING
-from llm_games.scale import Scale
 from llm_games.view import Sight, Who
 
 TABLES = 6

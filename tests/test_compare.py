@@ -10,19 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import llm_games
-from llm_games.baselines.skill import play_rules
-from llm_games.benchmarks.papers.gamma_bench import published
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.compare import LEVEL, NothingShared, compare, difference
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.database import NotARun
-from llm_games.benchmarks.runs.needed import needed, needed_grids
-from llm_games.benchmarks.runs.paper import score
-from llm_games.benchmarks.runs.plan import Overrides, plan_of, players, resolve
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.stats.comparing import (
+from llm_games.baselines.batch_play import play_rules
+from llm_games.benchmarks.judge.compare import LEVEL, NothingShared, compare, difference
+from llm_games.benchmarks.judge.paired import (
     changes,
     detectable,
     holm,
@@ -32,6 +22,16 @@ from llm_games.benchmarks.stats.comparing import (
     stratified,
     welch_satterthwaite,
 )
+from llm_games.benchmarks.judge.paper import score
+from llm_games.benchmarks.papers.gamma_bench import published
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.needed import needed, needed_grids
+from llm_games.benchmarks.run.plan import Overrides, plan_of, players, resolve
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import rulebook
 

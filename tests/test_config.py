@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from playing import each_row
 
 from llm_games.baselines.seating import rotated, uneven
+from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import experiments, load, parse
-from llm_games.benchmarks.runs.estimate import estimate
-from llm_games.benchmarks.runs.paper import PAPERS
-from llm_games.benchmarks.runs.plan import (
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.run.config import experiments, load, parse
+from llm_games.benchmarks.run.estimate import estimate
+from llm_games.benchmarks.run.plan import (
     Overrides,
     PlannedGame,
     RunPlan,

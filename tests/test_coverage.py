@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.stats import comparing, intervals
-from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.judge import intervals, paired
+from llm_games.benchmarks.judge.pairwise_ratings import plackett_luce
+from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies import alarms, coverage, shapes
 from llm_games.benchmarks.studies import markdown as tables
 
@@ -127,12 +127,12 @@ def test_differences_that_are_cut_at_what_is_possible(night, record_property, rn
         return better - worse
 
     x, truth = change(n, sims), change(10**6).mean()
-    found = [comparing.paired_t(one, widest=100).interval for one in x.T]
+    found = [paired.paired_t(one, widest=100).interval for one in x.T]
     held = np.mean([each.low <= truth <= each.high for each in found])
     record_property("coverage", float(held))
     assert all(-100 <= each.low <= each.high <= 100 for each in found)
     assert abs(held - 0.95) <= 0.02 + 3 * np.sqrt(0.05 * 0.95 / sims)
-    free = [comparing.paired_t(one).interval for one in x.T]
+    free = [paired.paired_t(one).interval for one in x.T]
     assert held == np.mean([each.low <= truth <= each.high for each in free])
 
 
@@ -204,7 +204,7 @@ def test_the_ends_of_best_reply_gaps(rng):
 def test_one_game(n, rng):
     null = alarms.normal_pairs(rng, n, SIMS, 0, 0.5)
     assert (alarms.t_test([null]) <= 0.05).mean() <= 0.065
-    assert (comparing.flipped(null) <= 0.05).mean() <= 0.065
+    assert (paired.flipped(null) <= 0.05).mean() <= 0.065
     near = shapes.smooth()[2]
     skewed = near.draw(rng, n, SIMS) - near.mean
     assert (alarms.t_test([skewed]) <= 0.05).mean() <= 0.13
@@ -213,10 +213,10 @@ def test_one_game(n, rng):
 def test_a_batch_of_tests_is_the_tests(rng):
     columns = [rng.normal(size=(4, 3)), rng.normal(size=(6, 3))]
     batch = alarms.t_test(columns)
-    alone = [comparing.welch_satterthwaite([c[:, i] for c in columns]).p for i in range(3)]
+    alone = [paired.welch_satterthwaite([c[:, i] for c in columns]).p for i in range(3)]
     assert batch == pytest.approx(alone)
-    flips = comparing.flipped(comparing.strata(columns))
-    single = [comparing.stratified([c[:, i] for c in columns]) for i in range(3)]
+    flips = paired.flipped(paired.strata(columns))
+    single = [paired.stratified([c[:, i] for c in columns]) for i in range(3)]
     assert flips == pytest.approx(single)
 
 
@@ -225,10 +225,10 @@ def test_many_games(rng):
     for gap in (0.0, 8.0):
         columns = [gap * s + 5 * rng.standard_normal((5, SIMS)) for s in signs]
         assert (alarms.t_test(columns) <= 0.05).mean() <= 0.065
-        flips = comparing.flipped(comparing.strata([c[:, :200] for c in columns]))
+        flips = paired.flipped(paired.strata([c[:, :200] for c in columns]))
         assert (flips <= 0.05).mean() <= 0.09
     null = np.array([alarms.t_test([rng.standard_normal((5, SIMS))]) for _ in range(8)])
-    held = np.array([min(comparing.holm(column)) for column in null.T.tolist()])
+    held = np.array([min(paired.holm(column)) for column in null.T.tolist()])
     assert (held <= 0.05).mean() <= 0.065
 
 

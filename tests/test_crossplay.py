@@ -11,6 +11,7 @@ from playing import each_row
 from typer.testing import CliRunner
 
 import llm_games as lg
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.crossplay import (
     ALL,
     ONE,
@@ -23,17 +24,16 @@ from llm_games.baselines.crossplay import (
 )
 from llm_games.baselines.metagame import lineups
 from llm_games.baselines.players import make_player
-from llm_games.baselines.skill import play_rules
-from llm_games.benchmarks.cli import app
 from llm_games.benchmarks.papers.cross_play.page import cross_of
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.estimate import estimate
-from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import RunStopped
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.conduct import RunStopped
+from llm_games.benchmarks.run.estimate import estimate
+from llm_games.benchmarks.run.plan import Overrides, plan_of, players
+from llm_games.benchmarks.show.cli import app
+from llm_games.benchmarks.show.page import build
 from llm_games.errors import BadParameter, DiskFull
 from llm_games.registry import rulebook
 
@@ -318,7 +318,7 @@ def test_a_part_of_the_line_ups_is_not_solved(tmp_path):
 
 
 def test_a_full_disk_leaves_the_page_that_was_there(sealed_file, tmp_path, monkeypatch):
-    from llm_games.benchmarks.report import page as pages
+    from llm_games.benchmarks.show.page import build as pages
 
     path, whole, left = build([sealed_file], tmp_path), pages.write_whole, [3]
     before = path.read_bytes()
@@ -388,7 +388,7 @@ BIDS = {
 @pytest.mark.slow
 def test_psro_goes_on_as_if_it_had_never_stopped(tmp_path, monkeypatch):
     from llm_games.baselines.training import psro
-    from llm_games.baselines.training.common import curve
+    from llm_games.baselines.training.harness import curve
 
     about, by_rule = BIDS | {"oracle": "rules"}, psro.by_rule
     whole = psro.train(psro.PSROOptions(**about, folder=tmp_path / "whole"))
@@ -435,7 +435,7 @@ def test_a_reply_is_kept_before_the_population_plays(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_exact_replies_end_in_equilibrium(tmp_path, capsys):
     from llm_games.baselines.training import psro
-    from llm_games.baselines.training.common import curve
+    from llm_games.baselines.training.harness import curve
 
     about = {"game": "el_farol_bar", "param": ["players=3", "rounds=1"], "episodes": 20}
     options = psro.PSROOptions(**about, oracle="exact", folder=tmp_path)

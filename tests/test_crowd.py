@@ -9,9 +9,9 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.deviation import deviation, stacked, welfare
-from llm_games.baselines.games.emergency_evacuation import metrics, queues, theory, times
-from llm_games.baselines.skill import play_rules
+from llm_games.baselines.games.emergency_evacuation import escape, escape_times, queues, theory
 from llm_games.errors import BadParameter
 from llm_games.games.emergency_evacuation.geometry import (
     BEYOND,
@@ -257,7 +257,7 @@ def test_bounds_are_bounds():
     flown = [queues.fewest_by_flow(HALL, cells) for cells in starts]
     assert all(m <= f for m, f in zip(matched, flown, strict=True))
     for kind in ("fifo", "nearest"):
-        took = times.times(kind, 3, p_deliberate=0, players=100)
+        took = escape_times.times(kind, 3, p_deliberate=0, players=100)
         assert (took >= flown).all()
     out = queues.matching(HALL, starts[0], 50)
     assert out.max() == matched[0]
@@ -317,7 +317,7 @@ def final(kinds, seeds, **parameters):
             for record in played.records[:length]
         ]
         steps = stacked(own)
-        yield game, steps, metrics.evacuation(game, steps)
+        yield game, steps, escape.evacuation(game, steps)
 
 
 def test_wangs_magnitudes():
@@ -452,7 +452,7 @@ def test_measures_of_a_known_run():
     assert not found.casualties["all"].any()
     assert math.isnan(found.changes)
     assert found.exit_balance == pytest.approx(0.998, abs=1e-3)
-    assert metrics.bounds(game, steps)["matching"] <= metrics.bounds(game, steps)["flow"] <= 36
+    assert escape.bounds(game, steps)["matching"] <= escape.bounds(game, steps)["flow"] <= 36
     regret = deviation(game, steps).regret
     assert regret.max() > 0.2  # the last at the narrow exit
     assert regret[:, 1:].sum() == 0  # nobody chose again
@@ -476,7 +476,7 @@ def test_casualties_are_measured():
         stay = np.where(state.phase == 0, 0, STAY) * np.ones(9, np.int64)
         state, outcome = game.step(state, stay)
         records.append(outcome.record)
-    found = metrics.evacuation(game, stacked(records))
+    found = escape.evacuation(game, stacked(records))
     assert state.status[4] == CASUALTY
     assert found.lost.tolist() == [0] * 4 + [2] + [0] * 4
     assert found.overtaken[4] == 1
@@ -488,9 +488,9 @@ def test_casualties_are_measured():
 
 
 def test_balance():
-    assert metrics.balance(np.array([5, 5, 5])) == pytest.approx(1)
-    assert metrics.balance(np.array([9, 0, 0])) == 0
-    assert metrics.balance(np.array([2, 2, 0])) == pytest.approx(math.log(2) / math.log(3))
+    assert escape.balance(np.array([5, 5, 5])) == pytest.approx(1)
+    assert escape.balance(np.array([9, 0, 0])) == 0
+    assert escape.balance(np.array([2, 2, 0])) == pytest.approx(math.log(2) / math.log(3))
 
 
 # -- pictures --------------------------------------------------------------------------------------

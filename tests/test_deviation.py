@@ -7,9 +7,9 @@ from playing import each_row
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
+from llm_games.game_rooms import ROOMS as GAMES
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 
 SIMULTANEOUS = [

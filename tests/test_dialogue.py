@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import NAMES, SMALL, each_row
 
+from llm_games.baselines.named_tools import tool_named
 from llm_games.baselines.players import make_player, mind_of
-from llm_games.baselines.tools import tool_named
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.run import RunStopped, planned, play_run, start
-from llm_games.benchmarks.runs.store import Records, Store
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.store import Records, Store
+from llm_games.benchmarks.run.conduct import RunStopped, planned, play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs.config import (
+from llm_games.benchmarks.run.config import (
     BudgetSettings,
     Config,
     GameSettings,
@@ -26,8 +25,9 @@ from llm_games.benchmarks.runs.config import (
     SeatSettings,
     parse,
 )
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.view.filter import PHASES, SORTS, Filter
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.show.view.filter import PHASES, SORTS, Filter
 from llm_games.version import __version__
 from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
 
@@ -124,7 +124,7 @@ def test_experiments_and_commands(tmp_path):
     assert len(commands) >= 3
     for command in commands:
         arguments = shlex.split(command)[1:]
-        run = [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments]
+        run = [sys.executable, "-m", "llm_games.benchmarks.show.cli", *arguments]
         subprocess.run(run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
     assert (tmp_path / "experiment.db").exists()
     assert (tmp_path / "experiment-report" / "report.html").exists()
@@ -185,7 +185,7 @@ def process(*arguments, folder):
         free.bind(("127.0.0.1", 0))
         arguments += ("--port", str(free.getsockname()[1]))
     running = subprocess.Popen(
-        [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments],
+        [sys.executable, "-m", "llm_games.benchmarks.show.cli", *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -218,7 +218,7 @@ def test_the_commands_of_a_page_run(page, tmp_path):
                     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
                     assert browser.open(address).status == 200
                 continue
-            run = [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments]
+            run = [sys.executable, "-m", "llm_games.benchmarks.show.cli", *arguments]
             subprocess.run(
                 run, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True
             )

@@ -10,17 +10,17 @@ from playing import each_row
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs, standings
 from llm_games.benchmarks.papers.gamma_bench.scores import score_episode
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.paper import PAPERS
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook

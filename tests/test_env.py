@@ -402,7 +402,7 @@ def test_the_import_loads_no_library_and_registers_before_and_after_one(first):
 
 @registered
 def test_a_game_of_ones_own():
-    from llm_games.rooms import ROOMS
+    from llm_games.game_rooms import ROOMS
 
     llm_games.register("tiny_goods", "llm_games.games.public_goods.rules:PublicGoods")
     try:
@@ -416,7 +416,7 @@ def test_a_game_of_ones_own():
 
 
 def test_an_installed_package_with_a_name_of_ours_is_left_out(monkeypatch):
-    from llm_games import rooms
+    from llm_games import game_rooms as rooms
 
     ours, dist = dict(rooms.ROOMS), SimpleNamespace(name="their-games")
     points = [SimpleNamespace(name=n, value="their", dist=dist) for n in ("public_goods", "new")]

@@ -11,10 +11,10 @@ from playing import each_row
 import llm_games
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter
+from llm_games.game_rooms import ROOMS
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.table import Table
 from llm_games.view import View
 from llm_games.wrappers.play import play

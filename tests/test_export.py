@@ -9,9 +9,9 @@ import pytest
 from test_run import CONFIG, Meddler, whole
 
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs.export import TABLES, MissingPackage, export, rows
-from llm_games.benchmarks.runs.store import Records, Unwritable
+from llm_games.benchmarks.record.store import Records, Unwritable
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.show.export.table_files import TABLES, MissingPackage, export, rows
 from llm_games.errors import UnknownName
 
 

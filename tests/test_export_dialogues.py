@@ -14,12 +14,12 @@ from playing import NAMES, SMALL, sampled
 import llm_games as lg
 from llm_games.baselines import deviation as theory
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs import dialogues
-from llm_games.benchmarks.runs.dialogues import preferences, sft, write
-from llm_games.benchmarks.runs.editions import OtherEdition
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.store import Unwritable
+from llm_games.benchmarks.record.editions import OtherEdition
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.record.store import Unwritable
+from llm_games.benchmarks.show.export import dialogues
+from llm_games.benchmarks.show.export.dialogues import preferences, sft, write
 from llm_games.errors import UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook

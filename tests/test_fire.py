@@ -24,12 +24,12 @@ from playing import each_row
 from test_kill import Stem
 from test_run import content
 
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.run import RunStopped, play_run, start
-from llm_games.benchmarks.runs.store import Records, Store
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.store import Records, Store
+from llm_games.benchmarks.run.conduct import RunStopped, play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import ClientError, Completion, Request

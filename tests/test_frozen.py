@@ -11,7 +11,7 @@ from pathlib import Path
 import frozen
 import pytest
 
-from llm_games.rooms import ROOMS
+from llm_games.game_rooms import ROOMS
 
 RECORD = Path(__file__).parent / "data" / "recorded_0_8_0"
 FILE = "recorded_0_8_0.db"

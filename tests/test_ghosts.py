@@ -14,12 +14,13 @@ from playing import each_row
 import llm_games as lg
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.learner import learner, learners
-from llm_games.baselines.training.common import evaluate
-from llm_games.benchmarks import cli
+from llm_games.baselines.training.harness import evaluate
 from llm_games.benchmarks.ghosts import mixture
-from llm_games.benchmarks.ghosts.answers import VOTES, Answers, Limits
-from llm_games.benchmarks.ghosts.ghost import Ghost, NotAGhost
-from llm_games.benchmarks.ghosts.memory import Memory
+from llm_games.benchmarks.ghosts.answer_classes import VOTES, Answers, Limits
+from llm_games.benchmarks.ghosts.fit import find, played
+from llm_games.benchmarks.ghosts.ghost_model import Ghost, NotAGhost
+from llm_games.benchmarks.ghosts.ghost_policy import Named
+from llm_games.benchmarks.ghosts.history import Memory
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
     Forest,
@@ -32,16 +33,15 @@ from llm_games.benchmarks.ghosts.mixture import (
     measured,
     weights_of,
 )
-from llm_games.benchmarks.ghosts.policy import Named
-from llm_games.benchmarks.ghosts.record import find, played
 from llm_games.benchmarks.ghosts.refit import refit
-from llm_games.benchmarks.runs.editions import OtherEdition
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.record.editions import OtherEdition
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show import cli
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.table import Table
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.view import Sight
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Decision, RandomPolicy

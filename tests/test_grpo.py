@@ -24,12 +24,12 @@ from transformers import AutoTokenizer  # noqa: E402
 
 import llm_games as lg  # noqa: E402
 from llm_games.baselines.deviation import regret  # noqa: E402
-from llm_games.baselines.tiny.chat import GROWING  # noqa: E402
+from llm_games.baselines.tiny.chat_template import GROWING  # noqa: E402
 from llm_games.baselines.tiny.runtime import WEIGHTS  # noqa: E402
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName  # noqa: E402
 from llm_games.wrappers.clients.base import ContextOverflow  # noqa: E402
 from llm_games.wrappers.clients.budget import BudgetExceeded  # noqa: E402
-from llm_games.wrappers.grpo import Game, GameRollout, Turn, games, score  # noqa: E402
+from llm_games.wrappers.grpo_rollout import Game, GameRollout, Turn, games, score  # noqa: E402
 from llm_games.wrappers.policy import Decision, Policy  # noqa: E402
 
 END = 0  # the embedded model's token for the end of a reply
@@ -411,7 +411,7 @@ def test_the_script_trains_a_player_that_sits_down(grpo, tmp_path, capsys):
 
 
 def grpo_curve(folder):
-    from llm_games.baselines.training.common import curve
+    from llm_games.baselines.training.harness import curve
 
     return curve(folder)
 
@@ -565,7 +565,7 @@ def test_options_that_cannot_be(grpo, tmp_path):
 @pytest.mark.parametrize("credit", ["decision", "conversation"])
 def test_replies_from_vllm_have_the_shapes_that_are_learned_from(grpo, small, credit, tmp_path):
     """TRL's own way through vLLM, with a stand-in that answers as vLLM does."""
-    from llm_games.baselines.training.common import Training
+    from llm_games.baselines.training.harness import Training
 
     given = options(
         grpo, tmp_path / "a", model=small, credit=credit, param=["players=3", "rounds=2"],

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playing import each_row
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.errors import BadParameter
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import game_class, rulebook
-from llm_games.rooms import ROOMS
 from llm_games.words import Prompts, versions
 
 ROOT = Path(__file__).parents[1]

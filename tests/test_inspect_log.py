@@ -8,11 +8,11 @@ from playing import sampled
 
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs.export import MissingPackage
-from llm_games.benchmarks.runs.inspect_log import export_eval
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.show.export.inspect_log import export_eval
+from llm_games.benchmarks.show.export.table_files import MissingPackage
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy

@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import llm_games as lg
-from llm_games.baselines.skill import play_batch
+from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.training import ippo
-from llm_games.baselines.training.common import Training, curve
+from llm_games.baselines.training.harness import Training, curve
 from llm_games.errors import BadParameter, TrainingBroke
 from llm_games.noise import Noise
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.torch_player import load_network, network, save_network

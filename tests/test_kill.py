@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from test_run import content
 
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.store import Records, Store
+from llm_games.benchmarks.record.store import Records, Store
+from llm_games.benchmarks.run.replay import replay
 
 ROOT = str(Path(__file__).parents[1])
 EXPERIMENT = """
@@ -115,7 +115,7 @@ def server():
 
 def llm_games(*arguments, **more):
     return subprocess.Popen(
-        [sys.executable, "-m", "llm_games.benchmarks.cli", *map(str, arguments)],
+        [sys.executable, "-m", "llm_games.benchmarks.show.cli", *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": ROOT},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -127,8 +127,8 @@ def llm_games(*arguments, **more):
 STEM = """
 import json, os, sys
 import openai
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs import run
+from llm_games.benchmarks.show import cli
+from llm_games.benchmarks.run import conduct
 print("ready", flush=True)
 for line in sys.stdin:
     output, *arguments = json.loads(line)
@@ -252,7 +252,7 @@ def recorded_file(path):
 
 TRACED = """
 import os, signal, sqlite3, sys
-from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.record.store import Store
 connect = sqlite3.connect
 for number in map(int, sys.argv[2:]):
     if os.fork():

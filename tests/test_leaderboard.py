@@ -8,11 +8,11 @@ from playing import sampled
 
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs import references
-from llm_games.benchmarks.runs.leaderboard import files, leaderboard
-from llm_games.benchmarks.runs.reader import read
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.judge import references
+from llm_games.benchmarks.judge.leaderboard import files, leaderboard
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import read
+from llm_games.benchmarks.show import cli
 from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -185,8 +185,8 @@ def test_a_whole_benchmark_has_an_overall(recorded, tmp_path):
 
 
 def lg_overall(run):
-    from llm_games.benchmarks.runs import paper
-    from llm_games.benchmarks.runs.results import scores
+    from llm_games.benchmarks.judge import paper
+    from llm_games.benchmarks.judge.results import scores
 
     return paper.overall([(game.name, scores(game, run.edition)) for game in run.games])
 

@@ -6,7 +6,7 @@ import re
 from libraries import run
 from playing import each_row
 
-from llm_games.rooms import ROOMS
+from llm_games.game_rooms import ROOMS
 
 RESULTS = json.loads(run.RESULTS.read_text())
 

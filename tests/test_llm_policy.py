@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.runs.config import PlayerSettings
+from llm_games.benchmarks.run.config import PlayerSettings
 from llm_games.errors import BadParameter, NotReady, UnknownName
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods

@@ -9,17 +9,17 @@ from playing import each_row
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind, llm_player, make_player
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import reader
-from llm_games.benchmarks.runs import store as module
-from llm_games.benchmarks.runs.compare import compare, difference
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.results import run_results
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.store import Records, Store
-from llm_games.benchmarks.stats import comparing, intervals
+from llm_games.benchmarks.judge import intervals, paired
+from llm_games.benchmarks.judge.compare import compare, difference
+from llm_games.benchmarks.judge.results import run_results
+from llm_games.benchmarks.record import recorded_games
+from llm_games.benchmarks.record import store as module
+from llm_games.benchmarks.record.store import Records, Store
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.page import build
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -86,8 +86,8 @@ def peak(do, *arguments):
 
 def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
     """What is kept of an episode is its row and some numbers, and nothing of its steps."""
-    monkeypatch.setattr(reader, "KEPT", 100)
-    for where in (intervals, comparing):  # draws take memory for themselves
+    monkeypatch.setattr(recorded_games, "KEPT", 100)
+    for where in (intervals, paired):  # draws take memory for themselves
         monkeypatch.setattr(where, "DRAWS", 10)
     few, many = (played(str(n), "random", episodes=n, rounds=20) for n in (10, 30))
 
@@ -99,7 +99,7 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
         read(few)  # what is imported and cached is there
         assert peak(read, many) - peak(read, few) < 20 * 4000
     with Records.open_readonly(many) as records:
-        [game] = reader.games(records)
+        [game] = recorded_games.games(records)
         assert sum(len(episode.records) for episode in game.done) == 30 * 20
         kept = game.shelf.episodes.values()
         assert 0 < len(kept) < 10
@@ -109,7 +109,7 @@ def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
 def test_a_page_is_the_same_whether_episodes_are_kept_or_read_again(played, monkeypatch, tmp_path):
     path = played("a", "random", episodes=4)
     before = build([path], tmp_path / "before")
-    monkeypatch.setattr(reader, "KEPT", 0)
+    monkeypatch.setattr(recorded_games, "KEPT", 0)
     now = build([path], tmp_path / "now")
     assert now.read_text() == before.read_text()
     files = list(before.parent.rglob("*.csv"))
@@ -119,7 +119,7 @@ def test_a_page_is_the_same_whether_episodes_are_kept_or_read_again(played, monk
 
 
 def test_many_runs_are_thinned_in_a_plot(played, monkeypatch, tmp_path):
-    monkeypatch.setattr("llm_games.benchmarks.report.canvas.MOST", 3)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.canvas.MOST", 3)
     text = build([played("a", "random", episodes=8)], tmp_path).read_text()
     assert "thin lines: some of the 8 runs, band: 95 % interval of the mean at each point" in text
     assert "a dot for 3 of the 8 runs" in text
@@ -129,12 +129,12 @@ def test_draws_in_blocks_are_those_drawn_at_once(monkeypatch):
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 40))
     at_once = difference(a, b)
-    monkeypatch.setattr(comparing, "TOGETHER", 999)
+    monkeypatch.setattr(paired, "TOGETHER", 999)
     assert difference(a, b) == at_once
 
 
 def test_many_pairs_take_little_memory(monkeypatch):
-    for where in (intervals, comparing):
+    for where in (intervals, paired):
         monkeypatch.setattr(where, "DRAWS", 200)
     a, b = np.random.default_rng(3).normal(size=(2, 50_000))
     assert peak(difference, a, b) < 100e6  # at once: 8 bytes for each of 10 million draws, twice

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.runs.config import experiments
-from llm_games.benchmarks.runs.paper import PAPERS
+from llm_games.benchmarks.judge.paper import PAPERS
+from llm_games.benchmarks.run.config import experiments
 from llm_games.benchmarks.studies import costs
 from llm_games.benchmarks.studies.gains_by_game import COPIES, STEPS, learned, points
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import game_class, rulebook
-from llm_games.rooms import ROOMS
 
 ROOT = Path(__file__).parents[1]
 GAMES = sorted(name for name, room in ROOMS.items() if room.rules.startswith("llm_games.games."))

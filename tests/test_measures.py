@@ -22,19 +22,19 @@ from llm_games.baselines.deviation import (
 )
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.baselines.games.beauty_contest import theory as guess
-from llm_games.baselines.games.budget_auction.first_price import equilibrium
+from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
 from llm_games.baselines.games.divide_dollar import theory as dollar
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.baselines.games.sealed_bid_auction import theory as sealed
-from llm_games.baselines.games.sealed_bid_auction.first_price import SymmetricBids, shading
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import SymmetricBids, shading
 from llm_games.baselines.games.water_allocation import theory as water
 from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
+from llm_games.game_rooms import ROOMS
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.wrappers.play import play
 
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from llm_games.benchmarks.runs import store as module
-from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.record import store as module
+from llm_games.benchmarks.record.store import Store
 
 
 @pytest.mark.slow

@@ -5,10 +5,10 @@ import pytest
 from playing import each_row
 
 import llm_games
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.players import make_player
-from llm_games.baselines.skill import play_rules
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.wrappers.mixture import Mixture
+from llm_games.wrappers.player_mixture import Mixture
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 
 GAME = llm_games.rules("beauty_contest", players=3, rounds=4)

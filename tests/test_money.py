@@ -20,11 +20,11 @@ from test_kill import Stem
 from test_run import content
 
 import llm_games as lg
-from llm_games.baselines.training.common import Options, Training, curve
-from llm_games.benchmarks.runs.judge import Rubric, judged, label_run
-from llm_games.benchmarks.runs.plan import plan_of, players
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
+from llm_games.baselines.training.harness import Options, Training, curve
+from llm_games.benchmarks.judge.model_labels import Rubric, judged, label_run
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.plan import plan_of, players
+from llm_games.benchmarks.run.replay import replay
 from llm_games.view import Who
 from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded, Ledger

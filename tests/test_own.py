@@ -18,17 +18,19 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
-from llm_games import named, rooms, words
+from llm_games import game_rooms as rooms
+from llm_games import import_names as named
+from llm_games import words
 from llm_games.baselines.players import make_player, reading
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import editions
-from llm_games.benchmarks.runs.api import Results
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.plan import Overrides, plan_of, players
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.run import RunStopped
-from llm_games.benchmarks.runs.spending import Spending
+from llm_games.benchmarks.record import editions
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.spending import Spending
+from llm_games.benchmarks.run.api import Results
+from llm_games.benchmarks.run.conduct import RunStopped
+from llm_games.benchmarks.run.plan import Overrides, plan_of, players
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.page import build
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.registry import game_class
 from llm_games.wrappers.clients.base import Completion

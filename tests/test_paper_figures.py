@@ -5,20 +5,20 @@ import pytest
 from matplotlib.figure import Figure
 from playing import each_row
 
+from llm_games.benchmarks.judge.means import FREE, estimated
+from llm_games.benchmarks.judge.paper import lacking
 from llm_games.benchmarks.papers.econ_arena import page as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
 from llm_games.benchmarks.papers.econ_arena.pooled import pooled, pools
 from llm_games.benchmarks.papers.gamma_bench import modes, page, published
 from llm_games.benchmarks.papers.gamma_bench.page import board, settings
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.paper import lacking
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import Player, games, read
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import FREE, estimated
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import Player, games, read
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import Overrides, players, resolve
+from llm_games.benchmarks.show.page import canvas
 from llm_games.registry import rulebook
 
 

@@ -8,15 +8,15 @@ import pytest
 from playing import each_row
 
 from llm_games.baselines.players import asks_model
+from llm_games.benchmarks.judge.compare import compare
+from llm_games.benchmarks.judge.paper import PAPERS, editions, papers
 from llm_games.benchmarks.papers.gamma_bench.page import settings
 from llm_games.benchmarks.papers.gamma_bench.published import gpt35
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.paper import PAPERS, editions, papers
-from llm_games.benchmarks.runs.plan import Overrides, RunPlan, players, resolve
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import Overrides, RunPlan, players, resolve
 from llm_games.registry import rulebook
 
 ROOT = Path(__file__).parents[1]

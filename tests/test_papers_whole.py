@@ -15,12 +15,12 @@ from markupsafe import escape
 from matplotlib.collections import LineCollection, PolyCollection
 from test_papers import FILES
 
-from llm_games.benchmarks.report import build, canvas
-from llm_games.benchmarks.runs import api
-from llm_games.benchmarks.runs.config import load
-from llm_games.benchmarks.runs.paper import edition_of, owner
-from llm_games.benchmarks.runs.reader import read
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.judge.paper import edition_of, owner
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import read
+from llm_games.benchmarks.run import api
+from llm_games.benchmarks.run.config import load
+from llm_games.benchmarks.show.page import build, canvas
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient

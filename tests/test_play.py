@@ -18,10 +18,10 @@ import pytest
 from playing import SMALL, each_row
 
 import llm_games
-from llm_games.benchmarks.cli.human_play import entries, parameters, planned, played, record
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.cli.human_play import entries, parameters, planned, played, record
 from llm_games.questions import NO_BID, Bid, Choice, SealedBid, Shares, Target
 from llm_games.replies import Reply
 from llm_games.wrappers.human import HumanClient, HumanPolicy, PersonLeft, read_answer, show
@@ -35,7 +35,7 @@ class Terminal:
     def __init__(self, *arguments):
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "llm_games.benchmarks.cli", *arguments],
+            [sys.executable, "-m", "llm_games.benchmarks.show.cli", *arguments],
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
             env=os.environ | {"PYTHONPATH": ROOT, "TERM": "dumb", "COLUMNS": "100"},
@@ -212,7 +212,7 @@ def person(lines):
     return HumanPolicy(HumanClient(read, said.append)), said
 
 
-@pytest.mark.parametrize("game", sorted(llm_games.rooms.ROOMS))
+@pytest.mark.parametrize("game", sorted(llm_games.game_rooms.ROOMS))
 def test_every_game_can_be_played_and_compared(game, tmp_path):
     """A person who tries everything plausible until something is accepted."""
     rules = llm_games.rules(game, **SMALL.get(game, {}))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, handed, make_player, players_for
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
+from llm_games.game_rooms import ROOMS as GAMES
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import RandomPolicy

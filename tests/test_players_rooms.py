@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games import register, rooms
+from llm_games import game_rooms as rooms
+from llm_games import register
 from llm_games.baselines.deviation import (
     ARTICLES,
     OPTIONAL,

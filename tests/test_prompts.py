@@ -11,8 +11,8 @@ from playing import NAMES, SMALL, each_row, every, legal_actions
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.game_rooms import wordings
 from llm_games.registry import rulebook
-from llm_games.rooms import wordings
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 

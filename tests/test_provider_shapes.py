@@ -13,7 +13,6 @@ from test_clients_openai import ALL, KEY, Server, completion
 from test_clients_providers import CHAT, CONVERSED, SERVED, TOOL
 
 from llm_games.questions import Integer
-from llm_games.wrappers.clients.answers import LIMITS
 from llm_games.wrappers.clients.base import (
     ClientError,
     Completion,
@@ -22,6 +21,7 @@ from llm_games.wrappers.clients.base import (
     Sampling,
 )
 from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE, client_for
+from llm_games.wrappers.clients.response_parsing import LIMITS
 
 FILE = Path(__file__).parent / "data/provider_shapes.toml"
 SHAPES = tomllib.loads(FILE.read_text("utf-8"))["shape"]

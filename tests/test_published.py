@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from playing import each_row
 
+from llm_games.benchmarks.judge.means import Cell
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.stats import Cell
 
 
 def test_leaderboard_is_sorted_and_complete():

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row, sampled
 
+from llm_games.game_rooms import ROOMS
 from llm_games.questions import BadReply, Bid, Choice, Integer, Real, SealedBid, Shares, Target
 from llm_games.registry import rulebook
 from llm_games.replies import read_reply
-from llm_games.rooms import ROOMS
 
 BID = Integer("bid", 0, 20)
 NAMES = {"player_1": 1, "player_3": 3, "player_10": 10}

@@ -10,8 +10,8 @@ from test_clients_openai import KEY, Server
 from test_clients_providers import anthropic, gemini, text
 from test_docs import BLOCK, ROOT
 
-from llm_games.benchmarks.runs.checked_table import checked
-from llm_games.benchmarks.runs.config import SeatSettings, ServerSettings
+from llm_games.benchmarks.record.checked_table import checked
+from llm_games.benchmarks.run.config import SeatSettings, ServerSettings
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Sampling

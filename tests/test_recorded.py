@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from llm_games.benchmarks.runs import rows
-from llm_games.benchmarks.runs.editions import OtherEdition, editions, maker, package
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record.editions import OtherEdition, editions, maker, package
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.run.replay import replay
 from llm_games.registry import recorded_rulebook, rulebook
 
 DATA = Path(__file__).parent / "data" / "recorded_0_1_0"
@@ -103,7 +103,7 @@ def test_what_changed_is_named(tmp_path, monkeypatch, part, says):
     games = [("a", "public_goods", {}, ["random"])]
     Store.create(path, "A run", {"seed": 1}, games, [[11]]).close()
     changed = editions("public_goods") | {part: "another"}
-    monkeypatch.setattr("llm_games.benchmarks.runs.editions.editions", lambda game: changed)
+    monkeypatch.setattr("llm_games.benchmarks.record.editions.editions", lambda game: changed)
     with Records.open_readonly(path) as records, pytest.raises(OtherEdition) as caught:
         replay(records)
     said = str(caught.value)

@@ -9,17 +9,17 @@ from playing import each_row
 from test_report import Text
 from typer.testing import CliRunner
 
-from llm_games.benchmarks.cli import app
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.reliability import pass_grid, reliability, splits, tasks
-from llm_games.benchmarks.runs.results import scores
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.success import Success
+from llm_games.benchmarks.judge.reliability import pass_grid, reliability, splits, tasks
+from llm_games.benchmarks.judge.results import scores
+from llm_games.benchmarks.judge.success import Success
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import Overrides, players, resolve
+from llm_games.benchmarks.show.cli import app
+from llm_games.benchmarks.show.page import build
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
 THREE = [{"game": name} for name in ("public_goods", "el_farol_bar", "diners_dilemma")]

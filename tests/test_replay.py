@@ -12,13 +12,13 @@ import pytest
 from test_run import CONFIG, Meddler, content, make_plan, whole
 
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks import cli
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.served import from_run
-from llm_games.benchmarks.runs.store import Records
+from llm_games.benchmarks.record.recorded_replies import from_run
+from llm_games.benchmarks.record.store import Records
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show import cli
 from llm_games.errors import BadParameter, LLMGamesError
 
 

@@ -15,25 +15,24 @@ import pytest
 from playing import legal_actions
 
 import llm_games as lg
+from llm_games.benchmarks.judge import intervals, means
+from llm_games.benchmarks.judge.compare import compare
+from llm_games.benchmarks.judge.means import FREE, POSITIVE
+from llm_games.benchmarks.judge.paper import THIRD, Sketch, edition_of
+from llm_games.benchmarks.judge.references import references
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.report import body, build, canvas, drawer, figures, headline
-from llm_games.benchmarks.report import page as report_page
-from llm_games.benchmarks.report.export import Files
-from llm_games.benchmarks.runs import stats
-from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.database import NotARun
-from llm_games.benchmarks.runs.paper import THIRD, Sketch, edition_of
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.reader import read
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.references import references
-from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
-from llm_games.benchmarks.runs.run import play_run, start
-from llm_games.benchmarks.runs.stats import FREE, POSITIVE
-from llm_games.benchmarks.runs.store import Store
-from llm_games.benchmarks.stats import intervals
-from llm_games.benchmarks.view.filter import Filter
+from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import read
+from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import Overrides, players, resolve
+from llm_games.benchmarks.show.page import body, build, canvas, drawer, figures, headline
+from llm_games.benchmarks.show.page import build as report_page
+from llm_games.benchmarks.show.page.csv_files import Files
+from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.budget import Usage
@@ -294,7 +293,7 @@ def test_references_are_those_of_the_run_that_they_stand_beside(tmp_path):
             offline = {cells[0] for name, cells in drawn if name.endswith("offline")}
             at = "el_farol_bar"
             assert offline == {
-                stats.mean_of(r.scores, (0, 100)) for n in many for r in beside[n][at]
+                means.mean_of(r.scores, (0, 100)) for n in many for r in beside[n][at]
             }
 
 
@@ -329,7 +328,7 @@ def test_errors(tmp_path):
 
 
 def test_importing_the_report_loads_no_plotting():
-    code = "import sys, llm_games.benchmarks.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, llm_games.benchmarks.show.page; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

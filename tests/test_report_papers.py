@@ -7,10 +7,10 @@ from test_auc_arena import PLANNERS, Bidders, play_scripted
 from test_report import Text, rows_of, write_run
 
 from llm_games.benchmarks.papers.auc_arena.page import bandwidth, density
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import Overrides, players, resolve
-from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import Overrides, players, resolve
+from llm_games.benchmarks.show.page import build
 
 ALYMPICS = {"game": "water_allocation", "params": {"preset": "setting_1"}}
 

@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import results
-from llm_games.benchmarks.runs.paper import Measure
-from llm_games.benchmarks.runs.results import Series, Statistic, measured_by
-from llm_games.benchmarks.view import pages
-from llm_games.benchmarks.view.shelf import Shelf
+from llm_games.benchmarks.judge import results
+from llm_games.benchmarks.judge.paper import Measure
+from llm_games.benchmarks.judge.results import Series, Statistic, measured_by
+from llm_games.benchmarks.show.page import build
+from llm_games.benchmarks.show.view import run_page
+from llm_games.benchmarks.show.view.run_shelf import Shelf
 
 MEDIAN = Statistic(
     "median payoff",
@@ -51,7 +51,7 @@ def test_one_declaration_shows_a_statistic_everywhere(llm_games, tmp_path, monke
     assert np.mean(numbers) == pytest.approx(mean)
 
     shelf = Shelf([path], None)
-    shown = pages.scores(shelf.runs()[0])["grids"]
+    shown = run_page.scores(shelf.runs()[0])["grids"]
     shelf.close()
     assert any(statistic.title in grid.columns for grid in shown)
 

@@ -6,7 +6,7 @@ pytest.importorskip("ray.rllib", reason="RLlib is installed apart: pip install '
 
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import rllib
-from llm_games.baselines.training.common import curve
+from llm_games.baselines.training.harness import curve
 from llm_games.errors import BadParameter
 
 GAMES = {

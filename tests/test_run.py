@@ -23,11 +23,9 @@ from playing import sampled
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.run import (
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.store import Records, RunLocked, Store
+from llm_games.benchmarks.run.conduct import (
     Counters,
     ReplayFailed,
     RunStopped,
@@ -36,7 +34,9 @@ from llm_games.benchmarks.runs.run import (
     play_run,
     start,
 )
-from llm_games.benchmarks.runs.store import Records, RunLocked, Store
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.flights import Flights, drained, flown
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -115,7 +115,7 @@ def scripted(client):
 
 def main(task, path, kill_at, delay):
     """Run or resume, as a process of its own."""
-    from llm_games.benchmarks import cli
+    from llm_games.benchmarks.show import cli
 
     scripted(Meddler(int(kill_at), log=f"{path}.log", delay=float(delay)))
     arguments = ["run", f"{path}.toml", "--db", path] if task == "run" else ["resume", path]

@@ -12,13 +12,13 @@ from playing import each_row
 import llm_games as lg
 from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.scenarios import FOCAL, Scenario, games, read, scenario, scenarios
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import scenarios as scale
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import load
-from llm_games.benchmarks.runs.plan import plan_of
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.run import scenario_runs
+from llm_games.benchmarks.run.config import load
+from llm_games.benchmarks.run.plan import plan_of
+from llm_games.benchmarks.show.page import build
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.rooms import ROOMS
+from llm_games.game_rooms import ROOMS
 
 TWO = """
 game = "public_goods"
@@ -41,17 +41,17 @@ train = true
 def few_games(monkeypatch, tmp_path_factory):
     """Keep nothing in the user's cache, and play few games for a scale."""
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr(scale, "CHOOSING", 4)
-    monkeypatch.setattr(scale, "VALUING", 8)
-    scale._scale.cache_clear()
+    monkeypatch.setattr(scenario_runs, "CHOOSING", 4)
+    monkeypatch.setattr(scenario_runs, "VALUING", 8)
+    scenario_runs._scale.cache_clear()
     yield
-    scale._scale.cache_clear()
+    scenario_runs._scale.cache_clear()
 
 
 def table(one):
     seats = [("own", "default")] * one.focal
-    seats += [(scale.BACKGROUND + player, player) for player in one.background]
-    return scale._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
+    seats += [(scenario_runs.BACKGROUND + player, player) for player in one.background]
+    return scenario_runs._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
 
 
 # -- the games' files ------------------------------------------------------------------------------
@@ -98,17 +98,17 @@ def test_nobody_wins_in_all_of_a_game(game):
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["diners_dilemma", "el_farol_bar", "pirate_game"])
 def test_every_scenario_has_a_scale(game, monkeypatch):
-    monkeypatch.setattr(scale, "CHOOSING", 40)
-    monkeypatch.setattr(scale, "VALUING", 200)
-    for one in scale.config_of(scenarios_file(game), game)["games"]:
-        found = scale.scale(planned(one))
+    monkeypatch.setattr(scenario_runs, "CHOOSING", 40)
+    monkeypatch.setattr(scenario_runs, "VALUING", 200)
+    for one in scenario_runs.config_of(scenarios_file(game), game)["games"]:
+        found = scenario_runs.scale(planned(one))
         assert not found.why, one["label"]
         assert found.score(found.best) == 1
         assert found.score(found.random) == 0
 
 
 def scenarios_file(game):
-    from llm_games import rooms
+    from llm_games import game_rooms as rooms
 
     return tomllib.loads(rooms.file(game, "scenarios.toml").read_text())
 
@@ -179,7 +179,7 @@ def test_a_file_without_a_held_out_scenario_is_no_run():
     head, kind, _ = TWO.split("[[backgrounds]]")
     for text in (head, TWO.replace(f"[[backgrounds]]{kind}", "")):
         with pytest.raises(BadParameter, match=r"two\.toml has no scenario that is held out"):
-            scale.config_of(tomllib.loads(text), "two.toml")
+            scenario_runs.config_of(tomllib.loads(text), "two.toml")
 
 
 def test_unknown_scenarios():
@@ -200,7 +200,7 @@ def test_a_run_plays_what_is_held_out():
     assert [game.label for game in plan.games] == [f"public_goods/{one.name}" for one in held_out]
     for game, one in zip(plan.games, held_out, strict=True):
         names = [seat.name for seat in game.seats]
-        assert scale.focal(names) == list(range(one.focal))
+        assert scenario_runs.focal(names) == list(range(one.focal))
         assert [seat.player for seat in game.seats[one.focal :]] == list(one.background)
         assert game.order == "rotate"
     every = plan_of("scenarios")
@@ -217,10 +217,10 @@ def test_scores_are_on_the_scale(tmp_path):
     assert game.judged.mean == pytest.approx(1)
     assert game.measure.name == "focal score"
     assert game.scores == []  # the table has no score by a paper
-    kind = planned(scale.config_of(tomllib.loads(TWO), "")["games"][0])
-    ends = scale.scale(kind)
+    kind = planned(scenario_runs.config_of(tomllib.loads(TWO), "")["games"][0])
+    ends = scenario_runs.scale(kind)
     assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
-    assert scale._scale.cache_info().misses == 1  # whoever takes the focal seats
+    assert scenario_runs._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
     others = ["cooperative", "fixed:10"] * 2

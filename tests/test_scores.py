@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
+from llm_games.benchmarks.judge import intervals, means
 from llm_games.benchmarks.papers.gamma_bench import published, scores
 from llm_games.benchmarks.papers.gamma_bench.scores import Shot
-from llm_games.benchmarks.runs import stats
-from llm_games.benchmarks.stats import intervals
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.battle_royale.rules import BattleRoyale
 from llm_games.games.beauty_contest.rules import BeautyContest
@@ -338,7 +337,7 @@ T1_TO_T5 = {
     ],
 )
 def test_cell(game, mean, std, wrong):
-    got = stats.cell(T1_TO_T5[game])
+    got = means.cell(T1_TO_T5[game])
     assert got.runs == 5
     assert got.mean == pytest.approx(mean, abs=1e-9)
     assert round(got.std, 2) == std
@@ -358,7 +357,7 @@ def test_overall_of_incomplete_tables():
     uneven = scores.overall({**T1_TO_T5, "pirate_game": [70.0]})
     assert uneven.std is None
     assert uneven.runs == 1
-    assert stats.cell([3.0]) == (3.0, None, 1, None, stats.FREE)
+    assert means.cell([3.0]) == (3.0, None, 1, None, means.FREE)
 
 
 def test_overall_has_the_interval_of_independent_games():
@@ -371,23 +370,23 @@ def test_overall_has_the_interval_of_independent_games():
 
 
 def test_means_have_the_interval_of_their_kind():
-    assert stats.estimated([], stats.FREE) is None
-    assert stats.estimated([3.0], stats.FREE) == (3.0, None, 1, None, stats.FREE)
-    within, beyond = (stats.estimated([50, 60, x], (0, 100)) for x in (70, 160))
+    assert means.estimated([], means.FREE) is None
+    assert means.estimated([3.0], means.FREE) == (3.0, None, 1, None, means.FREE)
+    within, beyond = (means.estimated([50, 60, x], (0, 100)) for x in (70, 160))
     assert (within.interval.method, beyond.interval.method) == ("logit-t", "log-t")
-    assert beyond.ends == stats.POSITIVE
-    assert stats.estimated([-50, 160], (0, 100)).interval.method == "Student t"
-    rounded = stats.estimated([90, 95, 100.00000000000001], (0, 100)).interval
+    assert beyond.ends == means.POSITIVE
+    assert means.estimated([-50, 160], (0, 100)).interval.method == "Student t"
+    rounded = means.estimated([90, 95, 100.00000000000001], (0, 100)).interval
     assert rounded.high <= 100  # no value beyond, but a float
-    assert stats.estimated([1.0, 2.0], stats.FREE, least=3).interval is None
-    assert stats.mean_of([1.0, 2.0], stats.FREE).std is None
-    assert stats.paid([2.0, 2.0], (0, 100)).interval.method == "none"
-    assert stats.paid([1.0, 2.0], stats.FREE).std is None
+    assert means.estimated([1.0, 2.0], means.FREE, least=3).interval is None
+    assert means.mean_of([1.0, 2.0], means.FREE).std is None
+    assert means.paid([2.0, 2.0], (0, 100)).interval.method == "none"
+    assert means.paid([1.0, 2.0], means.FREE).std is None
 
 
 def test_filled_in_marks_only_beyond_five_percent():
-    assert stats.filled_in(10, 200) <= stats.MARK < stats.filled_in(11, 200)
-    assert stats.filled_in(0, 0) == 0
+    assert means.filled_in(10, 200) <= means.MARK < means.filled_in(11, 200)
+    assert means.filled_in(0, 0) == 0
 
 
 # -- recorded runs ---------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from fault_server import completion, error
 from test_clients_openai import OPTIONAL, Server
 
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.config import load
-from llm_games.benchmarks.runs.plan import plan_of, players
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import load
+from llm_games.benchmarks.run.plan import plan_of, players
 from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient

@@ -14,12 +14,12 @@ import llm_games as lg
 from llm_games.baselines.learner import learners
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import self_play
-from llm_games.baselines.training.common import Training, curve
+from llm_games.baselines.training.harness import Training, curve
 from llm_games.benchmarks.studies import league_gains as league_figures
 from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.sb3 import SB3VecEnv
 

@@ -12,9 +12,12 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
-from llm_games.baselines.games.bertrand_competition import metrics as pricing
-from llm_games.baselines.games.emergency_evacuation.metrics import balance
-from llm_games.benchmarks.cli.tables import run_tables
+from llm_games.baselines.games.bertrand_competition import collusion
+from llm_games.baselines.games.emergency_evacuation.escape import balance
+from llm_games.benchmarks.judge.intervals import Interval
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.model_labels import label_run, rubric
+from llm_games.benchmarks.judge.results import run_results, total
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
 from llm_games.benchmarks.papers.shall_we_talk import page as page_of
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
@@ -25,14 +28,11 @@ from llm_games.benchmarks.papers.shall_we_talk.statements import (
     Part,
     statements,
 )
-from llm_games.benchmarks.report import build, figures
-from llm_games.benchmarks.runs.config import load
-from llm_games.benchmarks.runs.judge import label_run, rubric
-from llm_games.benchmarks.runs.reader import read as read_run
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.results import run_results, total
-from llm_games.benchmarks.runs.stats import Cell
-from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import read as read_run
+from llm_games.benchmarks.run.config import load
+from llm_games.benchmarks.show.page import build, figures
+from llm_games.benchmarks.show.tables import run_tables
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.view import View
@@ -84,9 +84,9 @@ def test_price_index_and_profit_gain():
     pairs = [(6, 6), (7, 7), (8, 8), (6.5, 8), (7.2, 6.8)]
     ticks = np.rint(100 * np.array(pairs)).astype(np.int64).T
     _, profits = game.market(ticks)
-    index = pricing.price_index(game, ticks.mean(axis=0) / 100)
+    index = collusion.price_index(game, ticks.mean(axis=0) / 100)
     assert index.tolist() == pytest.approx([0, 0.5, 1, 0.625, 0.5])
-    gain = pricing.profit_gain(game, profits.mean(axis=0))
+    gain = collusion.profit_gain(game, profits.mean(axis=0))
     assert gain.tolist() == pytest.approx([0, 0.75, 1, 0.4375, 0.72])
 
 

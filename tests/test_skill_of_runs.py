@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import llm_games as lg
-from llm_games.baselines import cache
-from llm_games.benchmarks.report import build
-from llm_games.benchmarks.runs import references
-from llm_games.benchmarks.runs.skill import Seen, measured
+from llm_games.baselines import disk_arrays
+from llm_games.benchmarks.judge import references
+from llm_games.benchmarks.judge.player_skill import Seen, measured
+from llm_games.benchmarks.show.page import build
 from llm_games.benchmarks.studies.skill_accuracy import reference_players
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 
 SMALL = {
     "bertrand_competition": {"rounds": 6},
@@ -179,7 +179,7 @@ def test_what_is_not_defined_is_no_number(tmp_path):
 
 
 def test_auctions_that_rules_would_never_end_are_left(tmp_path, monkeypatch):
-    monkeypatch.setattr("llm_games.baselines.skill.LONGEST", 30)
+    monkeypatch.setattr("llm_games.baselines.batch_play.LONGEST", 30)
     slow = {"items": [["A", 100, 300]], "increment_pct": 0, "players": 3}
     game = {"game": "english_auction", "params": slow, "seats": ["fixed:-1", "random", "random"]}
     auction = lg.run({"title": "Slow", "episodes": 2, "games": [game]}, db=tmp_path / "run.db")
@@ -236,7 +236,7 @@ def test_references_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path / "kept"))
     found = run(tmp_path, "diners_dilemma", ["random"])
     first = found.references
-    names = {path.name for path in cache.folder().iterdir()}
+    names = {path.name for path in disk_arrays.folder().iterdir()}
     assert len(names) == 3
     monkeypatch.setattr(references, "play_rules", lambda *a: pytest.fail("played again"))
     assert found.references == first

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.baselines import cache
+from llm_games.baselines import disk_arrays
 from llm_games.baselines.games.battle_royale import theory as battle
 from llm_games.errors import BadParameter, IllegalAction
 
@@ -507,14 +507,14 @@ def test_cache_keeps_and_replaces(tmp_path, monkeypatch):
     folder = tmp_path / "new" / "folder"
     monkeypatch.setenv("LLM_GAMES_CACHE", str(folder))
     arrays = {"x": np.arange(6.0).reshape(2, 3)}
-    cache.remember("a", lambda: arrays)
-    assert cache.remember("a", refuse)["x"].tolist() == arrays["x"].tolist()
+    disk_arrays.remember("a", lambda: arrays)
+    assert disk_arrays.remember("a", refuse)["x"].tolist() == arrays["x"].tolist()
     (file,) = folder.iterdir()
     good = file.read_bytes()
     for bad in (b"", good[:40], good[:-1], good[:100] + b"?" + good[101:], b"rubbish" * 50):
         file.write_bytes(bad)
-        assert cache.remember("a", lambda: {"x": np.ones(2)})["x"].tolist() == [1, 1]
-        assert cache.remember("a", refuse)["x"].tolist() == [1, 1]
+        assert disk_arrays.remember("a", lambda: {"x": np.ones(2)})["x"].tolist() == [1, 1]
+        assert disk_arrays.remember("a", refuse)["x"].tolist() == [1, 1]
         assert len(list(folder.iterdir())) == 1
 
 
@@ -523,7 +523,7 @@ def test_cache_where_nothing_can_be_written(tmp_path, monkeypatch):
     blocked.write_text("in the way")
     monkeypatch.setenv("LLM_GAMES_CACHE", str(blocked))
     for _ in range(2):
-        assert cache.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
+        assert disk_arrays.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
     assert blocked.read_text() == "in the way"
 
 
@@ -531,14 +531,14 @@ def test_cache_where_nothing_can_be_written(tmp_path, monkeypatch):
 def test_cache_in_a_folder_without_write_permission(tmp_path, monkeypatch):
     tmp_path.chmod(0o500)
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path))
-    assert cache.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
+    assert disk_arrays.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
     assert not list(tmp_path.iterdir())
 
 
 def test_cache_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch):
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path))
     (tmp_path / "a.cache").mkdir()  # replacing it fails
-    assert cache.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
+    assert disk_arrays.remember("a", lambda: {"x": np.ones(1)})["x"].tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["a.cache"]
 
 
@@ -552,7 +552,7 @@ def test_cache_folder(own, shared, end, monkeypatch):
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    assert cache.folder().as_posix().endswith(end)
+    assert disk_arrays.folder().as_posix().endswith(end)
 
 
 def test_solution_comes_from_the_cache(monkeypatch):

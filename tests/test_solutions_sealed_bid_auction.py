@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from playing import each_row
 
 from llm_games.baselines.deviation import rational
-from llm_games.baselines.games.budget_auction.first_price import equilibrium
-from llm_games.baselines.games.sealed_bid_auction import first_price
-from llm_games.baselines.games.sealed_bid_auction.first_price import symmetric_bids, win_probability
+from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
+from llm_games.baselines.games.sealed_bid_auction import sealed_first_price
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
+    symmetric_bids,
+    win_probability,
+)
 from llm_games.baselines.games.sealed_bid_auction.theory import (
     best_response,
     deals,
@@ -188,11 +191,11 @@ def test_other_sizes_are_solved_and_kept(tmp_path, monkeypatch):
 
 def test_large_grids_get_the_bids_of_independent_values():
     large = rulebook("sealed_bid_auction", valuation_max=10**9, interval=1)
-    assert first_price.equilibrium(large) is None
+    assert sealed_first_price.equilibrium(large) is None
     values = np.array([0, 5000, 10**9])
     assert equilibrium_bids(large, values).tolist() == [0, 4500, 900_000_000]
 
 
 def test_solver_approaches_an_equilibrium():
-    conv = [first_price.solve(4, 0, 60, 10, n).nash_conv() for n in (5, 400)]
+    conv = [sealed_first_price.solve(4, 0, 60, 10, n).nash_conv() for n in (5, 400)]
     assert conv[1] < conv[0] / 3

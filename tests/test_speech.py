@@ -12,7 +12,7 @@ from playing import NAMES, each_row
 from test_play import person as person_of
 
 from llm_games.baselines.games.english_auction.mind import AuctionMind
-from llm_games.benchmarks.cli.human_play import planned, played, record
+from llm_games.benchmarks.show.cli.human_play import planned, played, record
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
@@ -20,7 +20,7 @@ from llm_games.questions import LONGEST_SPEECH, Speech
 from llm_games.registry import make, rulebook
 from llm_games.replies import read_reply
 from llm_games.rulebook import Rulebook
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.view import View
 from llm_games.words import Prompts, quoted, versions
 from llm_games.wrappers.batch import BatchSeats

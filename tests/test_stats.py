@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from playing import each_row
 from scipy import optimize, stats
 
-from llm_games.benchmarks.stats import comparing, intervals, ratings, reliability
-from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.benchmarks.judge import intervals, paired, pairwise_ratings, variance
+from llm_games.benchmarks.judge.intervals import Interval
 from llm_games.errors import BadParameter, UnknownName
 
 FEW = "rests on near-normal runs"
@@ -177,34 +177,37 @@ def test_a_score_stays_in_bounds_around_the_mean_in_any_order(values, random):
         (lambda: intervals.share(6, 5), "got 6 of 5"),
         (lambda: intervals.share(0, 0), "got 0 of 0"),
         (lambda: intervals.correlation(1.5, 20), "from -1 to 1"),
-        (lambda: comparing.changes([1, 2], [1]), "got 2 and 1"),
-        (lambda: comparing.changes([], []), "one pair or more"),
-        (lambda: comparing.paired_t([1]), "2 pairs or more in every game, got 1: play more"),
-        (lambda: comparing.welch_satterthwaite([]), "got 0"),
-        (lambda: comparing.welch_satterthwaite([[1, 2], [3]]), "got 1"),
-        (lambda: comparing.paired_t([1, 2], level=0), "level"),
-        (lambda: comparing.sign_flip([1, math.inf]), "got inf"),
-        (lambda: comparing.stratified([]), "one game or more"),
-        (lambda: comparing.holm([0.5, 1.5]), "got 1.5"),
-        (lambda: comparing.power(1, 5, 5), "n >= 2"),
-        (lambda: comparing.power(5, 5, 0), "sd > 0"),
-        (lambda: comparing.power(5, 5, [5, 5]), "for each game"),
-        (lambda: comparing.power(5, math.nan, 5), "a number, got nan"),
-        (lambda: comparing.needed_episodes(5, math.inf), "sd > 0.*got inf"),
-        (lambda: comparing.power(5, 5, 1, rho=1), "rho < 1"),
-        (lambda: comparing.needed_episodes(0, 5), "more than 100000 episodes"),
-        (lambda: comparing.needed_episodes(5, 5, wanted=1), "wanted"),
-        (lambda: ratings.plackett_luce([]), "one game or more"),
-        (lambda: ratings.plackett_luce([(["a"], [1])]), "2 seats or more"),
-        (lambda: ratings.plackett_luce([(["a", "b"], [1, math.nan])]), "2 seats or more"),
-        (lambda: ratings.plackett_luce([("ab", [1, 2]), ("cd", [1, 2])]), "never met"),
-        (lambda: ratings.plackett_luce([("ab", [1, 2])] * 9, seats=True), 'order = "rotate"'),
-        (lambda: reliability.pass_k([3], [5], 2), "2 tasks or more"),
-        (lambda: reliability.pass_k([3, 3], [5, 5], 3), "6 runs of every task, got 5.*k <= 2"),
-        (lambda: reliability.pass_k([3, 6], [5, 5], 2), "got 6 of 5"),
-        (lambda: reliability.variance_parts(np.zeros((5, 4)), ("a", "b")), "b has 4 levels"),
-        (lambda: reliability.variance_parts(np.zeros((5, 5)), ("a",)), "2 factors or more"),
-        (lambda: reliability.variance_parts(np.full((5, 5), np.nan), ("a", "b")), "combination"),
+        (lambda: paired.changes([1, 2], [1]), "got 2 and 1"),
+        (lambda: paired.changes([], []), "one pair or more"),
+        (lambda: paired.paired_t([1]), "2 pairs or more in every game, got 1: play more"),
+        (lambda: paired.welch_satterthwaite([]), "got 0"),
+        (lambda: paired.welch_satterthwaite([[1, 2], [3]]), "got 1"),
+        (lambda: paired.paired_t([1, 2], level=0), "level"),
+        (lambda: paired.sign_flip([1, math.inf]), "got inf"),
+        (lambda: paired.stratified([]), "one game or more"),
+        (lambda: paired.holm([0.5, 1.5]), "got 1.5"),
+        (lambda: paired.power(1, 5, 5), "n >= 2"),
+        (lambda: paired.power(5, 5, 0), "sd > 0"),
+        (lambda: paired.power(5, 5, [5, 5]), "for each game"),
+        (lambda: paired.power(5, math.nan, 5), "a number, got nan"),
+        (lambda: paired.needed_episodes(5, math.inf), "sd > 0.*got inf"),
+        (lambda: paired.power(5, 5, 1, rho=1), "rho < 1"),
+        (lambda: paired.needed_episodes(0, 5), "more than 100000 episodes"),
+        (lambda: paired.needed_episodes(5, 5, wanted=1), "wanted"),
+        (lambda: pairwise_ratings.plackett_luce([]), "one game or more"),
+        (lambda: pairwise_ratings.plackett_luce([(["a"], [1])]), "2 seats or more"),
+        (lambda: pairwise_ratings.plackett_luce([(["a", "b"], [1, math.nan])]), "2 seats or more"),
+        (lambda: pairwise_ratings.plackett_luce([("ab", [1, 2]), ("cd", [1, 2])]), "never met"),
+        (
+            lambda: pairwise_ratings.plackett_luce([("ab", [1, 2])] * 9, seats=True),
+            'order = "rotate"',
+        ),
+        (lambda: variance.pass_k([3], [5], 2), "2 tasks or more"),
+        (lambda: variance.pass_k([3, 3], [5, 5], 3), "6 runs of every task, got 5.*k <= 2"),
+        (lambda: variance.pass_k([3, 6], [5, 5], 2), "got 6 of 5"),
+        (lambda: variance.variance_parts(np.zeros((5, 4)), ("a", "b")), "b has 4 levels"),
+        (lambda: variance.variance_parts(np.zeros((5, 5)), ("a",)), "2 factors or more"),
+        (lambda: variance.variance_parts(np.full((5, 5), np.nan), ("a", "b")), "combination"),
     ],
 )
 def test_what_is_refused(call, words):
@@ -217,7 +220,7 @@ def test_what_is_refused(call, words):
 
 def test_a_paired_t_test_is_scipys():
     a, b = [3.0, 4.0, 8.0, 1.0, 2.0], [4.0, 7.0, 8.5, 1.0, 9.0]
-    found = comparing.paired_t(comparing.changes(a, b))
+    found = paired.paired_t(paired.changes(a, b))
     known = stats.ttest_rel(b, a)
     assert found.p == pytest.approx(known.pvalue)
     assert found.interval[:2] == pytest.approx(known.confidence_interval())
@@ -225,46 +228,46 @@ def test_a_paired_t_test_is_scipys():
 
 
 def test_players_without_spread_have_no_t_test():
-    found = comparing.paired_t([50] * 5)
+    found = paired.paired_t([50] * 5)
     assert (found.mean, found.p, found.note) == (50, None, "no spread, no test")
     assert found.interval == Interval(50, 50, "none", 5, "no spread in 5 runs")
-    assert comparing.sign_flip([50] * 5) == 2 / 2**5
-    assert comparing.effect_size([50] * 5) is None
+    assert paired.sign_flip([50] * 5) == 2 / 2**5
+    assert paired.effect_size([50] * 5) is None
 
 
 def test_a_hundred_against_fifty_in_five_runs_is_significant():
-    assert comparing.paired_t([50, 49, 52, 50, 51]).p < 1e-5
+    assert paired.paired_t([50, 49, 52, 50, 51]).p < 1e-5
 
 
 def test_sign_flips_are_counted():
     change = [3.0, -1.0, 4.0, 2.5, 0.5]
     signs = np.array(list(product((1, -1), repeat=5)))
     expected = (abs(signs @ change) >= sum(change) - 1e-9).mean()
-    assert comparing.sign_flip(change) == expected
-    assert comparing.stratified([change]) == expected
-    assert comparing.sign_flip([0, 0, 0]) == 1
+    assert paired.sign_flip(change) == expected
+    assert paired.stratified([change]) == expected
+    assert paired.sign_flip([0, 0, 0]) == 1
 
 
 def test_drawn_sign_flips_are_near_the_counted_ones():
     change = np.random.default_rng(3).normal(0.4, 1, 13)
     signs = np.array(list(product((1.0, -1.0), repeat=13)))
     expected = (abs(signs @ change) >= abs(change.sum()) - 1e-9).mean()
-    assert comparing.sign_flip(change) == pytest.approx(expected, abs=0.02)
-    assert comparing.sign_flip(np.ones(40)) == pytest.approx(1 / comparing.DRAWS)
+    assert paired.sign_flip(change) == pytest.approx(expected, abs=0.02)
+    assert paired.sign_flip(np.ones(40)) == pytest.approx(1 / paired.DRAWS)
 
 
 def test_a_stratified_test_weighs_games_alike():
     wide = [500.0, -400.0, 300.0, -600.0]
     narrow = [0.1, 0.12, 0.09, 0.11]
-    alone = comparing.stratified([narrow])
-    assert comparing.stratified([wide, narrow]) < 2 * alone
-    assert comparing.sign_flip(wide + narrow) > 0.5
-    assert comparing.stratified([[0, 0], narrow]) == alone
+    alone = paired.stratified([narrow])
+    assert paired.stratified([wide, narrow]) < 2 * alone
+    assert paired.sign_flip(wide + narrow) > 0.5
+    assert paired.stratified([[0, 0], narrow]) == alone
 
 
 def test_welch_satterthwaite_over_games():
     columns = [[5.0, 7.0, 6.0], [-1.0, 3.0, 2.5, 4.0]]
-    found = comparing.welch_satterthwaite(columns)
+    found = paired.welch_satterthwaite(columns)
     a, b = map(np.array, columns)
     known = stats.ttest_ind(a, -b, equal_var=False)
     assert found.p == pytest.approx(known.pvalue)
@@ -275,15 +278,15 @@ def test_welch_satterthwaite_over_games():
 
 
 def test_holm():
-    assert comparing.holm([0.01, 0.04, None, 0.03]) == pytest.approx([0.03, 0.06, None, 0.06])
-    assert comparing.holm([0.9, 0.8]) == [1, 1]
-    assert comparing.holm([None]) == [None]
+    assert paired.holm([0.01, 0.04, None, 0.03]) == pytest.approx([0.03, 0.06, None, 0.06])
+    assert paired.holm([0.9, 0.8]) == [1, 1]
+    assert paired.holm([None]) == [None]
 
 
 def test_effect_sizes_from_five_pairs_on():
     change = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert comparing.effect_size(change[:4]) is None
-    assert comparing.effect_size(change) == pytest.approx(3 / math.sqrt(2.5))
+    assert paired.effect_size(change[:4]) is None
+    assert paired.effect_size(change) == pytest.approx(3 / math.sqrt(2.5))
 
 
 @each_row(
@@ -291,26 +294,26 @@ def test_effect_sizes_from_five_pairs_on():
     [(0.25, 128, 209), (0.5, 34, 55), (1, 10, 17), (2, 5, 7), (3, 4, 5)],
 )
 def test_needed_episodes(effect, pairs, strict):
-    assert comparing.needed_episodes(effect, 1, rho=0.5) == pairs
-    assert comparing.needed_episodes(effect, 1, rho=0.5, level=0.05 / 8) == strict
+    assert paired.needed_episodes(effect, 1, rho=0.5) == pairs
+    assert paired.needed_episodes(effect, 1, rho=0.5, level=0.05 / 8) == strict
 
 
 @each_row(("n", "effect"), [(2, 1.0), (5, 1.0), (20, 0.5), (3, 40.0)])
 def test_power_is_that_of_the_noncentral_t(n, effect):
     away, least = effect * math.sqrt(n), stats.t.ppf(0.975, n - 1)
     expected = stats.nct.sf(least, n - 1, away) + stats.nct.cdf(-least, n - 1, away)
-    assert comparing.power(n, effect, 1, rho=0.5) == pytest.approx(expected, abs=1e-4)
+    assert paired.power(n, effect, 1, rho=0.5) == pytest.approx(expected, abs=1e-4)
 
 
 def test_power_of_an_overall_of_games_that_spread_differently():
     rng, sds = np.random.default_rng(1), (2.6, 12.9, 4.7, 6.2, 4.6, 4.8, 13.0, 12.5)
     for n in (2, 3, 10):
-        by = comparing.detectable(n, sds, games=8)
+        by = paired.detectable(n, sds, games=8)
         runs = [by + sd * math.sqrt(2) * rng.standard_normal((n, 3000)) for sd in sds]
         mean, error, df = intervals.welch(runs)
-        found = (comparing.two_sided(mean, error, df) <= 0.05).mean()
+        found = (paired.two_sided(mean, error, df) <= 0.05).mean()
         assert found == pytest.approx(0.8, abs=0.03)
-    assert 2**16 < comparing.needed_episodes(0.013, 1) < comparing.MOST
+    assert 2**16 < paired.needed_episodes(0.013, 1) < paired.MOST
 
 
 # -- ratings ---------------------------------------------------------------------------------------
@@ -328,7 +331,7 @@ def drawn(games, skills, seed=1, seat=0.0):
 
 def likelihood(games, names, skill):
     """The penalised log likelihood, by the book: whoever is next of those that are left."""
-    total = -ratings.RIDGE / 2 * np.sum(np.square(skill))
+    total = -pairwise_ratings.RIDGE / 2 * np.sum(np.square(skill))
     for players, results in games:
         left = sorted(zip(results, players, strict=True), reverse=True)
         heights = [skill[names.index(player)] for _, player in left]
@@ -338,7 +341,7 @@ def likelihood(games, names, skill):
 
 def test_ratings_are_the_most_likely_ones():
     games = drawn(12, [0, 0.7, 1.4, 2.1])
-    fit = ratings.plackett_luce(games)
+    fit = pairwise_ratings.plackett_luce(games)
     best = optimize.minimize(lambda s: -likelihood(games, fit.names, s), np.zeros(4), tol=1e-9)
     assert fit.skills == pytest.approx(best.x, abs=1e-4)
     assert fit.skills.sum() == pytest.approx(0, abs=1e-9)
@@ -347,7 +350,7 @@ def test_ratings_are_the_most_likely_ones():
 
 def test_ratings_do_not_hang_on_the_order_of_games():
     games = drawn(20, [0, 0.5, 1, 1.5, 2, 2.5])
-    one, other = ratings.plackett_luce(games), ratings.plackett_luce(games[::-1])
+    one, other = pairwise_ratings.plackett_luce(games), pairwise_ratings.plackett_luce(games[::-1])
     for a, b in product("abcdef", repeat=2):
         assert one.difference(a, b)[0] == pytest.approx(other.difference(a, b)[0], abs=1e-9)
         if a != b:
@@ -356,40 +359,40 @@ def test_ratings_do_not_hang_on_the_order_of_games():
 
 def test_two_players_are_a_logistic_regression():
     games = [("ab", [1, 0])] * 7 + [("ba", [1, 0])] * 3
-    mean, interval = ratings.plackett_luce(games).difference("a", "b")
+    mean, interval = pairwise_ratings.plackett_luce(games).difference("a", "b")
 
     def slope(d):
-        return 7 - 10 / (1 + math.exp(-d)) - ratings.RIDGE * d / 2
+        return 7 - 10 / (1 + math.exp(-d)) - pairwise_ratings.RIDGE * d / 2
 
     assert mean == pytest.approx(optimize.brentq(slope, -5, 5), abs=1e-9)
     p = 1 / (1 + math.exp(-mean))
-    half = 1.959964 / math.sqrt(10 * p * (1 - p) + ratings.RIDGE / 2)
+    half = 1.959964 / math.sqrt(10 * p * (1 - p) + pairwise_ratings.RIDGE / 2)
     assert interval[:2] == pytest.approx((mean - half, mean + half), abs=1e-6)
     assert (interval.method, interval.n, interval.note) == ("Plackett-Luce", 10, "")
 
 
 def test_clean_sweeps_stay_finite_and_few_games_are_said():
-    fit = ratings.plackett_luce([("abc", [3, 2, 1])] * 5)
+    fit = pairwise_ratings.plackett_luce([("abc", [3, 2, 1])] * 5)
     mean, interval = fit.difference("a", "c")
     assert 3 < mean < 10
     assert interval.note == "fewer than 10 games"
-    assert ratings.plackett_luce([("abc", [3, 2, 1])]).difference("a", "c")[1] is None
+    assert pairwise_ratings.plackett_luce([("abc", [3, 2, 1])]).difference("a", "c")[1] is None
     with pytest.raises(UnknownName, match="no player 'd'"):
         fit.difference("a", "d")
 
 
 def test_ties_are_shared():
-    fit = ratings.plackett_luce([("abc", [1, 1, 0])] * 6)
+    fit = pairwise_ratings.plackett_luce([("abc", [1, 1, 0])] * 6)
     assert fit.difference("a", "b")[0] == pytest.approx(0, abs=1e-9)
     assert fit.difference("a", "c")[0] > 1
     assert fit.tied == pytest.approx(1 / 3)
-    equal = ratings.plackett_luce([("abc", [1, 1, 1])] * 6)
+    equal = pairwise_ratings.plackett_luce([("abc", [1, 1, 1])] * 6)
     assert equal.skills == pytest.approx(np.zeros(3), abs=1e-9)
 
 
 def test_a_player_may_have_several_seats():
-    fit = ratings.plackett_luce([(["a", "a", "b"], [3, 1, 2])] * 4)
-    mirrored = ratings.plackett_luce([(["a", "b", "b"], [2, 3, 1])] * 4)
+    fit = pairwise_ratings.plackett_luce([(["a", "a", "b"], [3, 1, 2])] * 4)
+    mirrored = pairwise_ratings.plackett_luce([(["a", "b", "b"], [2, 3, 1])] * 4)
     assert fit.difference("a", "b")[0] == pytest.approx(0, abs=0.5)
     assert mirrored.difference("a", "b")[0] == pytest.approx(0, abs=0.5)
 
@@ -401,21 +404,21 @@ def pairs(won, lost, tied=0):
 
 
 def test_pairs_are_a_logistic_regression_with_ties_as_halves():
-    fit = ratings.bradley_terry("ab", pairs(7, 3))
-    same = ratings.plackett_luce([("ab", [1, 0])] * 7 + [("ba", [1, 0])] * 3)
+    fit = pairwise_ratings.bradley_terry("ab", pairs(7, 3))
+    same = pairwise_ratings.plackett_luce([("ab", [1, 0])] * 7 + [("ba", [1, 0])] * 3)
     assert fit.difference("a", "b")[0] == pytest.approx(same.difference("a", "b")[0], abs=1e-9)
-    tied = ratings.bradley_terry("ab", pairs(60, 0, 40)).difference("a", "b")[0]
+    tied = pairwise_ratings.bradley_terry("ab", pairs(60, 0, 40)).difference("a", "b")[0]
     assert tied == pytest.approx(math.log(0.8 / 0.2), abs=0.02)  # but for the ridge
 
 
 def test_games_of_an_episode_that_always_agree_are_one():
-    once = ratings.bradley_terry("ab", pairs(14, 6))
-    often = ratings.bradley_terry("ab", 50 * pairs(14, 6))
+    once = pairwise_ratings.bradley_terry("ab", pairs(14, 6))
+    often = pairwise_ratings.bradley_terry("ab", 50 * pairs(14, 6))
     ends = [fit.difference("a", "b")[1] for fit in (once, often)]
     assert ends[1][:2] == pytest.approx(ends[0][:2], abs=0.05)
     assert (ends[1].method, ends[1].n, ends[1].note) == ("Bradley-Terry", 20, "")
-    assert ratings.bradley_terry("ab", 50 * pairs(1, 0)).difference("a", "b")[1] is None
-    sweep = ratings.bradley_terry("ab", pairs(5, 0)).difference("a", "b")
+    assert pairwise_ratings.bradley_terry("ab", 50 * pairs(1, 0)).difference("a", "b")[1] is None
+    sweep = pairwise_ratings.bradley_terry("ab", pairs(5, 0)).difference("a", "b")
     assert sweep[1].high - sweep[1].low > 2  # nothing differs between episodes
     assert sweep[1].note == "fewer than 10 episodes"
 
@@ -424,15 +427,15 @@ def test_pairs_that_never_met_are_refused():
     apart = np.zeros((2, 4, 4))
     apart[:, 0, 1] = apart[:, 2, 3] = 1
     with pytest.raises(BadParameter, match="never met"):
-        ratings.bradley_terry("abcd", apart)
+        pairwise_ratings.bradley_terry("abcd", apart)
 
 
 def test_a_seat_that_pays_is_told_from_its_players():
     games = drawn(150, [0, 0, 0, 0], seat=2.0)
-    fit = ratings.plackett_luce(games, seats=True)
+    fit = pairwise_ratings.plackett_luce(games, seats=True)
     assert fit.seats[0] - fit.seats[1:].mean() == pytest.approx(2, abs=0.5)
     assert fit.difference("a", "b")[0] == pytest.approx(0, abs=0.5)
-    assert ratings.plackett_luce(games).seats is None
+    assert pairwise_ratings.plackett_luce(games).seats is None
 
 
 # -- reliability -----------------------------------------------------------------------------------
@@ -442,30 +445,30 @@ def test_a_seat_that_pays_is_told_from_its_players():
 @each_row("p", [0.2, 0.5, 0.9])
 def test_pass_k_is_unbiased(n, k, p):
     counts = range(n + 1)
-    values = [reliability.pass_k([c, c], [n, n], k).value for c in counts]
+    values = [variance.pass_k([c, c], [n, n], k).value for c in counts]
     assert stats.binom.pmf(counts, n, p) @ values == pytest.approx(p**k, abs=1e-12)
 
 
 def test_pass_k_is_of_each_task():
-    found = reliability.pass_k([10, 0], [10, 10], 3)
+    found = variance.pass_k([10, 0], [10, 10], 3)
     assert found.value == 0.5  # pooled tasks would have some 1/8
     assert 0.1 < found.interval.low < 0.5 < found.interval.high < 0.6
     assert (found.interval.n, found.k, found.tasks) == (10, 3, 2)
-    assert reliability.pass_k([5, 6], [5, 6], 2).interval.high == 1
+    assert variance.pass_k([5, 6], [5, 6], 2).interval.high == 1
 
 
 def test_pass_k_of_tasks_that_share_chance_is_as_unsure_as_of_one():
     alone = intervals.share(3, 5, guaranteed=True)
-    together = reliability.pass_k([3] * 4, [5] * 4, 1, independent=False)
+    together = variance.pass_k([3] * 4, [5] * 4, 1, independent=False)
     assert together.interval[:2] == pytest.approx(alone[:2])
     assert together.interval.method == "Clopper-Pearson^k, mean of ends"
-    assert reliability.pass_k([3] * 4, [5] * 4, 1).interval.low > alone.low
+    assert variance.pass_k([3] * 4, [5] * 4, 1).interval.low > alone.low
 
 
 def test_parts_of_a_variance_are_those_of_an_analysis_of_variance():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(5, 6, 7)) + 3 * rng.normal(size=(5, 1, 1)) + rng.normal(size=(1, 6, 1))
-    parts = {part.name: part for part in reliability.variance_parts(x, ("a", "b", "c"))}
+    parts = {part.name: part for part in variance.variance_parts(x, ("a", "b", "c"))}
     centred = x - x.mean()
     squares = {
         name: (x.mean(axis=others) - x.mean()).var() * x.size
@@ -484,9 +487,9 @@ def test_parts_of_a_variance_are_those_of_an_analysis_of_variance():
 def test_repeats_of_the_same_chance_are_sampling():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(5, 5, 1)) * 2 + rng.normal(size=(5, 5, 400))
-    parts = reliability.variance_parts(x, ("seat", "chance", "sampling"))
+    parts = variance.variance_parts(x, ("seat", "chance", "sampling"))
     assert [part.name for part in parts] == ["seat", "chance", "rest", "sampling"]
     assert parts[3].variance == pytest.approx(1, abs=0.1)
     assert parts[3].variance == pytest.approx(x.var(axis=2, ddof=1).mean())
-    flat = reliability.variance_parts(np.ones((5, 5)), ("a", "b"))
+    flat = variance.variance_parts(np.ones((5, 5)), ("a", "b"))
     assert [part.share for part in flat] == [0, 0, 0]

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.benchmarks.runs import database, lock, rows, store
-from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
-from llm_games.benchmarks.runs.store import Records, Store
+from llm_games.benchmarks.record import database, lock, rows, store
+from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.store import Records, Store
 from llm_games.questions import MISSING
 from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.policy import Attempt
@@ -297,7 +297,7 @@ def test_nothing_is_lost_when_all_who_wait_are_interrupted(tmp_path):
 
 HOLD = """
 import sys, time
-from llm_games.benchmarks.runs.store import Store
+from llm_games.benchmarks.record.store import Store
 run = Store.create(sys.argv[1], "t", {}, [("g", "public_goods", {}, ["random"])], [[1]])
 run.begin(1)
 run.flush()

@@ -44,8 +44,8 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    from llm_games.benchmarks.runs.plan import plan_of, players
-    from llm_games.benchmarks.runs.run import play_run, start
+    from llm_games.benchmarks.run.conduct import play_run, start
+    from llm_games.benchmarks.run.plan import plan_of, players
 
     folder = tmp_path_factory.mktemp("small")
     (folder / "small.toml").write_text(RUN)

@@ -8,7 +8,7 @@ from llm_games.errors import NotReady
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
 from llm_games.table import Table
-from llm_games.tables import AHEAD, Tables
+from llm_games.table_batch import AHEAD, Tables
 
 MANY = 6
 

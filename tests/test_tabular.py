@@ -16,14 +16,14 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
-from llm_games import rooms
+from llm_games import game_rooms as rooms
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.players import make_player
-from llm_games.baselines.skill import play_rules
 from llm_games.baselines.training import cfr, fictitious_play, regret_matching, tabular_q
 from llm_games.baselines.training.cfr import CFR
-from llm_games.baselines.training.common import Training, curve
 from llm_games.baselines.training.fictitious_play import FictitiousPlay
+from llm_games.baselines.training.harness import Training, curve
 from llm_games.baselines.training.regret_matching import (
     RegretMatching,
     SwapRegretMatching,
@@ -35,7 +35,7 @@ from llm_games.benchmarks.studies import training_gains as training
 from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter, DiskFull, UnknownName
 from llm_games.registry import rulebook
-from llm_games.wrappers.tabular import load_table, save_table, table_of
+from llm_games.wrappers.tabular_player import load_table, save_table, table_of
 
 BIDS = {"players": 2, "rounds": 1, "valuation_max": 4, "interval": 1, "valuation_draw": "random"}
 DUEL = {"players": 2, "max_shots": 4, "announce_cap": True, "cap_outcome": "share"}

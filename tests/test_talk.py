@@ -24,7 +24,7 @@ from llm_games.questions import MISSING, Integer
 from llm_games.rounds import Rounds
 from llm_games.rulebook import Rulebook
 from llm_games.table import Table
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.talk import Said, Talk, Talking
 from llm_games.talk.rules import _SAID
 from llm_games.wrappers.policy import Decision, Policy, RandomPolicy

@@ -12,22 +12,22 @@ from fault_server import FaultServer
 from playing import each_row
 
 import llm_games as lg
-from llm_games.benchmarks.ghosts.record import find, played
-from llm_games.benchmarks.runs import judge
-from llm_games.benchmarks.runs.api import Results
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.plan import Overrides, plan_of
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.rows import TALK
-from llm_games.benchmarks.runs.run import RunStopped, planned
-from llm_games.benchmarks.runs.talk import _pull, persuasion, talked, transcript, turns
+from llm_games.benchmarks.ghosts.fit import find, played
+from llm_games.benchmarks.judge import model_labels
+from llm_games.benchmarks.judge.talk_measures import _pull, persuasion, talked, transcript, turns
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.record.rows import TALK
+from llm_games.benchmarks.run.api import Results
+from llm_games.benchmarks.run.conduct import RunStopped, planned
+from llm_games.benchmarks.run.plan import Overrides, plan_of
+from llm_games.benchmarks.run.replay import replay
 from llm_games.errors import BadParameter
+from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise
 from llm_games.questions import Choice, Integer, Real, Shares, Speech, Target
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError, Completion, ContextOverflow
 
 
@@ -130,8 +130,8 @@ def test_settings_of_talk(tmp_path):
 
 
 def test_the_longest_chain_of_calls():
-    from llm_games.benchmarks.runs.estimate import estimate
-    from llm_games.benchmarks.runs.plan import players
+    from llm_games.benchmarks.run.estimate import estimate
+    from llm_games.benchmarks.run.plan import players
 
     def chain(**more):
         plan = plan_of({"seats": ["tiny"], **config(**more)})
@@ -353,32 +353,32 @@ def test_a_judge_labels_each_episode_once(talked_run, tmp_path):
     path = tmp_path / "run.db"
     path.write_bytes(talked_run["talk"].read_bytes())
     (tmp_path / "plan.toml").write_text(RUBRIC)
-    wanted = judge.rubric(tmp_path / "plan.toml")
+    wanted = model_labels.rubric(tmp_path / "plan.toml")
     assert wanted.name == "plan"
-    assert judge.labels(path, "plan") == {}
+    assert model_labels.labels(path, "plan") == {}
     broken = Judge('{"label": "agreed"}', None)
     with pytest.raises(ClientError):
-        judge.label_run(path, wanted, broken)
-    assert [row.answer for row in judge.judged(path)] == ["agreed"]  # before the fault
+        model_labels.label_run(path, wanted, broken)
+    assert [row.answer for row in model_labels.judged(path)] == ["agreed"]  # before the fault
     model = Judge("I do not know", '{"label": "maybe"}', '{"label": "none"}')
-    rows = judge.label_run(path, wanted, model)
-    assert list(judge.labels(path, "plan").values()) == ["agreed", "none"]
-    assert judge.label_run(path, wanted, model) == rows
+    rows = model_labels.label_run(path, wanted, model)
+    assert list(model_labels.labels(path, "plan").values()) == ["agreed", "none"]
+    assert model_labels.label_run(path, wanted, model) == rows
     assert len(model.asked) == 3  # of the second episode alone
     shown = model.asked[0].messages
     assert '"I give 7."' in shown[1]["content"]
     assert "they did not" in shown[0]["content"]
     stubborn = Judge("no")
     stubborn.name = "stubborn"
-    found = [r for r in judge.label_run(path, wanted, stubborn) if r.judge == "stubborn"]
+    found = [r for r in model_labels.label_run(path, wanted, stubborn) if r.judge == "stubborn"]
     assert [(row.answer, row.outcome) for row in found] == [(None, "unparsable")] * 2
-    assert len(stubborn.asked) == 2 * judge.ATTEMPTS
+    assert len(stubborn.asked) == 2 * model_labels.ATTEMPTS
     stubborn.texts = ['{"label": "none"}']  # no label is asked for again, and takes its place
-    found = [r for r in judge.label_run(path, wanted, stubborn) if r.judge == "stubborn"]
+    found = [r for r in model_labels.label_run(path, wanted, stubborn) if r.judge == "stubborn"]
     assert [row.answer for row in found] == ["none"] * 2
     path.unlink()
     lg.run(config(), path)
-    assert judge.judged(path) == []  # another run of the same name
+    assert model_labels.judged(path) == []  # another run of the same name
 
 
 def test_what_a_judge_or_its_server_gets_wrong_is_no_label(talked_run, tmp_path, llm_games):
@@ -398,15 +398,17 @@ def test_what_a_judge_or_its_server_gets_wrong_is_no_label(talked_run, tmp_path,
             code, out, err = asked(server.url)
             outcome = outcomes.get(name, "unparsable")
             assert (code, f"no label: 2 {outcome};" in err) == (0, True), (name, out, err)
-            assert {(row.answer, row.outcome) for row in judge.judged(path)} == {(None, outcome)}
+            assert {(row.answer, row.outcome) for row in model_labels.judged(path)} == {
+                (None, outcome)
+            }
         longest = max(len(json.dumps(body)) for body in server.seen)
-        assert longest < 3 * judge.AGAIN + 10_000  # 10 MB are not sent back
-        judge.sidecar(path).unlink()
+        assert longest < 3 * model_labels.AGAIN + 10_000  # 10 MB are not sent back
+        model_labels.sidecar(path).unlink()
         for name in ("bad key", "500", "no message", "page", "reset in the body"):
             server.choose = lambda body, number, name=name: name
             code, _, err = asked(server.url)
             assert (code, err.startswith("stopped: ")) == (1, True), (name, err)
-            assert judge.judged(path) == []
+            assert model_labels.judged(path) == []
     code, _, err = asked(server.url)  # which is gone
     assert code == 1
     assert "cannot reach" in err
@@ -423,10 +425,12 @@ def test_an_episode_that_is_too_long_for_a_judge_stops_no_other(talked_run, tmp_
                 raise ContextOverflow("the chat is too long for the model")
             return await super().complete(request)
 
-    rows = judge.label_run(path, judge.rubric(tmp_path / "plan.toml"), Short('{"label": "none"}'))
+    rows = model_labels.label_run(
+        path, model_labels.rubric(tmp_path / "plan.toml"), Short('{"label": "none"}')
+    )
     assert [(row.answer, row.outcome) for row in rows] == [(None, "failed"), ("none", "valid")]
-    assert judge.labels(path, "plan") == {2: "none"}
-    assert judge.unlabelled(rows) == "1 failed"
+    assert model_labels.labels(path, "plan") == {2: "none"}
+    assert model_labels.unlabelled(rows) == "1 failed"
 
 
 @pytest.mark.parametrize(
@@ -441,9 +445,9 @@ def test_an_episode_that_is_too_long_for_a_judge_stops_no_other(talked_run, tmp_
 def test_rubrics_that_cannot_be(text, why, tmp_path):
     (tmp_path / "r.toml").write_text(text)
     with pytest.raises(ConfigError, match=why):
-        judge.rubric(tmp_path / "r.toml")
+        model_labels.rubric(tmp_path / "r.toml")
     with pytest.raises(ConfigError, match="there is no rubric nothing"):
-        judge.rubric("nothing")
+        model_labels.rubric("nothing")
 
 
 # -- others that read a run ------------------------------------------------------------------------

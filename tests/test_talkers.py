@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from playing import each_row
 
+from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.players import llm_player, make_player, players_for
-from llm_games.baselines.skill import play_rules
 from llm_games.baselines.talkers import PROPOSAL, symbols
 from llm_games.benchmarks.studies.tiny import samples as data
 from llm_games.benchmarks.studies.tiny import talks
 from llm_games.errors import BadParameter
+from llm_games.game_rooms import ROOMS
 from llm_games.questions import Speech
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.view import View
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.play import play

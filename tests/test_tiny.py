@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from playing import each_row, sampled
 
-from llm_games.baselines.games.english_auction.asides import Beliefs
+from llm_games.baselines.games.english_auction.graded_notes import Beliefs
 from llm_games.baselines.players import mind_of
-from llm_games.baselines.tiny.chat import TEMPLATE, render
+from llm_games.baselines.tiny.chat_template import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, TinyLM, _nucleus

@@ -14,23 +14,23 @@ from test_clients_openai import Server
 from test_run import content
 
 import llm_games as lg
+from llm_games.baselines.named_tools import DRAWS, TOOLS, equipped, tool_named
 from llm_games.baselines.players import PLAYERS, Kind, handed, make_player, rule_of
-from llm_games.baselines.tools import DRAWS, TOOLS, equipped, tool_named
-from llm_games.benchmarks.runs.checked_table import ConfigError
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.results import run_results
-from llm_games.benchmarks.runs.run import RunStopped, play_run, start
-from llm_games.benchmarks.runs.store import Records, Store
-from llm_games.benchmarks.view.decision import page as decision_page
-from llm_games.benchmarks.view.render import render
+from llm_games.benchmarks.judge.results import run_results
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.store import Records, Store
+from llm_games.benchmarks.run.conduct import RunStopped, play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.view.decision_page import page as decision_page
+from llm_games.benchmarks.show.view.render import render
 from llm_games.errors import BadParameter, UnknownName
+from llm_games.game_rooms import ROOMS as GAMES
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS as GAMES
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.openai import OpenAIClient, rendered

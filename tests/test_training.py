@@ -15,9 +15,9 @@ import pytest
 
 import llm_games as lg
 from llm_games.baselines.players import make_player
-from llm_games.baselines.training.common import Options, curve, evaluate, judge
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import resolve
+from llm_games.baselines.training.harness import Options, curve, evaluate, judge
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import resolve
 from llm_games.benchmarks.studies import training_gains as figures
 from llm_games.benchmarks.studies.dated import filled, read
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName
@@ -27,7 +27,7 @@ from llm_games.registry import rulebook
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("tensorboard")
 
-from llm_games.baselines.training import common, dqn, ppo, recurrent_ppo
+from llm_games.baselines.training import dqn, harness, ppo, recurrent_ppo
 from llm_games.wrappers.clients.budget import BudgetExceeded
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ def options(kind, folder, **more):
 @pytest.fixture(autouse=True)
 def _judged_seldom(monkeypatch):
     """Judge a training four times; leave no handler of signals behind."""
-    monkeypatch.setattr(common, "POINTS", 4)
+    monkeypatch.setattr(harness, "POINTS", 4)
     before = signal.getsignal(signal.SIGINT)
     yield
     assert signal.getsignal(signal.SIGINT) is before
@@ -85,7 +85,7 @@ def test_the_player_is_the_learner_that_was_judged(more, tmp_path):
     found = ppo.train(given)
     rules = given.table().rules
     saved = make_player(f"sb3:{tmp_path / 'a' / 'player.zip'}", rules)
-    seeds = range(common.LAST, common.LAST + 60)
+    seeds = range(harness.LAST, harness.LAST + 60)
     again = evaluate(rules, ["random", saved, "random"], seeds)
     np.testing.assert_array_equal(again[1], found.payoffs)
 
@@ -166,7 +166,7 @@ def test_a_command_has_every_option_of_its_script(script, monkeypatch):
     ]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
-        common.command(train, kinds[script])
+        harness.command(train, kinds[script])
     assert ended.value.code == 0
     assert given == [
         kinds[script](game="public_goods", opponents=["a", "b"], resume=True, copies=2)
@@ -202,7 +202,7 @@ def test_who_plays_the_equilibrium_has_no_regret_and_cannot_be_exploited():
 
 def stop_at(monkeypatch, step):
     """Press Ctrl-C once when a training is judged at this step or after it."""
-    own, pressed = common.Training.judge, []
+    own, pressed = harness.Training.judge, []
 
     def judge(run, *args, **more):
         if run.step >= step and not pressed:
@@ -210,7 +210,7 @@ def stop_at(monkeypatch, step):
             signal.raise_signal(signal.SIGINT)
         return own(run, *args, **more)
 
-    monkeypatch.setattr(common.Training, "judge", judge)
+    monkeypatch.setattr(harness.Training, "judge", judge)
     return pressed
 
 

@@ -18,7 +18,7 @@ import pytest
 from playing import NAMES, SETTINGS, each_row, equal, legal_actions, sampled
 
 import llm_games
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines.deviation import caveats
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.errors import BadParameter

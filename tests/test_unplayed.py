@@ -8,10 +8,11 @@ from playing import each_row
 
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.hindsight import hindsight
-from llm_games.benchmarks.report.figures import seats_mean
-from llm_games.benchmarks.runs import api, reader
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.view.episode import words
+from llm_games.benchmarks.record import recorded_games
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run import api
+from llm_games.benchmarks.show.page.figures import seats_mean
+from llm_games.benchmarks.show.view.episode_page import words
 from llm_games.questions import BEYOND, MISSING, NO_BID
 from llm_games.registry import rulebook
 from llm_games.wrappers.clients.scripted import ScriptedClient
@@ -31,7 +32,7 @@ def episode(request, tmp_path):
     entry = {"game": game, "params": params, "seats": seats, "episodes": 1}
     api.run({"games": [entry]}, tmp_path / "run.db")
     with Records.open_readonly(tmp_path / "run.db") as records:
-        yield reader.read(records, "v4").games[0].done[0], answer, records
+        yield recorded_games.read(records, "v4").games[0].done[0], answer, records
 
 
 def test_means_leave_it_out(episode):

@@ -27,21 +27,19 @@ from websockets.sync.client import connect
 
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
-from llm_games.benchmarks.runs.database import NewerSchema, NotARun
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.rows import AttemptRow, DecisionRow, StepRow
-from llm_games.benchmarks.runs.store import Store
-from llm_games.benchmarks.runs.talk import turns
-from llm_games.benchmarks.view import app as application
-from llm_games.benchmarks.view import columns as listed
-from llm_games.benchmarks.view import pages
-from llm_games.benchmarks.view import search as searching
-from llm_games.benchmarks.view.columns import Decisions
-from llm_games.benchmarks.view.filter import BadFilter, Filter
-from llm_games.benchmarks.view.reading import key_of, place_of
-from llm_games.benchmarks.view.search import Search, terms
-from llm_games.benchmarks.view.shelf import Gone, NoSuchRun, RunFile, Shelf
+from llm_games.benchmarks.judge.talk_measures import turns
+from llm_games.benchmarks.record.database import NewerSchema, NotARun
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.show.view import app, decision_index, run_page
+from llm_games.benchmarks.show.view import search as searching
+from llm_games.benchmarks.show.view.decision_index import Decisions
+from llm_games.benchmarks.show.view.filter import BadFilter, Filter
+from llm_games.benchmarks.show.view.reading import key_of, place_of
+from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, Shelf
+from llm_games.benchmarks.show.view.search import Search, terms
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
 ROOT = Path(__file__).parents[1]
@@ -127,7 +125,7 @@ def rows_of(path):
                         "tokens_in": sum(a.tokens_in for a in asked),
                         "tokens_out": sum(a.tokens_out for a in asked),
                         "action": row.action,
-                        "text": asked[-1].text[: listed.SHOWN] if asked else "",
+                        "text": asked[-1].text[: decision_index.SHOWN] if asked else "",
                     }
     return found
 
@@ -167,9 +165,9 @@ def test_columns_are_what_reports_read(decisions, expected):
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_small_steps_lead_to_the_same(run, decisions, monkeypatch, batch):
-    monkeypatch.setattr(listed, "ABREAST", batch)
-    monkeypatch.setattr(listed, "DEEP", batch)
-    monkeypatch.setattr(listed, "SLICE", 0)
+    monkeypatch.setattr(decision_index, "ABREAST", batch)
+    monkeypatch.setattr(decision_index, "DEEP", batch)
+    monkeypatch.setattr(decision_index, "SLICE", 0)
     slowly = Decisions(run)
     while not slowly.complete:
         slowly.read(0)
@@ -207,7 +205,7 @@ FILTERS = {
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("sort", ["place", "-regret", "regret", "-tokens", "payoff"])
 def test_filters_and_sorts(decisions, expected, monkeypatch, name, sort):
-    monkeypatch.setattr(listed, "ROWS", 7)
+    monkeypatch.setattr(decision_index, "ROWS", 7)
     wanted, fits = FILTERS[name]
     found = everything(decisions, sort=sort, **wanted)
     about = [{"episode": p[0], "step": p[1], "seat": p[2], **row} for p, row in expected.items()]
@@ -310,7 +308,7 @@ def test_what_is_asked_when_the_game_is_over(growing):
     assert decisions.read() == 1
     assert decisions.read() == 0
     (row,) = everything(decisions, phase=("after",))
-    assert row == listed.Row(
+    assert row == decision_index.Row(
         1, 3, 1, "goods", 0, 3, "b", "after", "valid", False, 0.0, None, 1, 100, 50, 0.5,
         None, "a lesson",
     )  # fmt: skip
@@ -561,7 +559,7 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
         assert shelf.number() != first
     with closing(Shelf([below], tmp_path / "cache")) as shelf:
         (run,) = shelf.runs()
-        shown = pages.run(run)
+        shown = run_page.run(run)
     assert (shown["title"], shown["progress"].state, shown["warnings"]) == ("A run", "complete", [])
     assert shown["progress"].ended == 12
     assert [game.game.label for game in shown["progress"].games[:2]] == ["public_goods", "talking"]
@@ -653,7 +651,7 @@ def test_an_older_edition(tmp_path):
     wait_for(lambda: run.decisions.complete)
     page = run.select(Filter(phase=("move",)))
     run.stop()
-    assert "use llm-games 0.1.0" in " ".join(pages.run(run)["warnings"])
+    assert "use llm-games 0.1.0" in " ".join(run_page.run(run)["warnings"])
     with Records.open_readonly(OLD) as records:
         known = sum(len(records.decisions(row.id)) for row in records.episodes())
     assert page.count == known > 0
@@ -666,7 +664,7 @@ def test_an_older_edition(tmp_path):
 @pytest.fixture
 def site(copy, tmp_path):
     with closing(Shelf([copy], tmp_path / "cache")) as shelf:
-        client = TestClient(application.app(shelf, TOKEN), base_url="http://127.0.0.1:8000")
+        client = TestClient(app.app(shelf, TOKEN), base_url="http://127.0.0.1:8000")
         client.shelf = shelf
         yield client
 
@@ -756,7 +754,7 @@ def test_a_failure_has_its_guards(inside, monkeypatch):
     def broken(run):
         raise ZeroDivisionError("<script>")
 
-    monkeypatch.setattr(application.pages, "run", broken)
+    monkeypatch.setattr(app.pages, "run", broken)
     (run,) = inside.shelf.runs()
     outside = TestClient(inside.app, base_url=inside.base_url, raise_server_exceptions=False)
     assert outside.get(f"/run/{run.id}").status_code == 403
@@ -769,7 +767,7 @@ def test_names_cannot_steer_a_display(growing, tmp_path):
     with closing(sqlite3.connect(growing.path)) as file, file:
         file.execute("UPDATE run SET title = ?", ("gniht\u202ea thing\u2066",))
     with closing(Shelf([growing.path], tmp_path / "cache")) as shelf:
-        client = TestClient(application.app(shelf, TOKEN), base_url="http://127.0.0.1")
+        client = TestClient(app.app(shelf, TOKEN), base_url="http://127.0.0.1")
         (run,) = shelf.runs()
         for page in ("/", f"/run/{run.id}", f"/run/{run.id}/decisions?player=b\u202e"):
             shown = client.get(f"{page}{'&' if '?' in page else '?'}token={TOKEN}").text
@@ -783,13 +781,20 @@ def test_many_ask_at_the_same_time(inside):
     (run,) = inside.shelf.runs()
     episodes = [f"/episode/{number}" for number in range(1, 13)]
     pictures = [f"/episode/{number}/picture/1" for number in (11, 12)]
-    pages = ["", "/decisions?text=fair", "/decision/1/0/0", "/raw/1/0/0/all", *episodes, *pictures]
+    run_page = [
+        "",
+        "/decisions?text=fair",
+        "/decision/1/0/0",
+        "/raw/1/0/0/all",
+        *episodes,
+        *pictures,
+    ]
 
     async def ask_all():
         transport = httpx.ASGITransport(inside.app)
         base, cookies = f"http://127.0.0.1/run/{run.id}", dict(inside.cookies)
         async with httpx.AsyncClient(transport=transport, cookies=cookies, timeout=None) as client:
-            return await asyncio.gather(*(client.get(base + page) for page in 3 * pages))
+            return await asyncio.gather(*(client.get(base + page) for page in 3 * run_page))
 
     answers = asyncio.run(ask_all())
     assert {(str(a.url), a.status_code) for a in answers if a.status_code != 200} == set()
@@ -832,7 +837,7 @@ def test_what_is_not_there(inside, page, status, said):
 def test_pages_of_a_file_that_has_gone(inside, copy):
     (run,) = inside.shelf.runs()
     assert inside.get(f"/run/{run.id}").status_code == 200
-    listed = run.select(Filter()).total
+    decision_index = run.select(Filter()).total
     copy.unlink()
     answer = inside.get(f"/run/{run.id}/decision/1/0/0")
     assert answer.status_code == 410
@@ -843,11 +848,13 @@ def test_pages_of_a_file_that_has_gone(inside, copy):
     assert "was deleted while it was open" in words(listed_still)
     assert listed_still.text.count("<tr data-row>") > 5
     assert inside.get("/run/00000000").status_code == 404
-    assert f'<a href="/run/{run.id}/decisions">{listed} decisions</a>' in inside.get("/").text
+    assert (
+        f'<a href="/run/{run.id}/decisions">{decision_index} decisions</a>' in inside.get("/").text
+    )
 
 
 def test_a_live_socket(inside, growing, tmp_path, monkeypatch):
-    monkeypatch.setattr(application, "BEAT", 0.05)
+    monkeypatch.setattr(app, "BEAT", 0.05)
     at = "ws://127.0.0.1:8000/live"
     inside.shelf.paths.append(growing.path)
     run = next(run for run in inside.shelf.runs() if run.path == growing.path)
@@ -892,8 +899,8 @@ def test_what_cannot_be_served(llm_games, tmp_path):
 
 SLOW = """
 import sys, time
-from llm_games.benchmarks.cli import main
-from llm_games.benchmarks.view import pages
+from llm_games.benchmarks.show.cli import main
+from llm_games.benchmarks.show.view import run_page
 
 def report(*_):
     print("making it", flush=True)
@@ -931,7 +938,7 @@ def test_it_ends_while_a_page_is_being_made(copy, tmp_path):
 def test_as_a_process(copy, tmp_path):
     text = tmp_path / "letter.db"
     text.write_text("a letter")
-    command = [sys.executable, "-m", "llm_games.benchmarks.cli", "view", str(copy), str(text)]
+    command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "view", str(copy), str(text)]
     more = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "20"}
     with subprocess.Popen(
         [*command, "--port", "0", "--no-open"], env=os.environ | more, text=True,

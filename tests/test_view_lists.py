@@ -8,11 +8,11 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
-from llm_games.benchmarks.view import comparing, listing, pages
-from llm_games.benchmarks.view.curve import curve, ticks
-from llm_games.benchmarks.view.filter import Filter
-from llm_games.benchmarks.view.render import number, render
-from llm_games.benchmarks.view.shelf import NoSuchRun, Shelf
+from llm_games.benchmarks.show.view import compare_page, list_page, run_page
+from llm_games.benchmarks.show.view.curve import curve, ticks
+from llm_games.benchmarks.show.view.filter import Filter
+from llm_games.benchmarks.show.view.render import number, render
+from llm_games.benchmarks.show.view.run_shelf import NoSuchRun, Shelf
 from llm_games.errors import UnknownName
 
 GAME = {"game": "public_goods", "params": {"players": 3, "rounds": 3}}
@@ -41,12 +41,12 @@ def run_of(shelf, name):
 
 
 def test_the_list_of_runs_and_a_run(shelf):
-    shown = pages.runs(shelf)
+    shown = run_page.runs(shelf)
     assert {run.path.stem: run.progress.state for run in shown["runs"]} == dict.fromkeys(
         "abc", "complete"
     )
     assert "A &lt;run&gt;" in render("runs", **shown)
-    shown = pages.run(run_of(shelf, "a"))
+    shown = run_page.run(run_of(shelf, "a"))
     [line] = shown["lines"]
     assert (line.decisions, line.broke, shown["outcomes"]) == (18, 0, [("valid", 18)])
     text = render("run", **shown)
@@ -56,14 +56,14 @@ def test_the_list_of_runs_and_a_run(shelf):
 
 def test_scores_are_worked_out_once(shelf, monkeypatch):
     run = run_of(shelf, "a")
-    first = pages.scores(run)["grids"]
+    first = run_page.scores(run)["grids"]
     assert [row[0] for row in first[0].rows] == ["public_goods"]
-    monkeypatch.setattr(pages, "_tables", lambda records: pytest.fail("again"))
-    assert pages.scores(run)["grids"] is first
+    monkeypatch.setattr(run_page, "_tables", lambda records: pytest.fail("again"))
+    assert run_page.scores(run)["grids"] is first
 
 
 def test_a_game_has_its_episodes_and_figures(shelf):
-    shown = pages.game(run := run_of(shelf, "a"), "public_goods")
+    shown = run_page.game(run := run_of(shelf, "a"), "public_goods")
     columns = run.decisions.columns()
     for line in shown["episodes"]:
         own = columns["episode"] == line.row.id
@@ -76,7 +76,7 @@ def test_a_game_has_its_episodes_and_figures(shelf):
     mean = columns["payoff"][(columns["player"] == 1) & (columns["round"] == 2)].mean()
     assert payoff.lines[1].points[1].words == f"random, round 2: mean payoff {mean:.4g} of 4"
     with pytest.raises(UnknownName, match="public_goods"):
-        pages.game(run, "public_good")
+        run_page.game(run, "public_good")
 
 
 def test_points_of_many_rounds_lead_to_all_their_decisions():
@@ -111,27 +111,27 @@ def test_marks_of_an_axis(low, high, marks):
 
 def test_a_list_says_what_narrows_it_and_how_to_undo_that(shelf):
     run = run_of(shelf, "a")
-    shown = listing.decisions(run, [("player", "random"), ("regret_min", "1")])
+    shown = list_page.decisions(run, [("player", "random"), ("regret_min", "1")])
     assert [chip.words for chip in shown["chips"]] == ["player: random", "regret at least 1.0"]
     assert [chip.query for chip in shown["chips"]] == ["regret_min=1", "player=random"]
     assert shown["heads"]["regret"].query.endswith("sort=-regret")
-    again = listing.decisions(run, [("sort", "-regret")])["heads"]["regret"]
+    again = list_page.decisions(run, [("sort", "-regret")])["heads"]["regret"]
     assert (again.query, again.now) == ("sort=regret", "descending")
-    marked = listing.decisions(run, [("compare", f"{run.id}/decision/1/0/0"), ("sort", "regret")])
+    marked = list_page.decisions(run, [("compare", f"{run.id}/decision/1/0/0"), ("sort", "regret")])
     assert (marked["problem"], marked["query"]) == ("", "sort=regret")
-    last = listing.decisions(run, [("page", "99")])
+    last = list_page.decisions(run, [("page", "99")])
     assert (last["wanted"].page, last["following"]) == (1, None)
 
 
 def test_neighbours_of_a_list_are_those_beside_it(shelf):
     run = run_of(shelf, "a")
     rows = run.select(Filter(sort="-regret")).rows
-    before, after = listing.beside(run, rows[1][:3], [("sort", "-regret")])
+    before, after = list_page.beside(run, rows[1][:3], [("sort", "-regret")])
     assert before == f"/run/{run.id}/{rows[0].place}?sort=-regret"
     assert after == f"/run/{run.id}/{rows[2].place}?sort=-regret"
-    assert listing.beside(run, rows[0][:3], [("sort", "-regret")])[0] is None
-    assert listing.beside(run, rows[0][:3], []) is None
-    assert listing.beside(run, rows[0][:3], [("sort", "x")]) is None
+    assert list_page.beside(run, rows[0][:3], [("sort", "-regret")])[0] is None
+    assert list_page.beside(run, rows[0][:3], []) is None
+    assert list_page.beside(run, rows[0][:3], [("sort", "x")]) is None
 
 
 def test_what_can_be_compared(shelf):
@@ -142,15 +142,15 @@ def test_what_can_be_compared(shelf):
         (f"{a.id}/episode/1", f"{b.id}/episode/1"),
         (f"{a.id}/{rows[0].place}", f"{b.id}/{rows[0].place}"),
     ]:
-        [(_, file, query)] = comparing.compare(shelf, [mine])["twins"]
+        [(_, file, query)] = compare_page.compare(shelf, [mine])["twins"]
         assert (file, parse_qs(query)) == ("b.db", {"a": [mine], "b": [theirs]})
-        assert render("compare", **comparing.compare(shelf, [mine, theirs]))
-    shown = comparing.compare(shelf, [f"{a.id}/episode/1", f"{b.id}/episode/1"])
+        assert render("compare", **compare_page.compare(shelf, [mine, theirs]))
+    shown = compare_page.compare(shelf, [f"{a.id}/episode/1", f"{b.id}/episode/1"])
     moved = {
         (one.number, both.seat) for one in shown["moves"] for both in one.seats if both.differs
     }
     assert {seat for _, seat in moved} == {0}
-    shown = comparing.compare(shelf, [a.id, c.id])
+    shown = compare_page.compare(shelf, [a.id, c.id])
     assert (shown["pairs"], shown["grid"]) == ([], None)
     assert "seed" in shown["why"]
 
@@ -158,11 +158,11 @@ def test_what_can_be_compared(shelf):
 @each_row(
     ("names", "error", "words"),
     [
-        ([], comparing.BadComparison, "got 0"),
-        (["{a}", "{b}", "{c}"], comparing.BadComparison, "got 3"),
-        (["{a}", "{b}/episode/1"], comparing.BadComparison, "run and episode cannot"),
-        (["{a}/episode/x"], comparing.BadComparison, "nothing to compare"),
-        (["{a}/episode/1", "{c}/episode/1"], comparing.BadComparison, "same seed"),
+        ([], compare_page.BadComparison, "got 0"),
+        (["{a}", "{b}", "{c}"], compare_page.BadComparison, "got 3"),
+        (["{a}", "{b}/episode/1"], compare_page.BadComparison, "run and episode cannot"),
+        (["{a}/episode/x"], compare_page.BadComparison, "nothing to compare"),
+        (["{a}/episode/1", "{c}/episode/1"], compare_page.BadComparison, "same seed"),
         (["nothing"], NoSuchRun, "no run 'nothing'"),
         (["{a}/decision/9/0/0", "{b}/decision/1/0/0"], lg.LLMGamesError, "no episode 9"),
     ],
@@ -170,7 +170,7 @@ def test_what_can_be_compared(shelf):
 def test_what_cannot_be_compared(shelf, names, error, words):
     ids = {name: run_of(shelf, name).id for name in "abc"}
     with pytest.raises(error, match=re.escape(words)):
-        comparing.compare(shelf, [name.format(**ids) for name in names])
+        compare_page.compare(shelf, [name.format(**ids) for name in names])
 
 
 @each_row(

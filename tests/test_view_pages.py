@@ -12,14 +12,14 @@ from playing import each_row, every, legal_actions
 from test_planning import legal
 
 import llm_games as lg
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.hindsight import hindsight
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.view import decision, episode, played
-from llm_games.benchmarks.view.render import render
-from llm_games.benchmarks.view.texts import SHOWN, piece, visible
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.view import decision_page, episode_page, replayed
+from llm_games.benchmarks.show.view.render import render
+from llm_games.benchmarks.show.view.texts import SHOWN, piece, visible
 from llm_games.charts import seat_chart
 from llm_games.pictures import Drawing
 from llm_games.registry import rulebook
@@ -107,7 +107,7 @@ def page(kind, shown):
 
 
 def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
-    shown = episode.page(records, 1, "/run/x")
+    shown = episode_page.page(records, 1, "/run/x")
     assert [r.number for r in shown.rounds] == [1, 2, 3]
     assert shown.across
     steps, [first] = records.steps(1), shown.rounds[0].rows
@@ -128,7 +128,7 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
 
 
 def test_talk_is_a_conversation_before_the_moves(records):
-    shown = episode.page(records, 2, "/run/x")
+    shown = episode_page.page(records, 2, "/run/x")
     said = shown.rounds[0].rows[0].said
     spoken = {d.seat: visible(d.action) for d in records.decisions(2) if d.phase == "talk"}
     assert {m.message.seat: m.words for m in said} == spoken
@@ -138,7 +138,7 @@ def test_talk_is_a_conversation_before_the_moves(records):
     assert html.count("Talk before this move") == 1
     assert html.count("(silence)") == list(spoken.values()).count("")
     [spoke, *_] = [m for m in said if m.words]
-    one = decision.page(records, 2, spoke.message.step, spoke.message.seat, "/run/x")
+    one = decision_page.page(records, 2, spoke.message.step, spoke.message.seat, "/run/x")
     assert one.phase == "talk"
     assert one.heard == "all"
     assert one.better is None
@@ -146,7 +146,7 @@ def test_talk_is_a_conversation_before_the_moves(records):
 
 
 def test_a_decision_shows_what_was_sent_and_answered_and_how_it_was_read(records):
-    shown = decision.page(records, 1, 1, 0, "/run/x")
+    shown = decision_page.page(records, 1, 1, 0, "/run/x")
     first, second = shown.calls
     sent = records.messages(records.attempts(1, 1)[0].prompt)
     assert [(p.role, p.piece.text) for p in first.sent] == [
@@ -165,14 +165,14 @@ def test_a_decision_shows_what_was_sent_and_answered_and_how_it_was_read(records
     assert f"/run/x/more/1/1/0/reply-1?from={SHOWN}" in html
     assert "/run/x/raw/1/1/0/reply-1" in html
     assert len(html) < 80_000
-    before = decision.page(records, 1, 0, 0, "/run/x")
+    before = decision_page.page(records, 1, 0, 0, "/run/x")
     assert before.calls[0].thoughts.piece.text == "Giving less is better."
     assert before.following == "/run/x/decision/1/1/0"
     assert before.previous is None
 
 
 def test_native_calls_of_tools_stand_with_what_they_were_told(records):
-    shown = decision.page(records, 5, 0, 0, "/run/x")
+    shown = decision_page.page(records, 5, 0, 0, "/run/x")
     first, second = shown.calls
     assert first.attempt.outcome == "tool"
     assert "there is no tool" in first.attempt.why
@@ -191,11 +191,11 @@ def test_native_calls_of_tools_stand_with_what_they_were_told(records):
     assert "calls calculator" in html
     assert "<script>boom" not in html
     for place, (_, text) in enumerate(given):
-        assert decision.text(records, 5, 0, 0, f"tool-0-{place}") == text
+        assert decision_page.text(records, 5, 0, 0, f"tool-0-{place}") == text
 
 
 def test_hostile_text_is_only_text(records):
-    html = page("decision", decision.page(records, 1, 1, 0, "/run/x"))
+    html = page("decision", decision_page.page(records, 1, 1, 0, "/run/x"))
     assert "<script>boom" not in html
     assert "<svg" not in html
     assert "&lt;script&gt;boom()&lt;/script&gt;" in html
@@ -207,7 +207,7 @@ def test_hostile_text_is_only_text(records):
 
 
 def test_the_best_reply_is_told_with_what_it_would_have_earned(records):
-    shown = decision.page(records, 1, 1, 0)
+    shown = decision_page.page(records, 1, 1, 0)
     better = shown.better
     assert better.best == ["0"]
     assert better.hindsight.regret > 1e-9
@@ -226,7 +226,7 @@ def test_beliefs_stand_against_facts_beside_plans(records):
     assert {"belief", "plan"} <= notes.keys()
     seen = []
     for note in notes["belief"]:
-        shown = decision.page(records, 3, note.step, note.seat)
+        shown = decision_page.page(records, 3, note.step, note.seat)
         [told] = [n for n in shown.notes if n.kind == "belief"][:1]
         facts = {fact.what: fact for fact in told.facts}
         budget = facts["remaining budget"]
@@ -240,31 +240,31 @@ def test_beliefs_stand_against_facts_beside_plans(records):
         assert "Belief against facts" in page("decision", shown)
     assert seen
     plan = notes["plan"][0]
-    shown = decision.page(records, 3, plan.step, plan.seat)
+    shown = decision_page.page(records, 3, plan.step, plan.seat)
     assert any(n.kind == "plan" and "priorities" in n.part.piece.text for n in shown.notes)
     assert {call.attempt.kind for call in shown.calls} >= {"plan"}
 
 
 def test_many_seats_are_listed_and_drawn(records):
-    shown = episode.page(records, 4, "/run/x")
+    shown = episode_page.page(records, 4, "/run/x")
     assert not shown.across
     assert len(shown.pictures) == 4
-    first = episode.page(records, 4, "/run/x", first=shown.after) if shown.after else shown
+    first = episode_page.page(records, 4, "/run/x", first=shown.after) if shown.after else shown
     assert first.rounds
     assert "<h3" in page("episode", shown)
-    svg = ET.fromstring(episode.picture(records, 4, 1).svg())
+    svg = ET.fromstring(episode_page.picture(records, 4, 1).svg())
     assert len(svg.findall("{*}circle")) >= 20
-    with pytest.raises(played.NoSuchPage, match="4 pictures"):
-        episode.picture(records, 4, 4)
+    with pytest.raises(replayed.NoSuchPage, match="4 pictures"):
+        episode_page.picture(records, 4, 4)
 
 
 def test_a_kept_episode_needs_no_file_any_more(run):
     with Records.open_readonly(run) as records:
-        assert episode.page(records, 3).replayed.why == ""
+        assert episode_page.page(records, 3).replayed.why == ""
     with Records.open_readonly(run) as records:
-        found = played.read(records, 3)
-        assert found is played.read(records, 3)
-    assert len(found.scenes) == len(episode.shown(found).pictures) > 1
+        found = replayed.read(records, 3)
+        assert found is replayed.read(records, 3)
+    assert len(found.scenes) == len(episode_page.shown(found).pictures) > 1
     assert found.picture(1).title == found.scenes[1][1]
     assert found.regret is not None
 
@@ -275,7 +275,7 @@ def places(shown):
 
 
 def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records):
-    shown = episode.page(records, 4)
+    shown = episode_page.page(records, 4)
     made = [(d.step, d.seat) for d in records.decisions(4)]
     assert sorted(places(shown)) == made
     for played_round in shown.rounds:
@@ -285,11 +285,11 @@ def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records
 
 
 def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
-    whole = places(episode.page(records, 4))
-    monkeypatch.setattr(episode, "CELLS", 10)
+    whole = places(episode_page.page(records, 4))
+    monkeypatch.setattr(episode_page, "CELLS", 10)
     found, first = [], 1
     while first is not None:
-        shown = episode.page(records, 4, first=first)
+        shown = episode_page.page(records, 4, first=first)
         assert shown.before is None or shown.before < first
         found += places(shown)
         first = shown.after
@@ -298,12 +298,12 @@ def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
 
 def test_whole_texts_are_kept_as_they_were(records):
     [first, second] = records.attempts(1, 1)[:2]
-    assert decision.text(records, 1, 1, 0, "reply-0") == first.text == HOSTILE
-    assert decision.text(records, 1, 1, 0, "reply-1") == second.text
-    assert decision.text(records, 1, 0, 0, "thoughts-0") == "Giving less is better."
+    assert decision_page.text(records, 1, 1, 0, "reply-0") == first.text == HOSTILE
+    assert decision_page.text(records, 1, 1, 0, "reply-1") == second.text
+    assert decision_page.text(records, 1, 0, 0, "thoughts-0") == "Giving less is better."
     sent = records.messages(first.prompt)
-    assert decision.text(records, 1, 1, 0, "sent-0-0") == sent[0]["content"]
-    everything = json.loads(decision.text(records, 1, 1, 0, "all"))
+    assert decision_page.text(records, 1, 1, 0, "sent-0-0") == sent[0]["content"]
+    everything = json.loads(decision_page.text(records, 1, 1, 0, "all"))
     assert everything["attempts"][0]["prompt"] == sent
     assert everything["decision"]["action"] == 5
 
@@ -317,23 +317,23 @@ def test_whole_texts_are_kept_as_they_were(records):
     ],
 )  # fmt: skip
 def test_what_there_is_not_is_said(records, place):
-    with pytest.raises(played.NoSuchPage, match=r"has no (episode|decision|text)"):
-        decision.text(records, *place)
+    with pytest.raises(replayed.NoSuchPage, match=r"has no (episode|decision|text)"):
+        decision_page.text(records, *place)
 
 
 def test_a_file_of_an_older_edition_is_shown_as_it_was_recorded(tmp_path):
     path = Path(shutil.copy(OLD, tmp_path / "old.db"))
     with Records.open_readonly(path) as old:
         for row in old.episodes():
-            shown = episode.page(old, row.id)
+            shown = episode_page.page(old, row.id)
             assert "edition" in shown.replayed.why or not shown.replayed.why
             moves = {(d.step, d.seat) for d in old.decisions(row.id)}
             assert {(c.decision.step, c.decision.seat) for r in shown.rounds for s in r.rows
                     for c in s.cells.values()} == moves  # fmt: skip
             assert page("episode", shown)
             at = min(moves)
-            assert page("decision", decision.page(old, row.id, *at))
-        assert any(episode.page(old, row.id).replayed.why for row in old.episodes())
+            assert page("decision", decision_page.page(old, row.id, *at))
+        assert any(episode_page.page(old, row.id).replayed.why for row in old.episodes())
 
 
 def test_pieces_of_a_text_join_to_the_whole():

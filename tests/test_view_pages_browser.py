@@ -5,7 +5,7 @@ import test_view_pages as pages
 import viewing
 from viewing import expect
 
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.record.queries import Records
 
 LOOKS = ({}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}})
 

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 from test_run import content, process, write_toml
 
-from llm_games.benchmarks.runs.store import Store
-from llm_games.benchmarks.runs.watch import look, watch
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.run.live import look, watch
 
 ROOT = str(Path(__file__).parents[1])
 GAMES = [("goods", "public_goods", {}, ["random", "tiny"])]
@@ -53,7 +53,7 @@ def test_as_a_process(tmp_path, leave):
         if leave:  # so that it cannot be over first, however busy the machine is
             run.send_signal(signal.SIGSTOP)
         watching = subprocess.Popen(
-            [sys.executable, "-m", "llm_games.benchmarks.cli", "watch", str(path)],
+            [sys.executable, "-m", "llm_games.benchmarks.show.cli", "watch", str(path)],
             env=os.environ | {"PYTHONPATH": ROOT}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip

@@ -22,9 +22,9 @@ NO_BROWSER = "no Chromium is installed: apt-get install chromium"
 def served(*paths, cache):
     """Serve runs at a free port, with a folder for what is kept of them; give the address."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-    from llm_games.benchmarks.view.app import app
-    from llm_games.benchmarks.view.serve import listening
-    from llm_games.benchmarks.view.shelf import Shelf
+    from llm_games.benchmarks.show.view.app import app
+    from llm_games.benchmarks.show.view.run_shelf import Shelf
+    from llm_games.benchmarks.show.view.serve import listening
 
     shelf = Shelf(paths, cache)
     sock = listening(0)

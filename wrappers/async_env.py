@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.rulebook import Rulebook
-from llm_games.tables import seeds_of
+from llm_games.table_batch import seeds_of
 from llm_games.wrappers.vector_env import GameVectorEnv, Result
 
 Work = Callable[[], Result]

@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.arrays import all_true, any_true
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array, PerPlayer, PerTable
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.view import Sight
 from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, added, called
 from llm_games.wrappers.together import at_once, run_sync, together

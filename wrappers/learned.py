@@ -12,8 +12,8 @@ import numpy as np
 from llm_games.codecs import Codec, codec
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.noise import Noise
+from llm_games.normalisation import Scale
 from llm_games.rulebook import Array, Rulebook
-from llm_games.scale import Scale
 from llm_games.version import __version__
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy

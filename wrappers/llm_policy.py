@@ -31,11 +31,11 @@ from llm_games.wrappers.dialogue import (
     Remembering,
     joined,
 )
-from llm_games.wrappers.own import client_of
 from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
 from llm_games.wrappers.together import run_sync
 from llm_games.wrappers.tools import Bench, Call, Tool, checked
+from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""

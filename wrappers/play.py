@@ -12,10 +12,10 @@ from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 from llm_games.view import Who
 from llm_games.wrappers.llm_policy import LLMPolicy
-from llm_games.wrappers.own import player_of
 from llm_games.wrappers.policy import Note, Policy
 from llm_games.wrappers.seats import Episode, Seats, Step, moves_of
 from llm_games.wrappers.together import run_sync
+from llm_games.wrappers.user_players import player_of
 
 
 async def play_table(

@@ -18,7 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_no
 
 from llm_games.errors import BadParameter
 from llm_games.files import DAMAGED, check_unpacked, write_whole
-from llm_games.named import name_of, named
+from llm_games.import_names import name_of, named
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 

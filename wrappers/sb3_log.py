@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.wrappers.clients.budget import Ledger
 from llm_games.wrappers.clients.stack import booked, books_of, spent, tally
-from llm_games.wrappers.mixture import Mixture
+from llm_games.wrappers.player_mixture import Mixture
 from llm_games.wrappers.policy import Policy
 
 _booked: WeakKeyDictionary[Ledger, set[Path]] = WeakKeyDictionary()

@@ -18,7 +18,7 @@ from llm_games.errors import IllegalAction, unknown
 from llm_games.facts import check_choice, check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
-from llm_games.tables import Tables, seeds_of
+from llm_games.table_batch import Tables, seeds_of
 from llm_games.view import Sight
 from llm_games.wrappers.vector_env import final
 

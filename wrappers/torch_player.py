@@ -24,7 +24,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import DAMAGED, write_whole
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy, Trained
-from llm_games.wrappers.mixture import BySeat
+from llm_games.wrappers.player_mixture import BySeat
 from llm_games.wrappers.policy import Policy
 
 PLAYER = "player"

@@ -16,7 +16,7 @@ from llm_games.errors import BadParameter, NotReady, unknown
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Outcome, PerTable, Rulebook
-from llm_games.tables import Tables, seeds_of
+from llm_games.table_batch import Tables, seeds_of
 from llm_games.talk import Talking
 from llm_games.view import View
 from llm_games.wrappers.batch import BatchSeats

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.chat_template import render
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
 from llm_games.questions import Question
 from llm_games.schemas import beginnings

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from llm_games.baselines.tiny.chat import END
+from llm_games.baselines.tiny.chat_template import END
 from llm_games.errors import LLMGamesError
 
 Floats = NDArray[np.float32]

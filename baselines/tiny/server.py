@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.chat_template import render
 from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
 from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
 from llm_games.errors import BadParameter, LLMGamesError, install

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Judged, command
+from llm_games.baselines.training.harness import Judged, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 

@@ -13,7 +13,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.common import Judged, command, option
+from llm_games.baselines.training.harness import Judged, command, option
 from llm_games.baselines.training.stable import StableOptions, learn
 from llm_games.errors import BadParameter
 

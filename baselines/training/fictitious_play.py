@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Judged, command
+from llm_games.baselines.training.harness import Judged, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 

@@ -19,18 +19,18 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from llm_games.assigned import assigned
 from llm_games.baselines.deviation import regret
-from llm_games.baselines.tiny.chat import GROWING
+from llm_games.baselines.tiny.chat_template import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.baselines.training.common import Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import Judged, Options, Training, command, option
 from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.facts import check_number
 from llm_games.files import full
+from llm_games.key_values import assigned
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.stack import booked, spent, tally
 from llm_games.wrappers.clients.transformers import TransformersClient, load, model_path
-from llm_games.wrappers.grpo import WHOLE, GameRollout, games, score
+from llm_games.wrappers.grpo_rollout import WHOLE, GameRollout, games, score
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")

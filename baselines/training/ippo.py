@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from typer import Option
 
-from llm_games.baselines.training.common import (
+from llm_games.baselines.training.harness import (
     Codec,
     Judged,
     Options,
@@ -30,7 +30,7 @@ from llm_games.baselines.training.common import (
 )
 from llm_games.baselines.tree import Tree
 from llm_games.wrappers.learned import LearnedPolicy, Trained
-from llm_games.wrappers.mixture import BySeat
+from llm_games.wrappers.player_mixture import BySeat
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import seating
 from llm_games.wrappers.team_env import TeamVectorEnv

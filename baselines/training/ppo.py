@@ -15,7 +15,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.common import Judged, command, option
+from llm_games.baselines.training.harness import Judged, command, option
 from llm_games.baselines.training.stable import Make, StableOptions, learn
 from llm_games.errors import BadParameter
 

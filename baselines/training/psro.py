@@ -24,6 +24,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from llm_games.arrays import Array
 from llm_games.baselines import deviation
+from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.crossplay import ALL, crossplay, places
 from llm_games.baselines.equilibria import equilibria
 from llm_games.baselines.evolution import alpha_rank
@@ -31,17 +32,16 @@ from llm_games.baselines.learner import learners
 from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.baselines.players import make_player, players_for, rule_of
 from llm_games.baselines.rules import RulePolicy
-from llm_games.baselines.skill import play_batch
 from llm_games.baselines.training import ppo
-from llm_games.baselines.training.common import LONGEST, Judged, Training, command, option
+from llm_games.baselines.training.harness import LONGEST, Judged, Training, command, option
 from llm_games.baselines.training.stable import TRAINED, WIDEST, settings
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.mixture import Mixture
+from llm_games.wrappers.player_mixture import Mixture
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player
-from llm_games.wrappers.tabular import TabularPolicy, save_table, table_of
+from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
 
 MATCHES, TRIALS = 10**9, 15 * 10**8
 """First seeds of the games of the population, and of those in which replies are tried."""

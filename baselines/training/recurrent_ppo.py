@@ -13,7 +13,7 @@ from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.common import Judged, command, option
+from llm_games.baselines.training.harness import Judged, command, option
 from llm_games.baselines.training.ppo import PPOOptions, rollout_settings
 from llm_games.baselines.training.stable import learn
 

@@ -16,7 +16,7 @@ import numpy as np
 from typer import Option
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Judged, command
+from llm_games.baselines.training.harness import Judged, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter

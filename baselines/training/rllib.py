@@ -27,7 +27,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.tune.registry import register_env
 
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.common import Codec, Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import Codec, Judged, Options, Training, command, option
 from llm_games.errors import BadParameter
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.torch_player import ILLEGAL, ActorCritic, network, save_network

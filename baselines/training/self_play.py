@@ -18,9 +18,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.arrays import Array
-from llm_games.baselines.skill import play_batch
+from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.training import ppo
-from llm_games.baselines.training.common import (
+from llm_games.baselines.training.harness import (
     LONGEST,
     POINTS,
     Judged,
@@ -33,7 +33,7 @@ from llm_games.baselines.training.common import (
 from llm_games.baselines.training.stable import learn, player
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.mixture import Drawns, Mixture
+from llm_games.wrappers.player_mixture import Drawns, Mixture
 from llm_games.wrappers.policy import Policy, RandomPolicy
 from llm_games.wrappers.sb3 import save_player
 from llm_games.wrappers.single_agent import seating

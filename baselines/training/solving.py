@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Judged, Options, Training, option
+from llm_games.baselines.training.harness import Judged, Options, Training, option
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
-from llm_games.wrappers.tabular import TabularPolicy, save_table, table_of
+from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
 
 
 @dataclass(frozen=True, kw_only=True)

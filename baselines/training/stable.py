@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from typer import Option
 
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.common import Codec, Judged, Options, Training, option
+from llm_games.baselines.training.harness import Codec, Judged, Options, Training, option
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
 from llm_games.wrappers.learned import LearnedPolicy, Trained

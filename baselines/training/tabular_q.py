@@ -18,11 +18,11 @@ from typer import Option
 
 from llm_games.arrays import Array
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.common import Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import Judged, Options, Training, command, option
 from llm_games.errors import unknown
 from llm_games.wrappers.clients.stack import booked, spent
 from llm_games.wrappers.learned import LearnedPolicy, Trained
-from llm_games.wrappers.tabular import QTable
+from llm_games.wrappers.tabular_player import QTable
 from llm_games.wrappers.team_env import TeamVectorEnv
 
 FIRST = 10**6

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from llm_games.baselines.best_response import Reply, best_response
-from llm_games.baselines.training.common import Options, Training, command, option
+from llm_games.baselines.training.harness import Options, Training, command, option
 from llm_games.errors import BadParameter
-from llm_games.wrappers.tabular import TabularPolicy, save_table
+from llm_games.wrappers.tabular_player import TabularPolicy, save_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.ghosts.ghost import Ghost, Source, fitted
-from llm_games.benchmarks.ghosts.record import find, played
-from llm_games.benchmarks.runs.api import resume, run
+from llm_games.benchmarks.ghosts.fit import find, played
+from llm_games.benchmarks.ghosts.ghost_model import Ghost, Source, fitted
+from llm_games.benchmarks.run.api import resume, run
 from llm_games.errors import BadParameter
 from llm_games.facts import check_integer
 

@@ -10,8 +10,8 @@ from itertools import combinations
 
 import numpy as np
 
-from llm_games.benchmarks.stats import comparing, intervals
-from llm_games.benchmarks.stats.ratings import plackett_luce
+from llm_games.benchmarks.judge import intervals, paired
+from llm_games.benchmarks.judge.pairwise_ratings import plackett_luce
 from llm_games.benchmarks.studies import shapes
 from llm_games.benchmarks.studies.coverage import races
 from llm_games.benchmarks.studies.markdown import Table, share, write
@@ -29,7 +29,7 @@ def t_test(columns: Sequence[Array]) -> Array:
     mean, error, df = intervals.welch(columns)
     flat = error <= intervals.EQUAL * np.max([np.abs(c).max(axis=0) for c in columns], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(flat, 1.0, comparing.two_sided(mean, error, df))
+        return np.where(flat, 1.0, paired.two_sided(mean, error, df))
 
 
 def alarms(p: Array, level: float = ALPHA) -> str:
@@ -73,7 +73,7 @@ def _both(heading: str, laws: dict[str, Law]) -> Table:
     for name, law in laws.items():
         changes = [law(n) for n in SIZES]
         rows.append(
-            [name, *(f"{alarms(t_test([c]))} · {alarms(comparing.flipped(c))}" for c in changes)]
+            [name, *(f"{alarms(t_test([c]))} · {alarms(paired.flipped(c))}" for c in changes)]
         )
     return Table(heading, ["differences", *map("n = {}".format, SIZES)], rows)
 
@@ -112,9 +112,9 @@ _EDGES = (np.arange(2000) + 0.5) / 2000
 def _families(change: Sequence[Array], gap: Array) -> list[str]:
     """Return the shares of alarms of the tests over games."""
     some = slice(0, 400)  # a draw of signs for each: enough of them
-    flips = comparing.flipped(comparing.strata([c[:, some] for c in change]))
+    flips = paired.flipped(paired.strata([c[:, some] for c in change]))
     single = np.array([t_test([c]) for c in change])
-    held = np.array([comparing.holm(column.tolist()) for column in single.T], float).T
+    held = np.array([paired.holm(column.tolist()) for column in single.T], float).T
     null = gap == 0
     wrong = share(float((held[null] <= ALPHA).any(axis=0).mean())) if null.any() else "–"
     return [alarms(t_test(change)), alarms(flips), alarms(held.min(axis=0)), wrong]
@@ -141,7 +141,7 @@ def looking(rng: np.random.Generator, sims: int) -> Iterator[Table]:
 
 def looking_again(change: Array) -> Array:
     """Return who finds a difference by a t test after some episode from 5 on, bool (sims,)."""
-    lengths = range(comparing.SIZED, len(change) + 1)
+    lengths = range(paired.SIZED, len(change) + 1)
     return np.min([t_test([change[:n]]) for n in lengths], axis=0) <= ALPHA
 
 
@@ -178,7 +178,7 @@ def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> f
 
 def planning(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     """Yield how many pairs of episodes a difference needs, computed and not simulated."""
-    need = comparing.needed_episodes
+    need = paired.needed_episodes
     rows = []
     for sd in (3, 5, 10, 13):
         cells = [f"{need(d, sd)} ({need(d, sd, level=ALPHA / GAMES)})" for d in (5, 10, 20)]

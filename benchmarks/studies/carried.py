@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import Codec, evaluate, toml
-from llm_games.benchmarks.ghosts.ghost import Ghost
-from llm_games.benchmarks.ghosts.policy import Named
+from llm_games.baselines.training.harness import Codec, evaluate, toml
+from llm_games.benchmarks.ghosts.ghost_model import Ghost
+from llm_games.benchmarks.ghosts.ghost_policy import Named
 from llm_games.benchmarks.ghosts.refit import refit
-from llm_games.benchmarks.runs.api import run
+from llm_games.benchmarks.run.api import run
 from llm_games.benchmarks.studies.dated import (
     DOCS,
     RESULTS,

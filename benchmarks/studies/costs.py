@@ -12,10 +12,10 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from llm_games.benchmarks.runs.config import experiments
-from llm_games.benchmarks.runs.estimate import added, estimate
-from llm_games.benchmarks.runs.paper import PAPERS
-from llm_games.benchmarks.runs.plan import plan_of, players
+from llm_games.benchmarks.judge.paper import PAPERS
+from llm_games.benchmarks.run.config import experiments
+from llm_games.benchmarks.run.estimate import added, estimate
+from llm_games.benchmarks.run.plan import plan_of, players
 from llm_games.benchmarks.studies.dated import fill, markdown
 
 SECONDS, AT_ONCE = 2, 16  # of a call, and calls that a server takes at a time

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.skill import best_reply_gap
-from llm_games.benchmarks.stats import intervals
-from llm_games.benchmarks.stats.ratings import plackett_luce
-from llm_games.benchmarks.stats.reliability import pass_k, variance_parts
+from llm_games.baselines.batch_play import best_reply_gap
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.pairwise_ratings import plackett_luce
+from llm_games.benchmarks.judge.variance import pass_k, variance_parts
 from llm_games.benchmarks.studies import shapes
 from llm_games.benchmarks.studies.markdown import Table, share, write
 from llm_games.benchmarks.studies.shapes import Shape

@@ -18,9 +18,9 @@ from typing import Any
 import llm_games as lg
 from llm_games.benchmarks.papers.cross_play.page import cross_of
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
-from llm_games.benchmarks.runs.config import load
-from llm_games.benchmarks.runs.reader import games
-from llm_games.benchmarks.runs.records import Records
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.run.config import load
 from llm_games.benchmarks.studies.dated import DOCS, fill, today
 from llm_games.files import write_whole
 

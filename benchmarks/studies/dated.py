@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.benchmarks.stats.intervals import student_t
+from llm_games.benchmarks.judge.intervals import student_t
 from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.version import __version__

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.learner import learners
-from llm_games.baselines.skill import play_batch
 from llm_games.benchmarks.studies.dated import RESULTS, interval, read, today, write
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import Policy

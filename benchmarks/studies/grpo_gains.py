@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.common import curve
 from llm_games.baselines.training.grpo import GRPOOptions, train
-from llm_games.benchmarks.report import canvas
+from llm_games.baselines.training.harness import curve
+from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.dated import (
     DOCS,
     RESULTS,

@@ -24,7 +24,7 @@ from llm_games.questions import Integer
 from llm_games.registry import rulebook
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import Chance, PerPlayer, Rulebook, State
-from llm_games.tables import Tables
+from llm_games.table_batch import Tables
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.learned import LearnedPolicy
 

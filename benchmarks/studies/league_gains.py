@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.players import make_player
-from llm_games.baselines.skill import play_batch
 from llm_games.baselines.training import ippo, ppo, self_play
-from llm_games.baselines.training.common import LAST, Options, Table, curve, judge
+from llm_games.baselines.training.harness import LAST, Options, Table, curve, judge
 from llm_games.benchmarks.studies.dated import (
     DOCS,
     RESULTS,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from llm_games.baselines.training.common import curve
+from llm_games.baselines.training.harness import curve
 from llm_games.baselines.training.psro import PSROOptions, train
 from llm_games.benchmarks.studies.dated import RESULTS, today, write
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games import rooms
+from llm_games import game_rooms as rooms
 from llm_games.baselines import deviation as theory
+from llm_games.baselines.batch_play import Played, play_rules
 from llm_games.baselines.players import rule_of
-from llm_games.baselines.skill import Played, play_rules
-from llm_games.benchmarks.runs.skill import Seen, Skill, measured
-from llm_games.benchmarks.runs.stats import Cell
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.player_skill import Seen, Skill, measured
 from llm_games.benchmarks.studies.markdown import Table, write
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook

@@ -25,7 +25,7 @@ from llm_games.baselines.training.regret_matching import (
 )
 from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
-from llm_games.benchmarks.report import canvas
+from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
 from llm_games.benchmarks.studies.training_gains import Row, record, text, train
 from llm_games.errors import BadParameter

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from llm_games.assigned import assigned
 from llm_games.baselines.players import make_player
-from llm_games.baselines.training.common import LAST, judge
+from llm_games.baselines.training.harness import LAST, judge
 from llm_games.benchmarks.studies.carried import recorded
 from llm_games.benchmarks.studies.dated import (
     DOCS,
@@ -33,6 +32,7 @@ from llm_games.benchmarks.studies.dated import (
     today,
     write,
 )
+from llm_games.key_values import assigned
 from llm_games.registry import rulebook
 from llm_games.wrappers.policy import Policy
 

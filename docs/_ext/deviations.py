@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.cache import remember
 from llm_games.baselines.deviation import replies
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs.stats import FREE
+from llm_games.baselines.disk_arrays import remember
+from llm_games.benchmarks.judge.means import FREE
+from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.gains_by_game import (
     LONGEST,
     OTHERS,

@@ -17,11 +17,11 @@ from gymnasium import spaces
 
 import llm_games
 from llm_games.baselines.deviation import OPTIONAL, claimed, has
-from llm_games.benchmarks.cli.show import about
+from llm_games.benchmarks.show.cli.show import about
 from llm_games.codecs import ACTIONS
 from llm_games.facts import Fact
+from llm_games.game_rooms import ROOMS, part
 from llm_games.registry import VERSION, game_class, make, rulebook
-from llm_games.rooms import ROOMS, part
 from llm_games.rulebook import Rulebook
 from llm_games.words import versions
 

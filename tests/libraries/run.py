@@ -20,7 +20,7 @@ from textwrap import shorten
 from typing import Any
 
 from llm_games.benchmarks.studies.dated import filled, today
-from llm_games.rooms import ROOMS
+from llm_games.game_rooms import ROOMS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -37,7 +37,14 @@ def server():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llm_games.benchmarks.cli", "serve-tiny", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "llm_games.benchmarks.show.cli",
+        "serve-tiny",
+        "--port",
+        str(port),
+    ]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     running.stderr.readline()  # it says where it answers
     try:

@@ -24,8 +24,7 @@ from urllib.parse import urlsplit
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.facts import check_choice, check_number
-from llm_games.wrappers.clients import answers
-from llm_games.wrappers.clients.answers import LIMITS
+from llm_games.wrappers.clients import response_parsing
 from llm_games.wrappers.clients.base import (
     CACHING,
     ClientError,
@@ -36,6 +35,7 @@ from llm_games.wrappers.clients.base import (
 )
 from llm_games.wrappers.clients.chat import Message
 from llm_games.wrappers.clients.flights import ended
+from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 
 log = logging.getLogger(__name__)
@@ -192,14 +192,14 @@ class OpenAIClient:
                 return got
             status: int | None
             status, content, headers = got
-            answer = answers.opened(content)
-            status = status if status >= 400 else answers.status_in(answer)
-            if status is None and not answers.tells_error(answer):
+            answer = response_parsing.opened(content)
+            status = status if status >= 400 else response_parsing.status_in(answer)
+            if status is None and not response_parsing.tells_error(answer):
                 return self._read(answer, body, left_out, time.perf_counter() - began)
-            said = answers.said_by(answer)
-            if answers.filtered(status, said):
+            said = response_parsing.said_by(answer)
+            if response_parsing.filtered(status, said):
                 return self._filtered(said["message"], left_out, time.perf_counter() - began)
-            name = answers.refused(status or 502, said, self._optional(body))
+            name = response_parsing.refused(status or 502, said, self._optional(body))
             if name is None:
                 failure = self._failure(status, said, headers)
                 if not failure.transient:  # it was not for what was left out
@@ -207,7 +207,11 @@ class OpenAIClient:
                 return failure
             if name == "response_format":
                 plain = body[name]["type"] == "json_object"
-                name = _form(request) if plain or not answers.of_kind(said) else _schema(request)
+                name = (
+                    _form(request)
+                    if plain or not response_parsing.of_kind(said)
+                    else _schema(request)
+                )
             blamed |= {name} - self._refused
             self._leave_out(name)
             if ended():
@@ -303,7 +307,7 @@ class OpenAIClient:
             stream_cls=openai.AsyncStream[object],
         )
         async with pieces:
-            got, whole = pieces.response, answers.Stream()
+            got, whole = pieces.response, response_parsing.Stream()
             if "event-stream" not in got.headers.get("content-type", ""):
                 return got.status_code, await got.aread(), got.headers
             try:
@@ -360,7 +364,9 @@ class OpenAIClient:
         try:
             offered = [tool["function"]["name"] for tool in body.get("tools", ())]
             said = (str(message.get("content") or "") for message in body["messages"])
-            got = answers.read(answer, offered, sum(len(t.encode(errors="replace")) for t in said))
+            got = response_parsing.read(
+                answer, offered, sum(len(t.encode(errors="replace")) for t in said)
+            )
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
@@ -402,7 +408,7 @@ class OpenAIClient:
         """Say what the server refused and what to do about it."""
         how = "sent an error" if status is None else f"refused with status {status}"
         fault = f"{self.base_url} {how}: {self._shown(said['message'])}"
-        if answers.too_long(status, said):
+        if response_parsing.too_long(status, said):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
         hint, lasting = "", True
         key = "no key was sent: give api_key_env or api_key_file"
@@ -410,20 +416,20 @@ class OpenAIClient:
             key = f"the key from {self._key.source}"
         elif is_loopback(self.base_url):
             key = f"a server on this machine gets no key unless one is given, so {key}"
-        if answers.broke(status, said):
+        if response_parsing.broke(status, said):
             hint = "no money is left on this account, or its quota is used up"
-        elif answers.wrong_key(status, said):
+        elif response_parsing.wrong_key(status, said):
             hint = f"check the key ({key})"
         elif status == 403:
             hint = f"this key may not use {self.model!r} ({key})"
-        elif answers.no_model(status, said):
+        elif response_parsing.no_model(status, said):
             hint = f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)"
         else:
             lasting = status is not None and status < 500 and status not in PASSING
         return ClientError(
             f"{fault}{hint and f' – {hint}'}",
             transient=not lasting,
-            retry_after=None if lasting else answers.retry_after(headers, said),
+            retry_after=None if lasting else response_parsing.retry_after(headers, said),
             status=status,
         )
 
@@ -468,7 +474,11 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
 
 
 def _named(form: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {"name": answers.REPLY, "strict": "type" in form and _is_strict(form), "schema": form}
+    schema = {
+        "name": response_parsing.REPLY,
+        "strict": "type" in form and _is_strict(form),
+        "schema": form,
+    }
     return {"type": "json_schema", "json_schema": schema}
 
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from llm_games.errors import BadParameter, install, unknown
-from llm_games.wrappers.clients import answers
+from llm_games.wrappers.clients import response_parsing
 from llm_games.wrappers.clients.base import CACHING, ClientError, Completion, Request, Unsent
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.openai import (
@@ -263,7 +263,8 @@ class ProviderClient(OpenAIClient):
                 for tool in tools
             ],
             output_mode="native" if form else "text",
-            output_object=form and OutputObjectDefinition(form, answers.REPLY, strict=True),
+            output_object=form
+            and OutputObjectDefinition(form, response_parsing.REPLY, strict=True),
             allow_text_output=True,
         )
         asked = (self._account().model, _messages(request, bool(tools), marks))
@@ -375,16 +376,16 @@ class ProviderClient(OpenAIClient):
         details = usage.details
         thought = details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0
         text = "".join(texts)
-        whole = len(text) <= answers.LONGEST_TEXT
+        whole = len(text) <= response_parsing.LONGEST_TEXT
         finish: Any = ends.get(got.finish_reason, "stop") if whole else "length"
         return Completion(
-            text=text[: answers.LONGEST_TEXT],
+            text=text[: response_parsing.LONGEST_TEXT],
             finish=finish,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             latency=latency,
             model=got.model_name or self.model,
-            thoughts=thoughts[: answers.LONGEST_TEXT],
+            thoughts=thoughts[: response_parsing.LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
             tokens_written=usage.cache_write_tokens,
@@ -396,7 +397,7 @@ class ProviderClient(OpenAIClient):
         """Name the option that was refused, by the provider or by pydantic-ai for it."""
         optional = self._optional({**options, **options.get("extra_body", {})})
         status, said = getattr(fault, "status_code", 400), _said(fault)
-        return answers.refused(status, said, optional)
+        return response_parsing.refused(status, said, optional)
 
     def _fault(
         self, fault: Any, left_out: list[str] | None, latency: float
@@ -405,7 +406,7 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai import exceptions as faults
 
         said, status = _said(fault), getattr(fault, "status_code", None)
-        if answers.filtered(status, said):
+        if response_parsing.filtered(status, said):
             return self._filtered(said["message"], left_out, latency)
         if status is not None:
             headers = dict(getattr(fault, "headers", None) or {})
@@ -436,7 +437,7 @@ def _without(words: Collection[str], form: Any) -> Any:
 
 
 def _said(fault: Any) -> dict[str, Any]:
-    return answers.said_by(getattr(fault, "body", None) or str(fault))
+    return response_parsing.said_by(getattr(fault, "body", None) or str(fault))
 
 
 def _installed(module: str) -> bool:

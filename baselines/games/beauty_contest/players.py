@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
-from llm_games.baselines.games.beauty_contest.talkers import Discussant
+from llm_games.baselines.games.beauty_contest.contest_talkers import Discussant
 from llm_games.baselines.games.beauty_contest.theory import Contest
 from llm_games.baselines.rules import Kind, Players, shape, whole
 from llm_games.noise import Noise

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import any_true
-from llm_games.baselines.cache import Arrays, remember
+from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.bertrand_competition.metrics import price_index, profit_gain
+from llm_games.baselines.games.bertrand_competition.collusion import price_index, profit_gain
 from llm_games.baselines.rules import whole
 from llm_games.errors import BadParameter
 from llm_games.games.bertrand_competition.rules import BertrandCompetition

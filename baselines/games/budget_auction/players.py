@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llm_games.baselines.games.budget_auction.first_price import equilibrium
+from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
 from llm_games.baselines.games.sealed_bid_auction import players as bidders
 from llm_games.baselines.rules import Players, whole
 from llm_games.noise import Noise

@@ -11,7 +11,7 @@ import numpy as np
 
 from llm_games.arrays import at
 from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
-from llm_games.baselines.games.budget_auction.first_price import equilibrium
+from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llm_games.asides import Aside, Lessons
-from llm_games.baselines.games.english_auction.asides import Belief, Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import Belief, Beliefs, Priorities
 from llm_games.questions import Bid
 from llm_games.replies import Reply
 from llm_games.view import View

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from llm_games.baselines.games.sealed_bid_auction import theory
-from llm_games.baselines.games.sealed_bid_auction.first_price import equilibrium
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import equilibrium
 from llm_games.baselines.rules import Players, shape, whole
 from llm_games.noise import Noise
 from llm_games.rulebook import Array

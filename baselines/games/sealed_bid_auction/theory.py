@@ -17,7 +17,7 @@ import numpy as np
 
 from llm_games.arrays import at
 from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
-from llm_games.baselines.games.sealed_bid_auction.first_price import (
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
     equilibrium,
     shading,
     solvable,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import Record, data
-from llm_games.benchmarks.runs.reader import RecordedEpisode
+from llm_games.benchmarks.judge.paper import Record, data
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.registry import rulebook

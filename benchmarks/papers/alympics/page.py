@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import SHARE, Cell, Ends, mean_of
+from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.papers.alympics import metrics as alympics
+from llm_games.benchmarks.papers.alympics.human_ratings import rate
 from llm_games.benchmarks.papers.alympics.metrics import Ended, Ending, Indicators
-from llm_games.benchmarks.papers.alympics.ratings import rate
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, ORANGE, line
-from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import SHARE, Cell, Ends, mean_of
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE, line
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
 

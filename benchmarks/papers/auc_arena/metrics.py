@@ -14,12 +14,12 @@ from itertools import product
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.judge.paper import printed
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
-from llm_games.benchmarks.runs.paper import printed
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.rows import AttemptRow, NoteRow
-from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Cell, Ends, estimated, paid
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.record.rows import AttemptRow, NoteRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge.intervals import RANKED
+from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.pairwise_ratings import Ranked, Ratings, plackett_luce
+from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Starred, Value, columns
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, Standing
-from llm_games.benchmarks.papers.auc_arena.ratings import ratings
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, GREEN, ORANGE
-from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Starred, Value, columns
-from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Player, Run
-from llm_games.benchmarks.runs.stats import Cell, brief
-from llm_games.benchmarks.stats.intervals import RANKED
-from llm_games.benchmarks.stats.ratings import Ranked, Ratings, plackett_luce
+from llm_games.benchmarks.papers.auc_arena.true_skill import ratings
+from llm_games.benchmarks.record.recorded_games import Game, Player, Run
+from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.canvas import BLUE, GREEN, ORANGE
 from llm_games.errors import BadParameter
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.rulebook import Array

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.stats.intervals import Interval
+from llm_games.benchmarks.judge.intervals import Interval
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 

@@ -13,12 +13,12 @@ from llm_games.arrays import Array
 from llm_games.baselines.crossplay import Cross, which_of
 from llm_games.baselines.evolution import ALPHA, alpha_rank
 from llm_games.baselines.seating import uneven
+from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
+from llm_games.benchmarks.judge.result_table import Grid
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs.grid import Grid
-from llm_games.benchmarks.runs.lineups import CHANCE
-from llm_games.benchmarks.runs.paper import HALF, Draw, Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
+from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.run.lineups import CHANCE
+from llm_games.benchmarks.show.page import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,10 +23,10 @@ from llm_games.baselines.evolution import (
     replicator,
 )
 from llm_games.baselines.metagame import MetaGame
-from llm_games.benchmarks.runs.grid import Grid, columns
-from llm_games.benchmarks.runs.stats import SHARE, Cell, apart, paid
-from llm_games.benchmarks.stats.intervals import Interval
-from llm_games.benchmarks.stats.ratings import Ratings, bradley_terry
+from llm_games.benchmarks.judge.intervals import Interval
+from llm_games.benchmarks.judge.means import SHARE, Cell, apart, paid
+from llm_games.benchmarks.judge.pairwise_ratings import Ratings, bradley_terry
+from llm_games.benchmarks.judge.result_table import Grid, columns
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import SCORED, Record, printed
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.stats import FREE, POSITIVE, SHARE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.judge.means import FREE, POSITIVE, SHARE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.judge.paper import SCORED, Record, printed
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array

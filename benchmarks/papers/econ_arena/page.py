@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from llm_games.benchmarks.judge.intervals import T
+from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena import pooled
 from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, standings
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, ORANGE
-from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import Cell, brief
-from llm_games.benchmarks.stats.intervals import T
+from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import Cell, mean_of
+from llm_games.benchmarks.judge.paper import Sketch
+from llm_games.benchmarks.judge.result_table import Grid, Value, columns
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.runs.grid import Grid, Value, columns
-from llm_games.benchmarks.runs.paper import Sketch
-from llm_games.benchmarks.runs.reader import Game
-from llm_games.benchmarks.runs.stats import Cell, mean_of
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.show.page import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

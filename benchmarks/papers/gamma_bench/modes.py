@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines.games.el_farol_bar import theory as bar
-from llm_games.benchmarks.papers.gamma_bench.figures import bid_share, bid_shares
-from llm_games.benchmarks.report.canvas import GREEN, line, paths, styled
-from llm_games.benchmarks.report.figures import thin
-from llm_games.benchmarks.runs.grid import Grid, Value
-from llm_games.benchmarks.runs.paper import SCORED, Record, Section, Sketch
-from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.results import scores
-from llm_games.benchmarks.runs.stats import FREE, SHARE, Ends, mean_of, paid
+from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, mean_of, paid
+from llm_games.benchmarks.judge.paper import SCORED, Record, Section, Sketch
+from llm_games.benchmarks.judge.result_table import Grid, Value
+from llm_games.benchmarks.judge.results import scores
+from llm_games.benchmarks.papers.gamma_bench.gamma_figures import bid_share, bid_shares
+from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.show.page.canvas import GREEN, line, paths, styled
+from llm_games.benchmarks.show.page.figures import thin
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from llm_games.benchmarks.judge.means import FREE, Cell, brief, cell, estimated, mean_of
+from llm_games.benchmarks.judge.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
+from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns, written
+from llm_games.benchmarks.judge.results import scores
 from llm_games.benchmarks.papers.gamma_bench import modes, published
-from llm_games.benchmarks.papers.gamma_bench.figures import ACTIONS, drawn
+from llm_games.benchmarks.papers.gamma_bench.gamma_figures import ACTIONS, drawn
 from llm_games.benchmarks.papers.gamma_bench.scores import (
     EDITIONS,
     GAMES,
@@ -20,15 +24,11 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
     overall,
     score_episode,
 )
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, ORANGE
-from llm_games.benchmarks.report.figures import moved, seats_mean
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns, written
-from llm_games.benchmarks.runs.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
-from llm_games.benchmarks.runs.reader import MARK, Game, Run
-from llm_games.benchmarks.runs.results import scores
-from llm_games.benchmarks.runs.stats import FREE, Cell, brief, cell, estimated, mean_of
+from llm_games.benchmarks.record.recorded_games import MARK, Game, Run
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
+from llm_games.benchmarks.show.page.figures import moved, seats_mean
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 

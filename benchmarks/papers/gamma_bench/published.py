@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.runs.paper import data, printed
-from llm_games.benchmarks.runs.stats import Cell
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import SCORED, Record
-from llm_games.benchmarks.runs.stats import Cell, cell
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import Cell, cell
+from llm_games.benchmarks.judge.paper import SCORED, Record
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llm_games.benchmarks.runs.grid import Grid, Label, Value, columns
-from llm_games.benchmarks.runs.paper import Measure, Paper, Section
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode, Run
-from llm_games.benchmarks.runs.results import measured_by, series
-from llm_games.benchmarks.runs.scenario_scores import BACKGROUND, focal, is_scenario, scale, scored
-from llm_games.benchmarks.runs.stats import FREE, Cell, paid
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import FREE, Cell, paid
+from llm_games.benchmarks.judge.paper import Measure, Paper, Section
+from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns
+from llm_games.benchmarks.judge.results import measured_by, series
+from llm_games.benchmarks.judge.scenario_scores import BACKGROUND, focal, is_scenario, scale, scored
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
 
 NOTE = (
     "Payoffs are those of a focal seat, means over the focal seats and then over the episodes, "

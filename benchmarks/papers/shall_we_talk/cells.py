@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.baselines.deviation import stacked
-from llm_games.baselines.games.bertrand_competition import metrics as pricing
-from llm_games.baselines.games.bertrand_competition import theory
+from llm_games.baselines.games.bertrand_competition import collusion, theory
+from llm_games.benchmarks.judge import model_labels
+from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends
+from llm_games.benchmarks.judge.paper import Measure
+from llm_games.benchmarks.judge.talk_measures import turns
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, Contest, Escape, Market
-from llm_games.benchmarks.runs import judge
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.paper import Measure
-from llm_games.benchmarks.runs.reader import Game, RecordedEpisode
-from llm_games.benchmarks.runs.stats import POSITIVE, SHARE, Ends
-from llm_games.benchmarks.runs.talk import turns
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.run.config import load, parse
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
 if TYPE_CHECKING:
-    from llm_games.baselines.games.emergency_evacuation.metrics import Evacuation
+    from llm_games.baselines.games.emergency_evacuation.escape import Evacuation
 
 FILES = ("beauty_contest", "bertrand", "evacuation")
 SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
@@ -100,7 +99,7 @@ def prices_of(rules: Any) -> Ends:
 
 
 def indexes(rules: Any) -> Ends:
-    low, high = (float(pricing.price_index(rules.core, end)) for end in prices_of(rules))
+    low, high = (float(collusion.price_index(rules.core, end)) for end in prices_of(rules))
     return low, high
 
 
@@ -135,22 +134,22 @@ def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
 def _market(episode: RecordedEpisode, plan: str | None) -> Market:
     """Return the mean prices, and the game's metrics of the last tenth of the rounds."""
     rules = episode.rules
-    prices, profits = pricing.path(rules, episode.records)
+    prices, profits = collusion.path(rules, episode.records)
     late = slice(-max(1, len(prices) // 10), None)
     return Market(
         prices.mean(axis=1).tolist(),
         None if plan is None else plan == "agreement",
-        pricing.convergence(prices),
-        float(pricing.price_index(rules, prices[late].mean())),
-        float(pricing.profit_gain(rules, profits[late].mean())),
-        float(pricing.price_gap(prices)),
+        collusion.convergence(prices),
+        float(collusion.price_index(rules, prices[late].mean())),
+        float(collusion.profit_gain(rules, profits[late].mean())),
+        float(collusion.price_gap(prices)),
         prices.T.tolist(),
         prices_of(rules),
     )
 
 
 def _crowd(episode: RecordedEpisode) -> Evacuation:
-    from llm_games.baselines.games.emergency_evacuation.metrics import evacuation
+    from llm_games.baselines.games.emergency_evacuation.escape import evacuation
 
     return evacuation(episode.rules, stacked(episode.records))
 
@@ -237,7 +236,7 @@ def labels(game: Game) -> list[tuple[str | None, str | None]]:
     """
     if __name__ not in game.found:
         rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
-        judged_labels = judge.labels(game.shelf.file, rubric) if rubric else {}
+        judged_labels = model_labels.labels(game.shelf.file, rubric) if rubric else {}
         game.found[__name__] = [
             (by_rule(episode) if rubric else None, judged_labels.get(episode.row.id))
             for episode in game.done

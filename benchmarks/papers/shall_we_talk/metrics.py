@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.runs.paper import data, printed
-from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, apart
-from llm_games.benchmarks.stats import intervals
-from llm_games.benchmarks.stats.intervals import Interval, Values
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.intervals import Interval, Values
+from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, apart
+from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.rulebook import Array
 
 # -- the beauty contest ----------------------------------------------------------------------------

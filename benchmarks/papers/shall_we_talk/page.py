@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, mean_of
+from llm_games.benchmarks.judge.paper import SCORED, Paper, Section, Sketch, known
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, statements
-from llm_games.benchmarks.report import canvas
-from llm_games.benchmarks.report.canvas import BLUE, ORANGE
-from llm_games.benchmarks.runs.grid import OWN, PUBLISHED, Grid, Value, columns
-from llm_games.benchmarks.runs.paper import SCORED, Paper, Section, Sketch, known
-from llm_games.benchmarks.runs.reader import Game, Run
-from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, mean_of
-from llm_games.benchmarks.stats import intervals
+from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from llm_games.announced import numbers
+from llm_games.promises import numbers
 
 NONE, KINDS = "none", ("win_seeking", "risk_avoiding")
 """Labels: to win together, or to avoid equal numbers so that one can win alone."""

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, apart, mean_of
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.metrics import difference, share_difference
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
-from llm_games.benchmarks.runs.stats import FREE, SHARE, Cell, Ends, apart, mean_of
-from llm_games.benchmarks.stats import intervals
 from llm_games.rulebook import Array
 
 WIN, AVOID = KINDS

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from llm_games.benchmarks.studies.speed.episodes import RUNS, Work, measure, rate, table
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import make
-from llm_games.rooms import ROOMS
 
 ROUNDS = 20
 

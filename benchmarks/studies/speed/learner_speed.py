@@ -41,7 +41,7 @@ from rich.table import Table
 import llm_games as lg
 from llm_games.benchmarks.studies.speed.episodes import Work, rate
 from llm_games.benchmarks.studies.speed.llm_path import DELAY, IN_FLIGHT, serving
-from llm_games.rooms import ROOMS
+from llm_games.game_rooms import ROOMS
 from llm_games.wrappers.async_env import AsyncGames
 from llm_games.wrappers.together import at_once
 

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.config import load, parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.run import Counters, play_run, start
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.conduct import Counters, play_run, start
+from llm_games.benchmarks.run.config import load, parse
+from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.questions import Integer
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.chat import Chat

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
-from llm_games.benchmarks.runs.compare import compare
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.export import export
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.records import Records
-from llm_games.benchmarks.runs.replay import replay
-from llm_games.benchmarks.runs.results import run_results
-from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.judge.compare import compare
+from llm_games.benchmarks.judge.results import run_results
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.export.table_files import export
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
 PLAYERS_AT = 4
@@ -70,7 +70,7 @@ def read(folder: Path) -> None:
 
 
 def page(folder: Path) -> None:
-    from llm_games.benchmarks.report import build
+    from llm_games.benchmarks.show.page import build
 
     build([folder / "random.db"], folder / "page")
 

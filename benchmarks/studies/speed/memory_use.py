@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.players import PLAYERS, Kind
-from llm_games.benchmarks.runs.config import parse
-from llm_games.benchmarks.runs.plan import players, resolve
-from llm_games.benchmarks.runs.run import play_run, start
+from llm_games.benchmarks.run.conduct import play_run, start
+from llm_games.benchmarks.run.config import parse
+from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.registry import make
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.clients.stack import dress

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.runs import rows
-from llm_games.benchmarks.runs.store import Store
-from llm_games.benchmarks.view.filter import Filter
-from llm_games.benchmarks.view.shelf import RunFile
+from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.show.view.filter import Filter
+from llm_games.benchmarks.show.view.run_shelf import RunFile
 from llm_games.errors import LLMGamesError
+from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
-from llm_games.rooms import ROOMS
 from llm_games.rounds import Rounds
 from llm_games.rulebook import Rulebook
 

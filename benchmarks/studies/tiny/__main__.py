@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.tiny.chat import END, SPECIAL, TEMPLATE
+from llm_games.baselines.tiny.chat_template import END, SPECIAL, TEMPLATE
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.benchmarks.studies.tiny.samples import Sample, samples
 from llm_games.benchmarks.studies.tiny.thoughts import drills, thoughts

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.chat_template import render
 from llm_games.benchmarks.studies.tiny.scripts import answer
 from llm_games.noise import Noise
 from llm_games.questions import Action, Real, Target

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.chat_template import render
 from llm_games.benchmarks.studies.tiny.samples import (
     ALWAYS,
     BAD,

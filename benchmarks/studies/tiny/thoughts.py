@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from llm_games.asides import Lessons
-from llm_games.baselines.games.english_auction.asides import Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import Beliefs, Priorities
 from llm_games.baselines.games.english_auction.mind import ClosedItem
 from llm_games.baselines.players import make_player, mind_of
-from llm_games.baselines.tiny.chat import render
+from llm_games.baselines.tiny.chat_template import render
 from llm_games.benchmarks.studies.tiny.samples import PLAIN, Sample, persona_of
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.questions import Bid, Question

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from llm_games import announced
+from llm_games import promises as announced
 from llm_games.arrays import any_true, tall
 from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter

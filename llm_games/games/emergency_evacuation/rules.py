@@ -17,8 +17,8 @@ from llm_games.facts import Draw, Fact, check_integer, check_number, listed, onc
 from llm_games.games.emergency_evacuation import people
 from llm_games.games.emergency_evacuation.drawing import Scene, room_image
 from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Layout, Measure, layout_of
-from llm_games.games.emergency_evacuation.questions import Assessment, Exit, Step
 from llm_games.games.emergency_evacuation.steps import NOBODY, lined, push, walk
+from llm_games.games.emergency_evacuation.steps_asked import Assessment, Exit, Step
 from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING

@@ -1,0 +1,1 @@
+"""What a record comes to: means and intervals, scores, skill, comparisons, rankings."""

@@ -1,0 +1,130 @@
+"""The same episode in two runs, side by side: who moved how, from the same seed.
+
+Both began with the same chance. Until their moves part, seats decided in the same situation; from
+there on each side has a history of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from llm_games.baselines.deviation import has_deviation
+from llm_games.benchmarks.judge.compare import twin
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.rows import DecisionRow
+
+
+class Pair(NamedTuple):
+    """An episode of run A, and the one of B with its label, number, seed and seating."""
+
+    a: RecordedEpisode
+    b: RecordedEpisode
+
+    @property
+    def label(self) -> str:
+        """Return the game's label."""
+        return self.a.row.game.label
+
+    @property
+    def number(self) -> int:
+        """Return its number within the game."""
+        return self.a.row.number
+
+    @property
+    def seed(self) -> int:
+        """Return what both drew their chance from."""
+        return self.a.row.seed
+
+
+class Did(NamedTuple):
+    """What a seat did in a step of one run; `regret` is in hindsight, None where not defined."""
+
+    step: int
+    action: Any
+    outcome: str
+    reward: float
+    regret: float | None
+
+
+class Both(NamedTuple):
+    """One seat in both runs; None where it was not asked, or the episode was over."""
+
+    seat: int
+    a: Did | None
+    b: Did | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two sides are not known to have moved alike."""
+        return self.a is None or self.b is None or self.a.action != self.b.action
+
+
+class Move(NamedTuple):
+    """One move of the game in both runs; `number` counts from 1, without steps of talk.
+
+    `together`: all moves before it were the same, so that both sides decide in one situation (but
+    for what was said).
+    """
+
+    number: int
+    seats: list[Both]
+    together: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether a seat moved otherwise."""
+        return any(seat.differs for seat in self.seats)
+
+
+def pairs(a: Records, b: Records) -> Iterator[Pair]:
+    """Yield the episodes of two runs that met the same chance, game by game; [] if none did."""
+    others: dict[str, Game] = {game.label: game for game in games(b)}
+    for game in games(a):
+        other = others.get(game.label)
+        rows = {row.number: row for row in other.rows} if other else {}
+        for row in game.rows:
+            if other and (found := twin(row, rows)):
+                yield Pair(game.shelf.episode(row), other.shelf.episode(found))
+
+
+def moves(pair: Pair) -> Iterator[Move]:
+    """Yield the moves of both episodes beside each other, in order."""
+    sides, together = [_moves(episode) for episode in pair], True
+    for at in range(max(map(len, sides))):
+        mine, theirs = (side[at] if at < len(side) else {} for side in sides)
+        asked = sorted(mine.keys() | theirs.keys())
+        found = [Both(seat, mine.get(seat), theirs.get(seat)) for seat in asked]
+        move = Move(at + 1, found, together)
+        yield move
+        together = together and not move.differs
+
+
+def parted(pair: Pair) -> Move | None:
+    """Return the first move in which somebody did otherwise; None: all was the same."""
+    return next((move for move in moves(pair) if move.differs), None)
+
+
+def _moves(episode: RecordedEpisode) -> list[dict[int, Did]]:
+    """Return what each seat that was asked did, move by move."""
+    made: dict[int, list[DecisionRow]] = {}
+    for decision in episode.decisions():
+        made.setdefault(decision.step, []).append(decision)
+    found = []
+    for step, regrets in zip(episode.steps, _regrets(episode), strict=True):
+        did = {}
+        for row in made.get(step.step, ()):
+            lost = regrets[row.seat]
+            known = None if math.isnan(lost) else lost
+            did[row.seat] = Did(row.step, row.action, row.outcome, row.reward, known)
+        found.append(did)
+    return found
+
+
+def _regrets(episode: RecordedEpisode) -> list[list[float]]:
+    """Return each seat's regret by move, NaN where no theory of the game defines it."""
+    if has_deviation(episode.row.game.game):
+        return [list(map(float, row)) for row in episode.regret().T]
+    return [[math.nan] * len(episode.seats)] * len(episode.steps)

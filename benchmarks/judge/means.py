@@ -1,0 +1,104 @@
+"""Means over episodes with their spread, and how they are written in tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.intervals import Interval
+
+Ends = tuple[float, float]
+"""The least and the highest value that a quantity can have; infinite where nothing limits it."""
+FREE: Ends = (-math.inf, math.inf)
+POSITIVE: Ends = (0.0, math.inf)
+SHARE: Ends = (0.0, 1.0)
+
+
+class Cell(NamedTuple):
+    """A mean over runs, the sample standard deviation (None for one run), and how many runs.
+
+    Where the runs are independent it has the mean's `interval`; None for one run. Both lie within
+    `ends`.
+    """
+
+    mean: float
+    std: float | None
+    runs: int
+    interval: Interval | None = None
+    ends: Ends = FREE
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values, the interval with its method and n."""
+        return {
+            **{"mean": self.mean, "std": self.std},
+            "interval": self.interval and self.interval.plain(),
+        }
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean; None for one run."""
+        return None if self.std is None else self.std / math.sqrt(self.runs)
+
+
+def cell(values: Sequence[float]) -> Cell:
+    """Average one or more values; ± is the sample standard deviation (ddof 1)."""
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Cell(sum(values) / len(values), std, len(values))
+
+
+def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
+    """Average one value of each of some independent runs, with the interval of the mean.
+
+    `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
+    editions can, that end is none. Fewer than `least` values have no interval. None for no values.
+    """
+    return averaged(intervals.score, values, ends, least)
+
+
+def brief(mean: Cell | None) -> Cell | None:
+    """Return a mean with its interval, without the standard deviation."""
+    return mean and mean._replace(std=None)
+
+
+def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
+    """Return the same without the standard deviation."""
+    return brief(estimated(values, ends, least))
+
+
+def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | None:
+    """Average payoffs, or what else is counted in money: equal values have no interval.
+
+    With `spread` it has the standard deviation.
+    """
+    mean = averaged(intervals.money, values, ends, 2)
+    return mean if spread else brief(mean)
+
+
+def averaged(
+    method: Callable[..., Interval | None], values: Sequence[float], ends: Ends, least: int
+) -> Cell | None:
+    """Average values; `method` takes them and the ends of one, and gives an interval."""
+    if not values:
+        return None
+    low, high = ends if ends[0] < ends[1] else FREE
+    low = low if intervals.within(values, low, math.inf) else -math.inf
+    high = high if intervals.within(values, -math.inf, high) else math.inf
+    found = None
+    if len(values) >= least:
+        method = method if math.isfinite(high - low) else intervals.money
+        found = method(values, low, high)
+    return cell(values)._replace(interval=found, ends=(low, high))
+
+
+def plain_ends(ends: Ends) -> list[float | None]:
+    """Return ends as plain values, None for what is infinite."""
+    return [end if math.isfinite(end) else None for end in ends]
+
+
+def apart(ends: Ends, parts: int = 1) -> Ends:
+    """Return the ends of differences of such values, or of so many parts of them."""
+    return (ends[0] - ends[1]) / parts, (ends[1] - ends[0]) / parts

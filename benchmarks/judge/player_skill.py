@@ -1,0 +1,346 @@
+"""How well the players of a game played, each against the field that it met.
+
+What `llm_games.baselines.batch_play` and the games' theories measure, player by player, of the first
+episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in several
+seats of one of them is averaged first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines import deviation as theory
+from llm_games.baselines.batch_play import (
+    BestReplyGap,
+    NoReplay,
+    best_reply_gap,
+    can_replay,
+    counterfactual,
+)
+from llm_games.baselines.copies import Exploited, exploited
+from llm_games.benchmarks.judge.intervals import Interval
+from llm_games.benchmarks.judge.means import FREE, POSITIVE, SHARE, Cell, Ends, apart, mean_of, paid
+from llm_games.benchmarks.judge.paper import known
+from llm_games.benchmarks.record.editions import UNNAMED
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.errors import LLMGamesError
+from llm_games.rounds import Rounds
+from llm_games.rulebook import Array, Rulebook
+
+MOST = 500  # seats of a game's episodes that are measured, but two episodes at least
+COPIES = 100  # players up to whom exploitability is worked out, seat by seat
+FEWEST = 10  # episodes from which a response to the field is worked out
+
+
+class Seen(NamedTuple):
+    """One episode to be measured: `steps` are its records, stacked on a last axis.
+
+    `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
+    the second, … of the game's players; `payoffs` are of each seat, NaN if by rules of another
+    edition than today's.
+    """
+
+    rules: Rulebook
+    seed: int
+    given: Mapping[str, Any] | None
+    names: Sequence[str]
+    places: Sequence[int]
+    steps: theory.Steps
+    payoffs: Array
+
+    @classmethod
+    def of(cls, episode: RecordedEpisode) -> Seen:
+        """Read an episode of a run."""
+        row, steps = episode.row, episode.stacked()
+        places = np.argsort(row.seating).tolist()
+        paid = episode.rewards.sum(axis=0)
+        if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
+            paid = np.full_like(paid, np.nan)
+        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
+
+
+class Skill(NamedTuple):
+    """What one player of a game did, in payoffs a round, or an episode in games without rounds.
+
+    Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
+    hindsight, `interim` on average over what the player could not know. `gain` is what the reply
+    that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
+    all replies would, `best`; others did as recorded. `response` is the same of a best response
+    that was worked out for this field, where theory can. `exploitability` is what a best reply
+    gains from copies of its own mix of moves, `predicted` of one who knows the move before.
+    `distance` and `efficiency` are of the whole table, and `anarchy`, its price: the best welfare
+    there was over that of the worst known equilibrium, infinite if that is 0; of `welfare`, what
+    is summed in them. `consumers` is what these have of the table, where there are any, and
+    `surplus` what they and the players have. `why` says why nothing could be measured, if so.
+    """
+
+    player: str
+    per: str = ""
+    regret: Sequence[float] = ()
+    interim: Sequence[float] = ()
+    solver: str = ""
+    gain: Sequence[float] = ()
+    gap: BestReplyGap | None = None
+    best: str = ""
+    response: Sequence[float] = ()
+    exploitability: Exploited | None = None
+    predicted: Exploited | None = None
+    distance: Sequence[float] = ()
+    efficiency: Sequence[float] = ()
+    anarchy: float | None = None
+    welfare: str = ""
+    consumers: Sequence[float] = ()
+    surplus: Sequence[float] = ()
+    why: str = ""
+    gained: Ends = FREE  # between what a round's or an episode's gains lie
+
+    @property
+    def gap_cell(self) -> Cell | None:
+        """Return the gap with its interval."""
+        gap = self.gap
+        if gap is None or gap.low is None or gap.high is None:
+            return gap and Cell(gap.gap, None, gap.n)
+        ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
+        return Cell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
+
+    def means(self) -> dict[str, Cell | None]:
+        """Return the mean and its interval of each measure that has one, None if not defined."""
+        return {
+            "regret": paid(self.regret, POSITIVE),
+            "interim regret": paid(self.interim, POSITIVE),
+            "solver's reply": paid(self.gain, self.gained),
+            "best-reply gap": self.gap_cell,
+            "response gap": paid(self.response, self.gained),
+            "exploitability": _exploited(self.exploitability, self.gained),
+            "predicted": _exploited(self.predicted, self.gained),
+            "distance": mean_of(self.distance, SHARE),
+            "efficiency": mean_of(self.efficiency, SHARE),
+            "consumer surplus": paid(self.consumers, FREE),
+            "total surplus": paid(self.surplus, FREE),
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        means = {name: cell and cell.plain() for name, cell in self.means().items()}
+        about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "welfare", "why")}
+        finite = self.anarchy is not None and np.isfinite(self.anarchy)
+        return about | means | {"anarchy": self.anarchy if finite else None}
+
+
+def skills(game: Game) -> list[Skill]:
+    """Return how each player of a game did, worked out once; [] if no theory of it is known.
+
+    A theory that fails, as of a game too large to be solved, costs only this game its measures.
+    """
+    if __name__ not in game.found:
+        judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
+        seen = map(Seen.of, islice(game.done, max(2, MOST // len(game.seats))))
+        try:
+            game.found[__name__] = measured(seen, game.seats) if judged else []
+        except Exception as error:
+            names = dict.fromkeys(game.seats)
+            game.found[__name__] = [Skill(name, why=reason(error)) for name in names]
+    found: list[Skill] = game.found[__name__]
+    return found
+
+
+def measured(
+    episodes: Iterable[Seen],
+    names: Sequence[str],
+    whom: Sequence[str] = (),
+    respond: bool = True,
+) -> list[Skill]:
+    """Return how players did in some episodes of one game, at least one, of those listed in it.
+
+    `whom`: only these. Without `respond` no best response to the field is worked out, which can
+    take seconds. Gains by replies are not defined for files whose moves, played again by the
+    rules of today, do not bring what was paid.
+    """
+    parts = [_Part.of(episode) for episode in episodes]
+    rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
+    replies, responses = candidates(rules), response_gaps(parts) if respond else None
+    few = len(parts) * rules.players <= MOST
+    most = rules.players if few else max(1, MOST // (len(parts) * len(players)))
+    gains = _gains(parts, replies, players, most)
+    if gains is None:
+        replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
+    copied = _copied(parts)
+    found = []
+    for name in players:
+        seats = [_of(name, part.seen, most) for part in parts]
+        mean = _Means(parts, seats)
+        gained = np.array([g[:, s].mean(axis=1) for g, s in zip(gains, seats, strict=True)])
+        gap = best_reply_gap(gained) if replies else None
+        own = [place for place, who in enumerate(names) if who == name]
+        found.append(
+            Skill(
+                player=name,
+                per="round" if isinstance(rules, Rounds) else "episode",
+                regret=mean.of("regret"),
+                interim=mean.of("interim"),
+                solver=replies[0] if replies else "",
+                gain=gained[:, 0].tolist() if replies else [],
+                gap=gap,
+                best=replies[gap.best] if gap and gap.best is not None else "",
+                response=mean.over(responses) if responses else [],
+                exploitability=exploited(rules, copied, own) if copied else None,
+                predicted=exploited(rules, copied, own, order=1) if copied else None,
+                distance=known([part.distance for part in parts]),
+                efficiency=known([part.efficiency for part in parts]),
+                anarchy=_mean([part.anarchy for part in parts]),
+                welfare=theory.welfare_of(rules.name),
+                consumers=known([part.surplus[0] for part in parts]),
+                surplus=known([part.surplus[1] for part in parts]),
+                gained=apart(rules.core.payable, rules.rounds if isinstance(rules, Rounds) else 1),
+            )
+        )
+    return found
+
+
+def reason(error: Exception) -> str:
+    """Say why something could not be measured; what is no error of this package has its type."""
+    return str(error) if isinstance(error, LLMGamesError) else f"{type(error).__name__}: {error}"
+
+
+class _Part(NamedTuple):
+    """What is known of an episode: regrets of each seat ``(players,)``, and of the table."""
+
+    seen: Seen
+    regret: Array
+    interim: Array
+    distance: float
+    efficiency: float
+    anarchy: float
+    surplus: tuple[float, float]
+
+    @classmethod
+    def of(cls, seen: Seen) -> _Part:
+        rules, steps = seen.rules, seen.steps
+        summed = np.mean if isinstance(rules, Rounds) else np.sum
+        found = theory.deviation(rules, steps)
+        interim = np.full(len(found.regret), np.nan)
+        if theory.has(rules.name, "interim"):
+            interim = _summed(theory.interim(rules, steps), summed)
+        share = price = np.nan
+        if theory.has(rules.name, "welfare"):
+            welfare = theory.welfare(rules, steps)
+            share, price = float(welfare.efficiency), float(welfare.anarchy)
+        regret, far = _summed(found.regret, summed), known(found.distance.tolist())
+        distance = float(np.mean(far)) if far else np.nan
+        surplus = np.nan, np.nan
+        if theory.has(rules.name, "surplus"):
+            rounds = found.regret.shape[-1] if isinstance(rules, Rounds) else 1
+            consumers, total = theory.surplus(rules, steps)
+            surplus = float(consumers) / rounds, float(total) / rounds
+        return cls(seen, regret, interim, distance, share, price, surplus)
+
+
+def candidates(rules: Rulebook) -> list[str]:
+    """Return the replies that are tried in a seat's place; [] where moves cannot be replayed."""
+    return list(theory.replies(rules)) if can_replay(rules) else []
+
+
+def response_gaps(parts: Sequence[_Part]) -> list[Array] | None:
+    """Return what best responses to whole plays gain, of each episode ``(players,)``; or None."""
+    rules = parts[0].seen.rules
+    if len(parts) < FEWEST or not theory.has(rules.name, "response_gap"):
+        return None
+    return list(theory.response_gap(rules, [part.seen.steps for part in parts]).T)
+
+
+def _summed(values: Array, summed: Any) -> Array:
+    """Return the mean or the sum over the steps where it is defined, NaN if it is in none."""
+    there = ~np.isnan(values)
+    return np.array(
+        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, there, strict=True)]
+    )
+
+
+def _of(name: str, seen: Seen, most: int) -> list[int]:
+    """Return the first seats of a player in an episode, at most so many."""
+    return [seat for seat, who in enumerate(seen.names) if who == name][:most]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(found)) if (found := known(values)) else None
+
+
+class _Means(NamedTuple):
+    """Means over a player's seats of each episode."""
+
+    parts: Sequence[_Part]
+    seats: Sequence[Sequence[int]]
+
+    def of(self, measure: str) -> list[float]:
+        return self.over([getattr(part, measure) for part in self.parts])
+
+    def over(self, values: Sequence[Array]) -> list[float]:
+        pairs = zip(values, self.seats, strict=True)
+        known_seats = (known(each[own].tolist()) for each, own in pairs)
+        return [float(np.mean(of_seats)) for of_seats in known_seats if of_seats]
+
+
+def _gains(
+    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str], most: int
+) -> list[Array] | None:
+    """Return what each reply would have gained in the first seats of these players, each episode.
+
+    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again, or
+    play would take too long.
+    """
+    found = [np.full((len(replies), part.seen.rules.players), np.nan) for part in parts]
+    if not replies:
+        return found
+    alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
+    for number, part in enumerate(parts):
+        alike.setdefault((id(part.seen.rules), repr(part.seen.given)), []).append(number)
+    for numbers in alike.values():
+        rules, given = parts[numbers[0]].seen.rules, parts[numbers[0]].seen.given
+        pairs = [
+            (number, seat)
+            for number in numbers
+            for name in players
+            for seat in _of(name, parts[number].seen, most)
+        ]
+        moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
+        seeds = [parts[number].seen.seed for number, _ in pairs]
+        taken, seats = [moves[number] for number, _ in pairs], [seat for _, seat in pairs]
+        try:
+            own, paid = counterfactual(rules, seeds, taken, seats, replies, given)
+        except NoReplay:  # it would take too long
+            return None
+        before = [parts[number].seen.payoffs[seat] for number, seat in pairs]
+        if not np.allclose(own, before, rtol=1e-9, atol=1e-9):
+            return None
+        rounds = rules.rounds if isinstance(rules, Rounds) else 1
+        for (number, seat), gains in zip(pairs, ((paid - own) / rounds).T, strict=True):
+            found[number][:, seat] = gains
+    return found
+
+
+def _copied(parts: Sequence[_Part]) -> list[theory.Steps]:
+    """Return the moves of each listed seat by episode; [] where copies of them are not defined."""
+    rules = parts[0].seen.rules
+    if not theory.has(rules.name, "exploitability") or rules.players > COPIES:
+        return []
+
+    def ordered(seen: Seen, values: Array) -> Array:
+        return values[list(seen.places)] if values.ndim > 1 else values
+
+    return [{n: ordered(p.seen, v) for n, v in p.seen.steps.items()} for p in parts]
+
+
+def _cut(interval: Interval, ends: Ends) -> Interval:
+    """Return an interval of what lies between some ends."""
+    return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
+
+
+def _exploited(found: Exploited | None, gained: Ends) -> Cell | None:
+    if found is None or found.low is None or found.high is None:
+        return found and Cell(found.gain, None, found.n)
+    ends = Interval(found.low, found.high, "mixes or halves", found.n, found.note)
+    return Cell(found.gain, None, found.n, _cut(ends, gained), (0.0, gained[1]))

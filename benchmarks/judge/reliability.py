@@ -1,0 +1,225 @@
+"""Does a player do it every time, and where does what it gets vary from? Of recorded runs.
+
+A game of a run, at one setting, is a task; its finished episodes are the task's runs. Source of the
+estimators: `llm_games.benchmarks.judge.variance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.paper import editions
+from llm_games.benchmarks.judge.result_table import Grid, Value, columns
+from llm_games.benchmarks.judge.results import score_by, series
+from llm_games.benchmarks.judge.success import Success
+from llm_games.benchmarks.judge.variance import LEVELS, SAMPLING, Part, pass_k, variance_parts
+from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.errors import BadParameter, unknown
+from llm_games.rulebook import Array
+
+MOST = 5  # values of k that are shown unless one is asked for
+PASSED = (
+    "pass^k: how probably all of k runs of a task succeed, mean over the tasks, by its unbiased "
+    "estimator, from 2k runs of each task on; the interval is of these tasks."
+)
+SPLIT = (
+    "Variance of one run by its sources, by the method of moments; the standard deviation of each "
+    "with its 95 % interval by chi-square, as if it were seen without other noise. A description, "
+    "no test: with few levels it is rough."
+)
+
+
+class Task(NamedTuple):
+    """One game of a run as a task of one player (``all``: of the table).
+
+    `chance` is the same for tasks that share theirs.
+    """
+
+    label: str
+    who: str
+    success: Success
+    passed: int
+    runs: int
+    chance: int
+
+
+def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task]:
+    """Return the tasks of those games that say what success is, or of all if `success` does.
+
+    Raises:
+        BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
+    """
+    found = []
+    for game in games:
+        if (text := success or game.planned.get("success")) and len(game.done):
+            wanted = Success.of(text)
+            for who, passed in wanted.passed(game, edition).items():
+                came = sum(passed), len(passed), game.rows[0].seed
+                found.append(Task(game.label, who, wanted, *came))
+    return found
+
+
+def task_grid(found: Sequence[Task]) -> Grid:
+    """Return a row for each task: how many of its runs succeeded, and the share."""
+    rows: list[list[Value]] = []
+    for task in found:
+        interval = intervals.share(task.passed, task.runs)
+        share = Cell(task.passed / task.runs, None, task.runs, interval)
+        rows.append([task.label, task.who, str(task.success), task.passed, task.runs, share])
+    heads = columns("task, player, success", "passed, runs", "d") | {"share": ".2f"}
+    return Grid(heads, rows, "Tasks", "tasks")
+
+
+def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
+    """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
+
+    Raises:
+        BadParameter: all players have fewer than two tasks or too few runs of one, or one has and
+            `k` is given.
+    """
+    rows: list[list[Value]] = []
+    lacking: dict[str, BadParameter] = {}
+    for who in dict.fromkeys(task.who for task in found):
+        own = [task for task in found if task.who == who]
+        passed, runs = [task.passed for task in own], [task.runs for task in own]
+        apart = len({task.chance for task in own}) == len(own)
+        most = max(1, min(MOST, min(runs) // 2))
+        try:
+            for each in range(1, most + 1) if k is None else [k]:
+                all_ = pass_k(passed, runs, each, independent=apart)
+                cell = Cell(all_.value, None, min(runs), all_.interval)
+                rows.append([who, each, all_.tasks, cell])
+        except BadParameter as error:
+            lacking[who] = error
+    if lacking and (k is not None or not rows):
+        raise next(iter(lacking.values()))
+    heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
+    note = " ".join([PASSED, *(f"{who}: {error}." for who, error in lacking.items())])
+    return Grid(heads, rows, "All of k runs", "pass_k", note)
+
+
+class Split(NamedTuple):
+    """How a number of one game splits into its sources."""
+
+    label: str
+    of: str
+    parts: list[Part]
+
+
+def splits(games: Sequence[Game], edition: str) -> list[Split]:
+    """Return the splits that the design of some games allows.
+
+    The payoff of a seat and the score of a game are split by chance (the episodes), by seat, where
+    one player has all of them, and by what ``vary`` changes, where all its settings met the same
+    chance; each with at least `LEVELS` levels, or it is held fixed. Games that are the same in all
+    of this repeat the same chance, and tell sampling apart.
+    """
+    designs: dict[Any, dict[str, list[Game]]] = {}
+    for game in games:
+        seeds = tuple(row.seed for row in game.done.rows)
+        alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
+        if len(seeds) >= LEVELS:
+            designs.setdefault(alike, {}).setdefault(str(game.change), []).append(game)
+    return [split for design in designs.values() for split in _splits(design, edition)]
+
+
+def _set_up(game: Game) -> str:
+    """Return how a game was played, but for what ``vary`` changes."""
+    seats = [
+        {k: v for part in ("client", "settings") for k, v in seat[part].items()}
+        | {"player": seat["player"]}
+        for seat in game.planned.get("seats", ())
+    ]
+    same = [{k: seat[k] for k in sorted(seat.keys() - game.change.keys())} for seat in seats]
+    return str([same, *(game.planned.get(name) for name in ("order", "series", "given"))])
+
+
+def _splits(design: Mapping[str, list[Game]], edition: str) -> Iterator[Split]:
+    settings = list(design.values())
+    keys = {key for some in settings for key in some[0].change}
+    even = len({len(some) for some in settings}) == 1
+    if len(settings) >= LEVELS and len(keys) == 1 and even:
+        name = "wording" if keys == {"prompts"} else keys.pop()
+        yield from _split(settings[0][0].name, [name], settings, edition)
+    else:
+        for some in settings:
+            yield from _split(some[0].label, [], [some], edition)
+
+
+def _split(
+    label: str, varied: list[str], settings: Sequence[Sequence[Game]], edition: str
+) -> Iterator[Split]:
+    """Yield the splits of games ``(settings, repeats)``; each has values ``(chance, seats)``."""
+    repeats, same = len(settings[0]), len(set(settings[0][0].seats)) == 1
+    axes = [*varied, "seat", "chance", SAMPLING]
+    for of, values in (("payoff of a seat", _payoffs), ("score", _scores)):
+        table = np.array([[values(game, edition) for game in some] for some in settings])
+        table = np.moveaxis(table, (3, 2, 1), (1, 2, 3))  # settings, seats, chance, repeats
+        names = axes
+        if not same or table.shape[1] < LEVELS:
+            table, names = table.mean(axis=1), [name for name in axes if name != "seat"]
+        if not varied:
+            table = table[0]
+        if repeats == 1:
+            table, names = table[..., 0], names[:-1]
+        if len(names) - (repeats > 1) >= 2 and np.isfinite(table).all():
+            yield Split(label, of, variance_parts(table, names))
+
+
+def _payoffs(game: Game, edition: str) -> Array:
+    return np.array([episode.rewards.sum(axis=0) for episode in game.done])
+
+
+def _scores(game: Game, edition: str) -> Array:
+    return np.array(series(game, score_by(edition)).numbers)[:, None]
+
+
+def split_grid(found: Sequence[Split]) -> Grid:
+    """Return a row for each source of each split."""
+    rows: list[list[Value]] = []
+    for label, of, parts in found:
+        for part in parts:
+            ends = f"{part.low:.2f} to {part.high:.2f}" if part.sd else None
+            levels = None if part.name.startswith("rest") else part.levels
+            rows.append([label, of, part.name, levels, part.share, part.sd, ends])
+    heads = columns("task, of, source", "levels", "d") | {
+        "share": ".0%",
+        "sd": ".2f",
+        "sd, 95 %": ">",
+    }
+    return Grid(heads, rows, "Where the variance comes from", "variance", SPLIT)
+
+
+def reliability(
+    games: Sequence[Game], edition: str, success: str | None = None, k: int | None = None
+) -> list[Grid]:
+    """Return the tables of what is known of the reliability of some games; none without any.
+
+    Without `k`, a table says why there is no pass^k where the tasks allow none.
+
+    Raises:
+        BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
+            raises.
+        UnknownName: there is no such edition, or as `tasks` does.
+    """
+    if edition not in editions():
+        raise unknown("edition", edition, editions())
+    found, parts = tasks(games, success, edition), splits(games, edition)
+    if k is not None and not found:
+        raise BadParameter(
+            "nothing says what success is: give it as 'score >= 80', or write success = "
+            "'score >= 80' in the run's file"
+        )
+    grids = [task_grid(found)] if found else []
+    try:
+        grids += [pass_grid(found, k)] if found else []
+    except BadParameter as error:
+        if k is not None:
+            raise
+        grids.append(Grid({}, [], "All of k runs", note=f"There is no pass^k: {error}."))
+    return [*grids, *([split_grid(parts)] if parts else [])]

@@ -1,0 +1,93 @@
+"""What counts as success in an episode, as somebody writes it: ``score >= 80``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from llm_games.benchmarks.judge import results
+from llm_games.benchmarks.judge.paper import editions, measure_of, papers
+from llm_games.benchmarks.judge.results import measured_by, score_by, series
+from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.errors import BadParameter, unknown
+
+SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+SLACK = 1e-9
+"""Values nearer than this are equal: they are sums and means of floats."""
+WRITTEN = re.compile(r"\s*(?P<what>[^<>=]*[^<>=\s])\s*(?P<sign>[<>]=?)\s*(?P<bound>[-+\d.e]+)\s*")
+
+
+class Success(NamedTuple):
+    """An episode succeeds if `what`, a number of it, is above or below `bound`, as `sign` says.
+
+    `what` is ``score``, ``payoff`` (of each player, mean over its seats), ``regret`` (of a round,
+    mean over the seats) or what a paper judges its games by, such as ``survivors``.
+    """
+
+    what: str
+    sign: str
+    bound: float
+
+    @classmethod
+    def of(cls, text: str) -> Success:
+        """Read what somebody wrote.
+
+        Raises:
+            BadParameter: it is not such a sentence.
+            UnknownName: no number of an episode is called so.
+        """
+        found = WRITTEN.fullmatch(text)
+        try:
+            bound = float(found["bound"]) if found else None
+        except ValueError:
+            bound = None
+        if found is None or bound is None:
+            raise BadParameter(
+                f"success must be a number of an episode, {', '.join(SIGNS)} and a bound, such as "
+                f"'score >= 80', got {text!r}"
+            )
+        measures = {name for paper in papers() for name in paper.judged_by()}
+        if found["what"] not in (
+            known := {"score", *(s.name for s in results.STATISTICS)} | measures
+        ):
+            raise unknown("number of an episode", found["what"], known)
+        return cls(found["what"], found["sign"], bound)
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.sign} {self.bound:g}"
+
+    def passed(self, game: Game, edition: str) -> dict[str, list[bool]]:
+        """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
+
+        Raises:
+            BadParameter: the game has no such number, or an episode of it has none.
+            UnknownName: there is no such edition of scores.
+        """
+        if edition not in editions():
+            raise unknown("edition", edition, editions())
+        measure = measure_of(game)
+        statistics = {"score": score_by(edition)} | {s.name: s for s in results.STATISTICS}
+        statistics |= {measure.name: measured_by(measure)} if measure else {}
+        values: Mapping[str, Sequence[float]] = {}
+        if statistic := statistics.get(self.what):
+            players = game.players if statistic.by_player else (None,)
+            values = {
+                player or "all": series(game, statistic, player).numbers for player in players
+            }
+        if not values or any(value != value for found in values.values() for value in found):
+            raise BadParameter(
+                f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "
+                "nothing of it: give it a success of its own, or leave it out with --game"
+            )
+        return {who: [self._holds(value) for value in found] for who, found in values.items()}
+
+    def _holds(self, value: float) -> bool:
+        near = abs(value - self.bound) <= SLACK * max(1.0, abs(self.bound))
+        return "=" in self.sign if near else SIGNS[self.sign](value, self.bound)

@@ -1,0 +1,486 @@
+"""What players of recorded episodes said: to whom, whether they kept it, and what it changed.
+
+Words are held against moves by a fixed rule (`Question.named`). Who persuaded whom is seen beside
+the same episodes without talk, from the same seeds: talk draws nothing of the game's chance, so
+that a first move differs only by what was said (and by the luck of a model's own sampling).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.benchmarks.judge.paper import Section
+from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
+from llm_games.benchmarks.record.rows import DecisionRow, move_of
+from llm_games.errors import BadParameter
+from llm_games.questions import Choice, Question, Shares, Target
+from llm_games.table import Table
+from llm_games.words import quoted
+
+MANY = 12  # seats whose moves are listed one by one
+MOST_LINES = 200  # of a conversation on a page
+SPEECH = "speech"
+"""Kind of the attempts at one."""
+
+
+class Message(NamedTuple):
+    """What one player said: a text, or a symbol of an alphabet; who heard it, and how it was read.
+
+    `step` counts from 0, `round` and `turn` from 1. `outcome` and `detail` are of the last attempt
+    (``valid`` without a model), where "" was said too.
+    """
+
+    step: int
+    round: int
+    turn: int
+    seat: int
+    said: str | int
+    hearers: tuple[int, ...]
+    outcome: str = "valid"
+    detail: str = ""
+
+    @property
+    def words(self) -> int:
+        """Words, separated by white space; a symbol is one."""
+        return len(self.said.split()) if isinstance(self.said, str) else int(self.said > 0)
+
+
+class Turn(NamedTuple):
+    """A move of the game, and the talk before it: moves by seat, and what each was asked.
+
+    `moves` are decisions as recorded; `steps` are the numbers of the first and the last step.
+    `spoken` and `heard` are, by seat that moves, what it said and heard in this round since its
+    move before, which in games of turns may have been earlier than `talk`.
+    """
+
+    round: int
+    steps: tuple[int, int]
+    talk: list[Message]
+    moves: dict[int, Any]
+    questions: dict[int, Question]
+    record: Mapping[str, Any]
+    spoken: dict[int, list[Message]]
+    heard: dict[int, list[Message]]
+
+    def announced(self) -> dict[int, Any]:
+        """Return by seat the move that it announced last, of those who announced one."""
+        found: dict[int, Any] = {}
+        for seat, messages in self.spoken.items():
+            question = self.questions[seat]
+            named = (question.named(m.said) for m in messages if isinstance(m.said, str))
+            for move in named:
+                found |= {} if move is None else {seat: move}
+        return found
+
+    def kept(self) -> dict[int, bool]:
+        """Return by seat whether it did what it had announced; only of those who did announce."""
+        return {seat: self.moves[seat] == _plain(move) for seat, move in self.announced().items()}
+
+
+def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[Turn]:
+    """Yield an episode's moves with the talk before each, found by playing its moves again.
+
+    The last of an episode that was interrupted may be talk before a move that nobody made yet: a
+    turn without moves, if `unfinished` ones are wanted.
+    """
+    table = Table(episode.rules)
+    table.reset(episode.row.seed, episode.row.given)
+    made: dict[int, dict[int, DecisionRow]] = {}
+    for decision in episode.decisions():
+        made.setdefault(decision.step, {})[decision.seat] = decision
+    details = {
+        (a.step, a.seat): (a.outcome or "valid", a.detail)
+        for a in episode.attempts()
+        if a.kind == SPEECH
+    }
+    talk: list[Message] = []
+    spoken: dict[int, list[Message]] = {}
+    heard: dict[int, list[Message]] = {}
+    before = 0
+    for step in episode.every_step:
+        number, at = int(table.state.round) + 1, step.step
+        now = made.get(at, {})
+        if number != before:
+            before = number
+            spoken.clear()
+            heard.clear()
+        if step.talk:
+            said, hearers = step.record["actions"], step.record["hearers"]
+            for seat in step.asked:
+                read = details.get((at, seat), ("valid", ""))
+                about = (at, number, step.record["turn"], seat)
+                message = Message(*about, said[seat], tuple(hearers[seat]), *read)
+                talk.append(message)
+                for listed, seats in ((spoken, (seat,)), (heard, message.hearers)):
+                    for one in seats if message.said else ():
+                        listed.setdefault(one, []).append(message)
+            continue
+        questions = {seat: table.game.question(table.state, seat) for seat in now}
+        moves = {seat: decision.action for seat, decision in now.items()}
+        known = {seat: q for seat, q in questions.items() if q is not None}
+        first = talk[0].step if talk else at
+        own, others = ({s: of.pop(s) for s in known if s in of} for of in (spoken, heard))
+        yield Turn(number, (first, at), talk, moves, known, step.record, own, others)
+        talk = []
+        table.step({seat: move_of(action) for seat, action in moves.items()})
+    if talk and unfinished:
+        yield Turn(talk[0].round, (talk[0].step, talk[-1].step), talk, {}, {}, {}, {}, {})
+
+
+# -- how players talked ----------------------------------------------------------------------------
+
+
+@dataclass
+class Talked:
+    """How a player talked: it could in so many `turns`, and said so many `messages` and `words`.
+
+    `digits` counts messages with one, `too_long` those that were cut, `unread` replies that were no
+    speech, `heard` hearers of all messages; `announced` are moves that it named before, of which
+    it `kept` some.
+    """
+
+    turns: int = 0
+    messages: int = 0
+    words: int = 0
+    digits: int = 0
+    too_long: int = 0
+    unread: int = 0
+    announced: int = 0
+    kept: int = 0
+    heard: int = 0
+
+    def add(self, message: Message) -> None:
+        """Count what was said."""
+        said = bool(message.said)
+        self.turns += 1
+        self.messages += said
+        self.words += message.words
+        self.digits += isinstance(message.said, str) and bool(re.search(r"\d", message.said))
+        self.too_long += message.detail == "too_long"
+        self.unread += message.outcome != "valid"
+        self.heard += said * len(message.hearers)
+
+    @property
+    def amounts(self) -> list[Any]:
+        """How much it said, as a row of a table."""
+        many = self.messages
+        return [
+            many,
+            self.words / many if many else None,
+            1 - many / self.turns if self.turns else None,
+            self.digits / many if many else None,
+            self.too_long,
+            self.unread,
+        ]
+
+    @property
+    def weight(self) -> list[Any]:
+        """Who heard it, and whether it did as it said."""
+        heard = self.heard / self.messages if self.messages else None
+        return [heard, self.announced, self.kept / self.announced if self.announced else None]
+
+
+def talked(game: Game) -> dict[str, Talked]:
+    """Return how each player of a game talked, over all its seats and episodes, worked out once."""
+    if __name__ not in game.found:
+        found = {name: Talked() for name in game.players}
+        for episode in game.played if game.talks else ():
+            for turn in turns(episode, unfinished=True):
+                for message in turn.talk:
+                    found[episode.seats[message.seat]].add(message)
+                for seat, kept in turn.kept().items():
+                    found[episode.seats[seat]].announced += 1
+                    found[episode.seats[seat]].kept += kept
+        game.found[__name__] = found
+    known: dict[str, Talked] = game.found[__name__]
+    return known
+
+
+AMOUNTS = columns("game, player", "said", "d") | columns("", "words", ".1f")
+AMOUNTS |= columns("", "silence, digits", ".1%") | columns("", "too long, unread", "d")
+WEIGHT = columns("game, player", "heard by", ".1f") | columns("", "announced", "d")
+WEIGHT |= columns("", "kept", ".1%")
+SAID = (
+    "Words: of a message, between white space. Silence: the share of turns in which nothing was "
+    "said, also by a reply that could not be read (unread). Digits: the share with one."
+)
+KEPT = (
+    "Announced: moves that a player had named before, by a fixed rule; kept: the share of these "
+    "that it then made. The reading is not sure: of what it took for announcements in 405 "
+    "sentences labelled by hand half were some (precision .50), and it knew .57 of those that "
+    "were. What was done before, what others are asked for and steps (I contributed 20; I raise it "
+    "by 1) can be taken for one, so that an honest player seems to break its word."
+)
+JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
+
+
+def talk_grids(found: Sequence[Game]) -> list[Grid]:
+    """Return how players talked, a row for each player of each game that talks; [] without any."""
+    did = [(g.label, name, d) for g in found if g.talks for name, d in talked(g).items()]
+    rows, more = ([[*who, *getattr(d, name)] for *who, d in did] for name in ("amounts", "weight"))
+    grids = [
+        Grid(AMOUNTS, rows, "How players talked", "talk", SAID),
+        Grid(WEIGHT, more, "Whether they did as they said", "words_kept", KEPT),
+    ]
+    return grids if did else []
+
+
+# -- a conversation beside the moves ---------------------------------------------------------------
+
+
+def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str, str]]:
+    """Yield round, turn, who, what was said or done, and who heard it or what it was held against.
+
+    What players say is quoted, see `quoted`; silence is not listed.
+    """
+    names = episode.rules.names()
+    for turn in turns(episode, unfinished=True):
+        for m in turn.talk:
+            if m.said:
+                said = (
+                    quoted(m.said, len(m.said)) if isinstance(m.said, str) else f"symbol {m.said}"
+                )
+                yield m.round, f"turn {m.turn}", names[m.seat], said, _hearing(m, names)
+        announced, kept = turn.announced(), turn.kept()
+        for who, move in _moves(turn, names):
+            seat = names.index(who) if who in names else -1
+            held = ""
+            if seat in kept:
+                own = turn.questions[seat].spoken(announced[seat])
+                held = "as announced" if kept[seat] else f"had announced {own}"
+            yield turn.round, "move", who, move, held
+
+
+def _hearing(message: Message, names: Sequence[str]) -> str:
+    """Say who heard a message."""
+    many = len(message.hearers)
+    if many == len(names) - 1:
+        return "heard by all"
+    listed = ", ".join(names[seat] for seat in message.hearers)
+    return f"heard by {listed or 'nobody'}" if many <= MANY else f"heard by {many}"
+
+
+def _moves(turn: Turn, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield who moved and how; of many who did, how many made each move."""
+    said = {seat: _spoken(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
+    if len(said) <= MANY:
+        yield from ((names[seat], move) for seat, move in said.items())
+        return
+    for move, many in Counter(said.values()).most_common():
+        yield f"{many} players", move
+
+
+def _spoken(question: Question | None, action: Any) -> str:
+    if action is None:
+        return "no answer"
+    meant = move_of(action)
+    try:
+        return str(action) if question is None else question.spoken(meant)
+    except (StopIteration, IndexError):  # against the rules, so that no word means it
+        return str(action)
+
+
+def transcript(
+    episode: RecordedEpisode, moves: bool = True, rounds: int | None = None
+) -> Iterator[str]:
+    """Yield an episode's conversation in lines, with or without the moves beside it."""
+    before = 0
+    for number, when, who, what, more in conversation(episode):
+        if rounds is not None and number > rounds:
+            return
+        if when == "move" and not moves:
+            continue
+        if number != before:
+            yield f"Round {number}"
+            before = number
+        yield f"  {when}, {who}: {what}{f' ({more})' if more else ''}"
+
+
+def conversation_grid(game: Game, number: int = 0) -> Grid:
+    """Return an episode's conversation beside its moves, as many lines as a page has room for."""
+    episode = game.played[number]
+    lines = list(islice(conversation(episode), MOST_LINES + 1))
+    more = f"llm-games analyse talk {game.shelf.file.path.name} --episode {episode.row.number}"
+    note = f"The first {MOST_LINES} lines; all of it: {more}. " * (len(lines) > MOST_LINES)
+    note += JUDGED * any("announced" in held for *_, held in lines)
+    title = f"What was said in {game.label}, episode {episode.row.number}"
+    return Grid(columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note)
+
+
+def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
+    """Return what a page shows of the talk in a run: [] if nobody could talk.
+
+    `twins` are runs that it is compared with; who persuaded whom is seen beside a silent game of
+    the first that has one.
+    """
+    shown = [game for game in run.games if game.talks and game.played]
+    said = [game for game in shown if any(did.messages for did in talked(game).values())]
+    if not shown:
+        return []
+    others = (game for twin in reversed(twins) for game in twin.games)
+    silent = {game.label: game for game in others if not game.talks}
+    grids = talk_grids(shown)
+    pairs = [(game, silent[game.label]) for game in shown if game.label in silent]
+    grids += persuasion_grids([persuasion(*pair) for pair in pairs]) if pairs else []
+    return [Section("Talk", grids=[*grids, *map(conversation_grid, said)])]
+
+
+# -- who persuaded whom ----------------------------------------------------------------------------
+
+
+@dataclass
+class Influence:
+    """What messages of one player did to moves of another, beside the same game without talk.
+
+    Of `heard` moves before which it heard such a message, `changed` are others than without talk;
+    before `named` of them the messages spoke of one move, and then it went `toward` or `away` from
+    that: it made it, or came nearer to it where moves are numbers.
+    """
+
+    heard: int = 0
+    changed: int = 0
+    named: int = 0
+    toward: int = 0
+    away: int = 0
+
+    def row(self) -> list[Any]:
+        """Return what the table shows of it."""
+        return [
+            self.heard,
+            self.changed / self.heard if self.heard else None,
+            self.named,
+            self.toward / self.named if self.named else None,
+            self.away / self.named if self.named else None,
+        ]
+
+    def plus(self, changed: bool, pull: int | None) -> None:
+        """Count a move; `pull`: 1 towards what was named, -1 away, 0 neither, None: none was."""
+        self.heard += 1
+        self.changed += changed
+        if pull is not None:
+            self.named += 1
+            self.toward += pull > 0
+            self.away += pull < 0
+
+
+@dataclass
+class Persuasion:
+    """Who persuaded whom in a game, by the seats' names; and all together.
+
+    `first` is of first moves alone, before which both sides have met the same; `alone` counts first
+    moves before which nothing was heard, and those among them that differ all the same.
+    """
+
+    label: str
+    episodes: int = 0
+    pairs: dict[tuple[str, str], Influence] = field(default_factory=dict)
+    first: Influence = field(default_factory=Influence)
+    all: Influence = field(default_factory=Influence)
+    alone: Influence = field(default_factory=Influence)
+
+
+def persuasion(talk: Game, silent: Game) -> Persuasion:
+    """Compare a game's moves with those of the same episodes, by seed and seating, without talk.
+
+    Raises:
+        BadParameter: the second talked as well, or they share no finished episode.
+    """
+    if silent.talks and any(did.messages for did in talked(silent).values()):
+        raise BadParameter(f"{silent.label}: the run to compare with talked, too: --talk turns=0")
+    twins = {(e.row.seed, *e.row.seating): e for e in silent.done}
+    found = Persuasion(talk.label)
+    for episode in talk.done:
+        twin = twins.get((episode.row.seed, *episode.row.seating))
+        if twin is not None and twin.rules == episode.rules:
+            found.episodes += 1
+            _persuaded(found, episode, twin)
+    if not found.episodes:
+        raise BadParameter(
+            f"{talk.label}: both runs share no finished episode of one seed, seating and "
+            "parameters; play the same file with --talk turns=0"
+        )
+    return found
+
+
+def _persuaded(found: Persuasion, episode: RecordedEpisode, twin: RecordedEpisode) -> None:
+    names, moved = episode.rules.names(), Counter[tuple[int, str]]()
+    silent: dict[tuple[int, str], list[Any]] = {}
+    for turn in turns(twin):
+        for seat, move in turn.moves.items():
+            silent.setdefault((seat, _kind(turn, seat)), []).append(move)
+    begun: set[int] = set()
+    for turn in turns(episode):
+        for seat, move in turn.moves.items():
+            kind, first = (seat, _kind(turn, seat)), seat not in begun
+            number, others = moved[kind], silent.get(kind, [])
+            moved[kind] += 1
+            begun.add(seat)
+            if number >= len(others):  # it lived longer than without talk
+                continue
+            old, question = others[number], turn.questions.get(seat)
+            said = {message.seat: message.said for message in turn.heard.get(seat, ())}  # last ones
+            drawn = {who: _pull(question, text, old, move) for who, text in said.items()}
+            for speaker, pull in drawn.items():
+                pair = found.pairs.setdefault((names[speaker], names[seat]), Influence())
+                pair.plus(move != old, pull)
+            if said:
+                known = [pull for pull in drawn.values() if pull is not None]
+                pull = int(np.sign(sum(known))) if known else None
+                for total in (found.all, *([found.first] if first else [])):
+                    total.plus(move != old, pull)
+            elif first:
+                found.alone.plus(move != old, None)
+
+
+def _kind(turn: Turn, seat: int) -> str:
+    """Return what a seat was asked for: moves of one kind alone are set beside each other."""
+    return turn.questions[seat].key if seat in turn.questions else ""
+
+
+def _pull(question: Question | None, said: str | int, old: Any, new: Any) -> int | None:
+    """Return 1 if a move came nearer to the one that a text names, -1 if it went away from it."""
+    if question is None or not isinstance(said, str):  # symbols name nothing
+        return None
+    named = question.named(said, anybody=True)
+    if named is None or old is None or new is None:
+        return None
+    if isinstance(question, Choice | Target | Shares):
+        return int(new == _plain(named)) - int(old == _plain(named))
+    return int(np.sign(abs(old - named) - abs(new - named)))
+
+
+def _plain(action: Any) -> Any:
+    """Return an action as a record has it."""
+    return list(action) if isinstance(action, tuple) else action
+
+
+def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list[Grid]:
+    """Return all together, and the pairs of players, those who persuaded most first."""
+    heads = columns("", "heard", "d") | columns("", "changed", ".1%")
+    heads |= columns("", "named", "d") | columns("", "toward, away", ".1%")
+    rows: list[list[Any]] = []
+    pairs: list[list[Any]] = []
+    for one in found:
+        parts = {"first": one.first, "all": one.all, "first, nothing heard": one.alone}
+        rows += [[one.label, name, *did.row()] for name, did in parts.items()]
+        order = sorted(one.pairs.items(), key=lambda pair: (-pair[1].toward, -pair[1].changed))
+        pairs += [[one.label, *pair, *did.row()] for pair, did in order[:most]]
+    many = ", ".join(f"{one.episodes} of {one.label}" for one in found)
+    note = (
+        f"Episodes beside the same without talk: {many}. Changed: moves other than there. Named: "
+        "what was heard spoke of one move, by the same rule as announcements; toward: the move "
+        "came to it, or nearer, away: it left it. After first moves the two games have parted, and "
+        "more than words can differ."
+    )
+    return [
+        Grid(columns("game, moves") | heads, rows, "What talk changed", "persuasion", note),
+        Grid(columns("game, speaker, hearer") | heads, pairs, "Who persuaded whom", "persuaded"),
+    ]

@@ -1,0 +1,464 @@
+"""A run as it was recorded: the only reader of its file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from operator import add
+from pathlib import Path
+from sys import intern
+from typing import Any, Self, TypeVar
+
+from llm_games.benchmarks.record import database, lock, rows
+from llm_games.benchmarks.record.rows import TABLES, Plain
+from llm_games.questions import MISSING
+from llm_games.wrappers.clients.budget import EMPTY, Usage, usage_of
+from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.clients.tokens import Lengths
+
+R = TypeVar("R")
+PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of its tables
+    "steps": rows.StepRow,
+    "decisions": rows.DecisionRow,
+    "attempts": rows.AttemptRow,
+    "notes": rows.NoteRow,
+}
+
+
+class Records:
+    """A run as it was recorded, see `RunRow`. Use as a context manager, or `close` it."""
+
+    def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
+        self.path, self._database = Path(path), reading
+        self._known: dict[str, list[str]] = {}  # columns by table
+        found = self._read(rows.RunRow)
+        if len(found) != 1 or not isinstance(found[0].config, dict):
+            lost = f"{path}: there is not one description of the run"
+            raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
+        [run] = found
+        self.title, self.package = run.title, run.package
+        self.created, self.config = run.created, run.config
+
+    @classmethod
+    def open_readonly(cls, path: str | Path) -> Records:
+        """Open a run to read, also one that is going on or lies in a read-only folder.
+
+        Raises:
+            NotARun, NewerSchema: see there.
+        """
+        database.check_file(Path(path))
+        try:
+            with database.opened(path, "ro") as reading:
+                database.check_schema(path, reading)
+        except database.Unwritable:  # no place for the files that readers and the writer share
+            if Path(f"{path}-wal").exists():
+                raise
+            with database.opened(path, "ro", "&immutable=1") as reading:
+                database.check_schema(path, reading)
+        return Records(path, reading)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def games(self) -> list[rows.GameRow]:
+        """Return the run's games in the order of the configuration."""
+        return self._read(rows.GameRow)
+
+    def episodes(self) -> list[rows.EpisodeRow]:
+        """Return all episodes, game by game."""
+        games = {game.id: game for game in self.games()}
+
+        def game(number: int) -> rows.GameRow:
+            if number not in games:
+                lost = f"an episode belongs to no game ({number})"
+                raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
+            return games[number]
+
+        # Equal values are one object: a run may have many episodes.
+        loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
+        found = self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        for row in found:
+            if sorted(row.seating) != [*range(len(row.game.seats))]:
+                raise self.damaged(
+                    f"the seating of {row.game.label}, episode {row.number}, is not one of its "
+                    f"{len(row.game.seats)} players: {str(row.seating)[:60]}"
+                )
+        return found
+
+    def lengths(self) -> dict[int, int]:
+        """Return how many steps episodes have that are being played, and 0 of those without any."""
+        count = "(SELECT count(*) FROM steps WHERE episode = id)"
+        none = "NOT EXISTS (SELECT * FROM steps WHERE episode = id)"
+        return dict(
+            self._rows(f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}")
+        )
+
+    def steps(self, episode: int) -> list[rows.StepRow]:
+        """Return the steps of an episode in order."""
+        found = self._read(rows.StepRow, "WHERE episode = ?", episode)
+        try:
+            return [row.full() for row in found]
+        except (ValueError, TypeError, LookupError, StopIteration):
+            raise self.damaged(f"the steps of episode {episode} cannot be read") from None
+
+    def payoffs(self) -> dict[int, list[float]]:
+        """Return by episode what its seats were paid in all its steps."""
+        payoffs: dict[int, list[float]] = {}
+        for episode, text in self._each(
+            "SELECT episode, rewards FROM steps ORDER BY episode, step"
+        ):
+            rewards = rows.full_list(json.loads(text))
+            total = payoffs.get(episode, [0.0] * len(rewards))
+            payoffs[episode] = [*map(add, total, rewards)]
+        return payoffs
+
+    def written(self, episode: int) -> dict[int, dict[str, str]]:
+        """Return the columns of an episode's steps as they are written, by step and name."""
+        names = list(TABLES[rows.StepRow].types)
+        found = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
+        return {row[0]: dict(zip(names, row, strict=True)) for row in found}
+
+    def decisions(self, episode: int) -> list[rows.DecisionRow]:
+        """Return the decisions of an episode by step and seat."""
+        return self._read(rows.DecisionRow, "WHERE episode = ?", episode)
+
+    def decided(self, episode: int) -> list[tuple[int, int, int]]:
+        """Return seats of an episode, how often each moved, and how often the rules filled in."""
+        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
+        moves = f"AND phase != '{rows.TALK}'" * has_phase
+        count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
+        return self._rows(f"{count} GROUP BY seat", episode)
+
+    def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
+        """Return the completions of an episode, or of one of its steps, by step and seat."""
+        where = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
+        return self._read(rows.AttemptRow, where, episode, step)
+
+    def notes(self, episode: int) -> list[rows.NoteRow]:
+        """Return what players of an episode wrote down, by step and seat."""
+        return self._read(rows.NoteRow, "WHERE episode = ?", episode)
+
+    def table(self, name: str) -> Iterator[tuple[rows.EpisodeRow, Plain]]:
+        """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
+
+        Attempts have their messages as `prompt`, and who has a seat has a `player`.
+        """
+        for episode in self.episodes():
+            if name == "episodes":
+                yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
+                continue
+            chats = self.chats(episode.id) if name == "attempts" else {}
+            played = self._played(episode) if name == "decisions" else {}
+            for row in getattr(self, name)(episode.id):
+                found = dict(vars(row))
+                if "seat" in found:
+                    found["player"] = episode.seats[row.seat]
+                if name == "decisions":
+                    found["action"] = row.readable
+                    found["played"] = played.get(row.step, {}).get(row.seat)
+                if "prompt" in found:
+                    listed = isinstance(row.prompt, list)
+                    found["prompt"] = (
+                        self.messages(row.prompt) if listed else list(chats[row.prompt])
+                    )
+                yield episode, found
+
+    def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
+        """Return what counted in the steps of a game, by step and seat: no speech."""
+        rules, found = episode.rules().core, {}
+        for step in self.steps(episode.id):
+            if not step.talk:
+                actions = rules.effective(step.record).tolist()
+                found[step.step] = {s: a for s, a in enumerate(actions) if a != MISSING}
+        return found
+
+    def messages(self, prompt: Any) -> list[dict[str, str]]:
+        """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""
+        listed = isinstance(prompt, list)
+        found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
+        return [{"role": role or "", "content": text or ""} for role, text in found]
+
+    # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
+
+    def decided_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return episode, step, seat, outcome, broke, reward and phase of decisions.
+
+        Those of so `many` steps from the `first` on that is given for an episode.
+        """
+        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
+        names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
+        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), many)
+
+    def happened_since(self, first: Mapping[int, int], many: int) -> list[tuple[int, int, Plain]]:
+        """Return episode, step and record of the same steps."""
+        found = self._rows(_SINCE.format("step, record, rewards", "steps", ""), _keyed(first), many)
+        return [
+            (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
+            for episode, step, record, rewards in found
+        ]
+
+    def asked_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return what was asked for in each decision of the same steps.
+
+        That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
+        """
+        sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
+        names = f"step, seat, max(number) + 1, {sums}"
+        last = "GROUP BY episode, step, seat"
+        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), many)
+
+    def replies_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+        """Return episode, step, seat, text and thoughts of each completion of the same steps."""
+        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
+        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), many)
+
+    def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
+        """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
+
+        Those of all steps from the `first` on that is given for an episode. Whether ASCII letters
+        are small does not matter.
+        """
+        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        said = ("text", "thoughts") if has_thoughts else ("text",)
+        holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in said)
+        where = "".join(f"AND ({holds})" for _ in terms)
+        like = ["%{}%".format(re.sub("([%_!])", r"!\1", term)) for term in terms for _ in said]
+        query = _SINCE.format("step, seat", "attempts", where)
+        # One row, since each that SQLite returns waits for a thread that has Python's lock.
+        lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
+        [found] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        return [json.loads(column) for column in found]
+
+    def glimpses(
+        self, places: Sequence[tuple[int, int, int]], most: int
+    ) -> dict[tuple[int, int, int], Plain]:
+        """Return of decisions, by episode, step and seat, the action and how the last reply began.
+
+        Of ``text`` so many characters at most; "" without a model.
+        """
+        found = {}
+        for place in places:
+            made = self._rows(
+                "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *place
+            )
+            said = self._rows(
+                "SELECT substr(text, 1, ?4) FROM attempts "
+                "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
+                *place,
+                most,
+            )
+            action = json.loads(made[0][0]) if made and made[0][0] is not None else None
+            found[place] = {"action": action, "text": said[0][0] if said else ""}
+        return found
+
+    def chats(self, episode: int) -> dict[Any, Chat]:
+        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
+
+        Those of schema 2 are not among them.
+        """
+        chats: dict[Any, Chat] = {}
+        if not self._columns(TABLES[rows.PromptRow]):
+            return chats
+        for prompt, before, role, content in self._each(_PROMPTS, episode):
+            chats[prompt] = chats.get(before, Chat()).plus(role or "", content or "")
+        return chats
+
+    def pool(self) -> Iterator[rows.MessageRow]:
+        """Yield all messages."""
+        names = self._columns(TABLES[rows.MessageRow])
+        query = f"SELECT {', '.join(names)} FROM messages ORDER BY id"
+        return (rows.MessageRow(*row) for row in self._each(query))
+
+    def holder(self) -> str | None:
+        """Return which process plays the run now, in words; None if nobody does."""
+        with database.translated(self.path):
+            return lock.holder(self._database)
+
+    def counts(self, game: int) -> tuple[int, int]:
+        """Return a game's decisions and rule breaks so far."""
+        mine = "WHERE episode IN (SELECT id FROM episodes WHERE game = ?)"
+        [made] = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
+        return made
+
+    def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
+        """Return episode number, step and actions by seat of a game's last step of all."""
+        found = self._rows(
+            "SELECT e.id, e.number, max(s.step) FROM episodes e JOIN steps s ON s.episode = e.id "
+            "WHERE e.game = ? GROUP BY e.id ORDER BY e.status = 'running' DESC, e.number DESC "
+            "LIMIT 1",
+            game,
+        )
+        for episode, number, step in found:
+            made = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+            return number, step, [row.action for row in made]
+        return None
+
+    def usage(self) -> Plain:
+        """Return how many completions were read with each outcome, and the tokens in all."""
+        outcomes = self._rows("SELECT outcome, count(*) FROM attempts GROUP BY outcome")
+        [total] = self._rows("SELECT count(*), total(tokens_in), total(tokens_out) FROM attempts")
+        used = dict(zip(("calls", "tokens_in", "tokens_out"), map(int, total), strict=True))
+        return used | {"outcomes": {name: n for name, n in outcomes if name is not None}}
+
+    def counted(self) -> dict[str, int]:
+        """Return the tokens that servers counted, by seat as `spent` has them."""
+        found: dict[str, int] = {}
+        query = (
+            "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
+            "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
+            "GROUP BY label, seating, attempts.seat"
+        )
+        for label, seating, seat, tokens in self._rows(query):
+            name = f"{label}/player_{json.loads(seating)[seat]}"
+            found[name] = found.get(name, 0) + int(tokens)
+        return found
+
+    def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
+        """Return what all calls came to, by model and seat (``public_goods/player_0``).
+
+        Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
+        """
+        found = defaultdict[tuple[str, str], Usage](Usage)
+        for row in self._read(rows.SpentRow):
+            plain = dict(vars(row))
+            pair = plain.pop("model"), plain.pop("seat")
+            found[pair] = usage_of(plain | {"money": self._money(row.money)})
+        flights = self._read(rows.FlightRow)
+        if ended is None:
+            ended = any(row.number for row in flights) and self.holder() is None
+        for flight in flights:
+            money = self._money(flight.money)
+            may = flight.calls, flight.tokens_in, flight.tokens_out, money
+            past = not flight.number
+            if past or ended:
+                failed = 0 if past else flight.calls  # of those that are past they are booked
+                found[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
+        return dict(found)
+
+    def _money(self, text: str) -> Decimal:
+        """Read what was spent, or raise that the file is damaged."""
+        try:
+            money = Decimal(text)
+        except ArithmeticError:
+            money = Decimal("NaN")
+        if not (money.is_finite() and 0 <= money < 10**18):
+            raise self.damaged(f"{text[:60]!r} is no money that was spent")
+        return money
+
+    def learnt(self) -> dict[str, Lengths]:
+        """Return what was learnt of models' replies."""
+        known = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
+        return {
+            model: Lengths(**{k: v for k, v in row.items() if k != "model"})
+            for model, row in known.items()
+        }
+
+    def limits(self) -> list[rows.LimitRow]:
+        """Return how many calls at a time servers have borne, start by start."""
+        return self._read(rows.LimitRow)
+
+    def _read(
+        self,
+        kind: type[R],
+        where: str = "",
+        *values: Any,
+        loads: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> list[R]:
+        """Return rows of a class in the order of their key; `loads` win over the class's own."""
+        table = TABLES[kind]
+        if not (names := self._columns(table)):  # as in older files
+            return []
+        query = f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {table.key}"
+        loading = [
+            (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
+        ]
+        checks = [(name, fits) for name, fits in table.checks if name in names]
+        found = []
+        for values_of_row in self._each(query, *values):
+            row = dict(zip(names, values_of_row, strict=True))
+            name, value, fault = "", None, "is not JSON"
+            try:
+                for name, load in loading:
+                    value = row[name]
+                    row[name] = value if value is None else load(value)
+                fault = "is of another kind"
+                for name, fits in checks:
+                    value = row[name]
+                    if not fits(value):
+                        raise ValueError
+            except (ValueError, TypeError, RecursionError):
+                first = ", ".join(f"{key} {str(row[key])[:20]}" for key in names[:3])
+                raise self.damaged(
+                    f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
+                ) from None
+            found.append(kind(**row))
+        return found
+
+    def damaged(self, fault: str) -> database.NotARun:
+        """Return the error that says what is wrong with the file."""
+        return database.NotARun(
+            f"{self.path}: {fault}; the file is damaged, restore it from a copy"
+        )
+
+    def _columns(self, table: rows.Relation) -> list[str]:
+        """Return the columns of a table that this file has."""
+        if table.name not in self._known:
+            info = self._rows("SELECT name FROM pragma_table_info(?)", table.name)
+            there = {name for (name,) in info}
+            self._known[table.name] = [name for name in table.types if name in there]
+        return self._known[table.name]
+
+    def _each(self, query: str, *values: Any) -> Iterator[Any]:
+        with database.translated(self.path):
+            yield from self._database.execute(query, values)
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with database.translated(self.path):
+            return self._database.execute(query, values).fetchall()
+
+
+_SINCE = """
+SELECT CAST(at.key AS INTEGER) AS episode, {} FROM json_each(?1) AS at CROSS JOIN {} AS found
+WHERE episode = CAST(at.key AS INTEGER) AND step >= at.value AND step < at.value + ?2 {}
+"""
+"""In the order of the episodes that are given, then of their keys."""
+
+
+def _keyed(first: Mapping[int, int]) -> str:
+    return json.dumps(first)
+
+
+_CHAINED = """
+WITH RECURSIVE chain (id, parent, message) AS (
+  SELECT id, parent, message FROM prompts WHERE id = ?
+  UNION ALL
+  SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
+)
+SELECT role, content FROM chain LEFT JOIN messages m ON m.id = message ORDER BY chain.id
+"""
+_PROMPTS = """
+WITH RECURSIVE chain (id, parent, message) AS (
+  SELECT p.id, p.parent, p.message FROM attempts a JOIN prompts p ON p.id = a.prompt
+  WHERE a.episode = ?
+  UNION
+  SELECT p.id, p.parent, p.message FROM chain c JOIN prompts p ON p.id = c.parent AND p.id < c.id
+)
+SELECT chain.id, parent, role, content FROM chain LEFT JOIN messages m ON m.id = message
+ORDER BY chain.id
+"""
+_LISTED = """
+SELECT role, content FROM json_each(?) LEFT JOIN messages m ON m.id = value ORDER BY key
+"""

@@ -1,0 +1,441 @@
+"""A run as everything that comes after it reads it: its games, their episodes, its players.
+
+Parts of an episode are read when they are asked for, while the file is open.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from operator import iadd
+from typing import Any, overload
+
+import numpy as np
+
+from llm_games.baselines.deviation import Steps, deviation, stacked
+from llm_games.baselines.players import kind_of
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.rows import (
+    AttemptRow,
+    DecisionRow,
+    EpisodeRow,
+    GameRow,
+    NoteRow,
+    StepRow,
+    rules_edition,
+)
+from llm_games.benchmarks.record.spending import Spending
+from llm_games.errors import BadParameter, unknown
+from llm_games.registry import game_class, recorded_rulebook
+from llm_games.rulebook import Array
+
+MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
+KEPT = 30_000
+"""Decisions whose records are kept once they have been read, at most; others are read again."""
+TINY = "tiny"  # the embedded model: as a player, and as its own server calls it
+
+
+@dataclass
+class Tally:
+    """What was decided and asked for, added up.
+
+    `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
+    (``move``, ``plan`` …) and outcome, `lenient` what reading let pass, `left_out` what servers had
+    refused; `latencies` are seconds of each call; `model` is as the first server called it. Calls
+    that brought no completion are only in `Run.spent`.
+    """
+
+    decisions: int = 0
+    filled: int = 0
+    read: dict[str, Counter[str]] = field(default_factory=dict)
+    lenient: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    latencies: array[float] = field(default_factory=lambda: array("d"))
+    model: str = ""
+
+    @property
+    def calls(self) -> int:
+        """Completions asked for."""
+        return len(self.latencies)
+
+    @property
+    def moves(self) -> Counter[str]:
+        """How the completions that were to be moves were read."""
+        return self.read.get("move", Counter())
+
+    @property
+    def others(self) -> dict[str, Counter[str]]:
+        """The same of other completions, by kind."""
+        return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
+
+    def asked(self, attempt: AttemptRow) -> None:
+        """Count a completion."""
+        self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
+        self.lenient.update(filter(None, attempt.leniencies.split(", ")))
+        self.left_out.update(attempt.left_out or ())
+        self.tokens_in += attempt.tokens_in
+        self.tokens_out += attempt.tokens_out
+        self.latencies.append(attempt.latency)
+        self.model = self.model or attempt.model
+
+    def add(self, other: Tally) -> None:
+        """Add another one to it."""
+        for kind, outcomes in other.read.items():
+            self.read.setdefault(kind, Counter()).update(outcomes)
+        self.lenient.update(other.lenient)
+        self.left_out.update(other.left_out)
+        for name in ("decisions", "filled", "tokens_in", "tokens_out", "latencies"):
+            setattr(self, name, iadd(getattr(self, name), getattr(other, name)))
+        self.model = self.model or other.model
+
+
+@dataclass(frozen=True)
+class Player:
+    """One player of a run: its name there, what it is, and what it did over all its seats."""
+
+    name: str
+    spec: str
+    did: Tally = field(default_factory=Tally)
+
+    @property
+    def kind(self) -> str:
+        """What the player is, without the value after the colon."""
+        return self.spec.partition(":")[0]
+
+    @property
+    def toy(self) -> bool:
+        """Whether it is the embedded model."""
+        return TINY in (self.kind, self.did.model)
+
+    @property
+    def language_model(self) -> bool:
+        """Whether it is a language model of its own, and no reference such as the embedded one."""
+        entry = kind_of(self.kind)
+        asks = bool(self.did.read) if entry is None else entry.model is not None
+        return asks and not self.toy
+
+
+class Shelf:
+    """Episodes of a file that are kept once they have been read, as many as there is room for.
+
+    So a small run is read once, and a large one in little memory. What is being played while it is
+    read has as many steps each time as it had first.
+    """
+
+    def __init__(self, file: Records) -> None:
+        self.file, self.lengths, self.room = file, file.lengths(), KEPT
+        self.episodes: dict[int, RecordedEpisode] = {}
+        self.rules: dict[str, Any] = {}
+        self.planned = {game.get("label"): game for game in file.config.get("games", [])}
+
+    def episode(self, row: EpisodeRow) -> RecordedEpisode:
+        """Return an episode, kept or new."""
+        found = self.episodes.get(row.id)
+        if found is None:
+            found = RecordedEpisode(self, row)
+            if self.room > 0:
+                self.room -= len(row.seating)
+                self.episodes[row.id] = found
+        return found
+
+
+@dataclass
+class RecordedEpisode:
+    """One episode of a recorded game; `row` says which, the rest is read from the file."""
+
+    shelf: Shelf
+    row: EpisodeRow
+
+    @property
+    def file(self) -> Records:
+        """The run's file."""
+        return self.shelf.file
+
+    @property
+    def planned(self) -> Mapping[str, Any]:
+        """Its game's entry in the run's configuration."""
+        return self.shelf.planned.get(self.row.game.label, {})
+
+    @cached_property
+    def seats(self) -> list[str]:
+        """The players' names, as they sat."""
+        return self.row.seats
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from its start to its end, if it has one."""
+        return seconds([self.row])
+
+    @property
+    def rules(self) -> Any:
+        """The rules, as its players sat, without talk."""
+        alike = f"{self.row.game.id} {self.row.params}"
+        if alike not in self.shelf.rules:
+            self.shelf.rules[alike] = self.row.rules().core
+        return self.shelf.rules[alike]
+
+    @cached_property
+    def every_step(self) -> list[StepRow]:
+        """Its steps in order, with those in which players talked."""
+        found = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
+        self.shelf.room -= len(found) * len(self.row.seating)
+        return found
+
+    @cached_property
+    def steps(self) -> list[StepRow]:
+        """Its steps without those of talk, which change nothing of the game."""
+        return [step for step in self.every_step if not step.talk]
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """What happened, step by step, but for talk.
+
+        ``actions`` are as they counted (`Rulebook.effective`), ``answers`` as they were given.
+        """
+        rules, records = self.rules, [step.record for step in self.steps]
+        return [
+            record | {"actions": rules.effective(record).tolist(), "answers": record["actions"]}
+            for record in records
+        ]
+
+    @cached_property
+    def rewards(self) -> Array:
+        """Payoffs, float64 ``(steps, players)``."""
+        paid = [step.rewards for step in self.steps]
+        return np.array(paid, np.float64).reshape(-1, len(self.seats))
+
+    @property
+    def payoffs(self) -> Array:
+        """Payoffs of the episode by the seats of the configuration, float64 ``(players,)``."""
+        return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
+
+    def mean_payoff(self, places: Collection[int]) -> float:
+        """Return the mean payoff of these seats of the configuration."""
+        seats = [seat for seat, place in enumerate(self.row.seating) if place in places]
+        return float(self.rewards.sum(axis=0)[seats].mean())
+
+    def decisions(self) -> list[DecisionRow]:
+        """Read its decisions, by step and seat."""
+        return self.file.decisions(self.row.id)
+
+    def attempts(self) -> list[AttemptRow]:
+        """Read its completions, by step and seat."""
+        return self.file.attempts(self.row.id)
+
+    def notes(self) -> list[NoteRow]:
+        """Read what its players wrote down, by step and seat."""
+        return self.file.notes(self.row.id)
+
+    def tallies(self) -> tuple[Tally, dict[str, Tally]]:
+        """Read what was decided and asked for: in all, and by player."""
+        total, of = Tally(), {name: Tally() for name in self.seats}
+        for seat, decisions, filled in self.file.decided(self.row.id):
+            for tally in (total, of[self.seats[seat]]):
+                tally.decisions += decisions
+                tally.filled += filled
+        for attempt in self.attempts():
+            for tally in (total, of[self.seats[attempt.seat]]):
+                tally.asked(attempt)
+        return total, of
+
+    def of(self, name: str) -> list[int]:
+        """Return the seats of a player."""
+        return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
+
+    def stacked(self) -> Steps:
+        """Return what happened by name, steps on a last axis."""
+        return stacked(self.records)
+
+    def regret(self) -> Array:
+        """Return what seats could have gained in hindsight, float64 ``(players, steps)``.
+
+        NaN where it is not defined, as in a game too large to be solved.
+        """
+        try:
+            return deviation(self.rules, self.stacked()).regret
+        except BadParameter:
+            return np.full(self.rewards.T.shape, np.nan)
+
+    def seat_regret(self) -> float:
+        """Return the mean over seats of the sum of their `regret`, over moves that have one.
+
+        NaN where none has.
+        """
+        regret = self.regret()
+        some = regret[~np.isnan(regret).all(axis=1)]
+        return float(np.nansum(some, axis=1).mean()) if len(some) else np.nan
+
+
+class Episodes(Sequence[RecordedEpisode]):
+    """Episodes that are read when they are come by; few are kept of those that went by."""
+
+    def __init__(self, shelf: Shelf, rows: Sequence[EpisodeRow]) -> None:
+        self.shelf, self.rows = shelf, rows
+
+    @overload
+    def __getitem__(self, at: int) -> RecordedEpisode: ...
+    @overload
+    def __getitem__(self, at: slice) -> Episodes: ...
+    def __getitem__(self, at: int | slice) -> RecordedEpisode | Episodes:
+        if isinstance(at, slice):
+            return Episodes(self.shelf, self.rows[at])
+        return self.shelf.episode(self.rows[at])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass
+class Game:
+    """One of a run's games, as configured: where players change seats, an episode has its own.
+
+    `rows` are its episodes, `planned` is its entry in the run's configuration. `did` is what was
+    decided and asked for in all of them, and `filled` the largest share of filled-in decisions of
+    an episode that is drawn, once `read` has been through them.
+    """
+
+    shelf: Shelf
+    row: GameRow
+    rows: Sequence[EpisodeRow]
+    planned: Mapping[str, Any]
+    did: Tally = field(default_factory=Tally)
+    filled: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        self.label, self.name = self.row.label, self.row.game  # in the run, in the registry
+        self.params, self.seats = self.row.params, self.row.seats
+        self.players = list(dict.fromkeys(self.seats))  # their names, each once
+        self.change = dict(self.planned.get("change") or {})  # its entry of the run's ``vary``
+        self.setting = self.label.removeprefix(self.name).strip(", ") or "default"
+        self.states = Counter[str](row.status for row in self.rows)
+
+    @cached_property
+    def rules(self) -> Any:
+        """Its rules, without talk."""
+        return self.full.core
+
+    @property
+    def talks(self) -> bool:
+        """Whether its players can talk."""
+        return self.full is not self.rules
+
+    @cached_property
+    def full(self) -> Any:
+        """Its rules, with talk if its players can talk."""
+        edition = (
+            rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
+        )
+        return recorded_rulebook(self.name, self.params, edition)
+
+    @property
+    def episodes(self) -> Episodes:
+        """Its episodes."""
+        return Episodes(self.shelf, self.rows)
+
+    @cached_property
+    def played(self) -> Episodes:
+        """The episodes to draw: all that have begun and are not void."""
+        begun, lengths = [row for row in self.rows if row.status != "void"], self.shelf.lengths
+        return Episodes(self.shelf, [row for row in begun if lengths.get(row.id) != 0])
+
+    @cached_property
+    def done(self) -> Episodes:
+        """The episodes that count."""
+        return Episodes(self.shelf, [row for row in self.rows if row.status == "done"])
+
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """What was worked out of all its episodes, kept by who did so under a name of its own."""
+        return {}
+
+
+def games(file: Records) -> list[Game]:
+    """Return the games of a run in the order of its configuration."""
+    rows: dict[int, list[EpisodeRow]] = {}
+    for row in file.episodes():
+        rows.setdefault(row.game.id, []).append(row)
+    shelf = Shelf(file)
+    return [
+        Game(shelf, g, rows.get(g.id, []), shelf.planned.get(g.label, {})) for g in file.games()
+    ]
+
+
+@dataclass
+class Run:
+    """One run: its games, its players by name, and the edition its scores are to have.
+
+    `did` is what was decided and asked for in all.
+    """
+
+    file: Records
+    games: list[Game]
+    players: dict[str, Player]
+    edition: str
+    did: Tally
+
+    def __post_init__(self) -> None:
+        self.stem = self.file.path.stem
+        self.heading = f"{self.file.title} ({self.stem})"  # what tells it from others on a page
+        self.spent = Spending(self.file)
+        self.priced = bool(self.file.config.get("prices"))  # else costs mean nothing
+        self.rows = [row for game in self.games for row in game.rows]
+        self.seconds = seconds(self.rows)
+
+    def by_game(self) -> dict[str, list[Game]]:
+        """Return the games by their names in the registry."""
+        found: dict[str, list[Game]] = {}
+        for game in self.games:
+            found.setdefault(game.name, []).append(game)
+        return found
+
+
+def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
+    """Read a run, also an unfinished one; its file stays open while the run is used.
+
+    `only` are the labels of the games that are wanted, all if there are none. An `UnknownName` says
+    that the run has no such game.
+    """
+    found = games(file)
+    labels = [game.label for game in found]
+    for label in only:
+        if label not in labels:
+            raise unknown("game of this run", label, labels)
+    found = [game for game in found if not only or game.label in only]
+    planned = (seat for game in file.config.get("games", []) for seat in game["seats"])
+    specs = {seat["name"]: seat["player"] for seat in planned}
+    players: dict[str, Player] = {}
+    whole = Tally()
+    for game in found:
+        for name in game.seats:
+            players.setdefault(name, Player(name, specs.get(name, name)))
+        drawn = {row.id for row in game.played.rows}
+        for episode in game.episodes:
+            total, of = episode.tallies()
+            for tally in (game.did, whole):
+                tally.add(total)
+            for name, did in of.items():
+                players[name].did.add(did)
+            if episode.row.id in drawn:
+                game.filled = max(game.filled, filled_in(total.filled, total.decisions))
+    return Run(file, found, players, edition, whole)
+
+
+def seconds(rows: Sequence[EpisodeRow]) -> float | None:
+    """Return the time from the first start of some episodes to the last end, if there is one."""
+    started = min((row.started for row in rows if row.started), default=None)
+    ended = max((row.ended for row in rows if row.ended), default=None)
+    if started is None or ended is None:
+        return None
+    return (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
+
+
+def filled_in(broken: int, decisions: int) -> Fraction:
+    """Return the share of decisions that the rules filled in; beyond `MARK` a game is marked."""
+    return Fraction(broken, decisions) if decisions else Fraction(0)

@@ -1,0 +1,69 @@
+"""What a run has spent, as its books have it: the one source of all that shows tokens or money."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cached_property
+
+from llm_games.benchmarks.record.queries import Records
+from llm_games.wrappers.clients.budget import Usage
+
+
+class Spending:
+    """The usage of a run: in `total`, and by ``models``, ``seats``, ``games`` and ``players``.
+
+    Seats are as `Ledger.seat_of` names them, "" for greetings, which are no game's; games go by
+    label and players by name. Who asked nobody misses; so do players before version 0.3, when seats
+    went by game and were those of the table, and two labels of one game.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self.total, self.pairs = Usage(), records.spent()
+        self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
+        self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
+        rows = records.games()
+        known = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
+        known |= {row.label: row for row in rows}
+        old = [int(part) for part in re.findall(r"\d{1,9}", records.package)[:2]] < [0, 3]
+        for (model, seat), usage in self.pairs.items():
+            label, _, place = seat.rpartition("/player_")
+            found = [self.total, self.models[model], self.seats[seat]]
+            seats = [f"{n}" for n in range(len(known[label].seats))] if label in known else []
+            if (row := known.get(label)) is not None and place in seats:
+                found += [self.games[row.label]]
+                found += [] if old else [self.players[row.seats[int(place)]]]
+            for one in found:
+                one.add(usage)
+
+    @cached_property
+    def estimated(self) -> list[str]:
+        """The models of which nobody counted tokens, such as own functions: theirs are estimates.
+
+        To be asked for while the file is open.
+        """
+        counted, models = self._records.counted(), dict[str, int]()
+        for (model, seat), usage in self.pairs.items():
+            if usage.tokens and seat:
+                models[model] = models.get(model, 0) + counted.get(seat, 0)
+        return [model for model, tokens in models.items() if not tokens]
+
+    @property
+    def note(self) -> str:
+        """Say of which models tokens are estimates, and what is not known; "" if nothing is."""
+        names, lost = ", ".join(self.estimated), unsure(self.total)
+        said = f"Tokens of {names} are estimates: nobody counted them." if names else ""
+        return " ".join(filter(None, (said, lost and f"{lost}.")))
+
+
+def unsure(usage: Usage) -> str:
+    """Say what calls may have cost of which nobody knows; "" if there are none."""
+    if not usage.unknown:
+        return ""
+    calls = "1 call" if usage.unknown == 1 else f"{usage.unknown:,} calls"
+    money = f" and money {usage.unknown_money:.4f}" * bool(usage.unknown_money)
+    return (
+        f"{calls} sent, outcome unknown: at most {usage.unknown_in:,} tokens in, "
+        f"{usage.unknown_out:,} out{money} beside"
+    )

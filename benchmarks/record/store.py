@@ -1,0 +1,271 @@
+"""One run in one SQLite file: everything that happened, written as it happens.
+
+The tables are declared in `rows`. `Records` reads a run, also while it is going on; `Store`
+writes one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.record import database, editions, rows
+from llm_games.benchmarks.record.database import RunExists, RunLocked, Unwritable
+from llm_games.benchmarks.record.lock import RunLock
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.rows import TABLES, Plain
+from llm_games.benchmarks.record.writer import Writer
+from llm_games.questions import MISSING, Action
+from llm_games.registry import rulebook
+from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.policy import Attempt
+
+MOST_IDS = 20_000
+"""Messages, and prompts, whose ids are kept in memory; others are looked up in the file."""
+
+
+class Store(Records):
+    """A run that this process writes. Made by `create` or `open`; holds the run's lock.
+
+    Rows are collected and committed together: `durable` waits until all that was added before
+    is on the disk, `hasten` does not wait, `flush` writes it at once, `whole` adds all or
+    nothing. What is read is what was committed. Not for use by several threads.
+    """
+
+    def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
+        # Readers and the writer do not wait for each other; a commit returns when it is on disk.
+        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            writing.execute(f"PRAGMA {setting}")
+        with database.opened(path, "ro") as reading:
+            super().__init__(path, reading)
+        self._writer = Writer(path, writing, lock)
+        self.flush, self.hasten = self._writer.flush, self._writer.hasten
+        self.whole = self._writer.whole
+        self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        title: str,
+        config: Plain,
+        games: Sequence[tuple[str, str, Plain, Sequence[str]]],
+        seeds: Sequence[Sequence[int]],
+        seatings: Sequence[Sequence[Sequence[int]]] | None = None,
+        given: Sequence[Plain | None] | None = None,
+    ) -> Store:
+        """Start a new file with all its episodes pending.
+
+        `config` is plain values without keys. A game is its label, name, parameters and players'
+        names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
+        them (None: as listed), and `given` the chance that is given (None: none).
+
+        Raises:
+            RunExists: there is a file already; it is never overwritten.
+            Unwritable: the folder does not exist or cannot be written.
+        """
+        path, lock, ids = Path(path), RunLock(), count(1)
+        check_free(path)
+        first: list[Any] = [rows.RunRow(title, editions.package(), config, now())]
+        about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
+        for i, (label, name, params, seats) in enumerate(games):
+            game = rows.GameRow(i + 1, label, name, params, list(seats))
+            first.append(game)
+            edition = editions.recorded(rulebook(name, **params))
+            about |= {"edition": edition, "given": given[i] if given else None}
+            for number, seed in enumerate(seeds[i]):
+                seating = list(seatings[i][number] if seatings else range(len(seats)))
+                first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
+        with database.opened(path, "rwc") as writing:
+            with database.transaction(writing):
+                if database.pragma(writing, "application_id") == database.APPLICATION:
+                    raise RunExists(f"another process has just started a run in {path}")
+                writing.execute(f"PRAGMA application_id = {database.APPLICATION}")
+                writing.execute(f"PRAGMA user_version = {rows.SCHEMA}")
+                for table in TABLES.values():
+                    writing.execute(table.sql)
+                for row in first:
+                    writing.execute(*TABLES[type(row)].insert(row))
+                lock.take(writing)
+            return cls(path, writing, lock)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Store:
+        """Open a run to go on with it; raises any `StoreError` but `RunExists`."""
+        path, lock = Path(path), RunLock()
+        with Records.open_readonly(path) as records:
+            editions.check_editions(records)
+        with database.opened(path, "rw") as writing:
+            with database.transaction(writing):
+                if holder := lock.take(writing):
+                    raise RunLocked(
+                        f"{path} is being written by {holder}; wait until it ends or stop it, "
+                        "then resume"
+                    )
+                for row in (rows.FlightRow, rows.LengthsRow):  # which older files lack
+                    writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            return cls(path, writing, lock)
+
+    def close(self) -> None:
+        """Write what is left, give the lock back and close the file."""
+        super().close()
+        self._writer.close()
+
+    # -- what happens is added here; `durable` brings it to the disk ---------------------------
+
+    def add(self, row: Any, *episode: int, again: bool = False) -> None:
+        """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
+        self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
+
+    def begin(self, episode: int) -> None:
+        """Note that an episode is being played."""
+        how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"
+        self._writer.add(how, (now(), episode))
+
+    def end(self, episode: int, reason: str | None = None) -> None:
+        """Note that an episode is done, or with a reason that it is void."""
+        values = ("done" if reason is None else "void", reason, now(), episode)
+        how = "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?"
+        self._writer.add(how, values)
+
+    def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
+        """Note how a completion, asked for at `where` (step and seat), was read."""
+        read = (attempt.outcome, attempt.why, attempt.detail, ", ".join(attempt.leniencies))
+        self._writer.add(
+            "UPDATE attempts SET outcome = ?, why = ?, detail = ?, leniencies = ?, thoughts = ? "
+            "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
+            (*read, attempt.thoughts, episode, *where, number),
+        )
+
+    def spend(self, model: str, seat: str, usage: Usage) -> None:
+        """Note what a model has been asked for by a seat so far, all calls together."""
+        spent: Plain = {k: v for k, v in usage.plain().items() if not k.startswith("unknown")}
+        self.add(rows.SpentRow(model, seat, **spent), again=True)
+        if usage.unknown:
+            may = usage.unknown, usage.unknown_in, usage.unknown_out, str(usage.unknown_money)
+            self.add(rows.FlightRow(model, seat, 0, *may), again=True)
+
+    def strike(self, model: str, seat: str, number: int) -> None:
+        """Note that a call is over, see `FlightRow`."""
+        where = "WHERE (model, seat, number) = (?, ?, ?)"
+        self._writer.add(f"DELETE FROM flights {where}", (model, seat, number))
+
+    def strike_all(self) -> None:
+        """Note that all calls of those who played the run before are over."""
+        self._writer.add("DELETE FROM flights WHERE number > 0", ())
+
+    def note_prices(self, prices: Plain) -> None:
+        """Note in the run's configuration what its models cost: also what no file said."""
+        if prices != self.config.get("prices"):
+            self.config = self.config | {"prices": prices}
+            row = rows.RunRow(self.title, self.package, self.config, self.created)
+            self.add(row, again=True)
+
+    def prolong(self, config: Plain, games: Mapping[str, Sequence[tuple[int, list[int]]]]) -> None:
+        """Add the episodes that the file lacks of each label's, by seed and seating in order."""
+        had = self.episodes()
+        ids, about = count(max(row.id for row in had) + 1), {row.game.label: row for row in had}
+        self.config = self.config | config
+        row = rows.RunRow(self.title, self.package, self.config, self.created)
+        self.add(row, again=True)
+        for label, planned in games.items():
+            like, first = about[label], sum(row.game.label == label for row in had)
+            new: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
+            new |= {"given": like.given, "edition": like.edition}
+            for number, (seed, seating) in enumerate(planned[first:], first):
+                self.add(rows.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
+        self.flush()
+
+    def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
+        """Return the id of a prompt, adding what is new of it, which is all it costs."""
+        new: list[Chat] = []
+        prompt = 0
+        for chat in Chat.of(messages).nodes():
+            if known := self._prompts.find(chat.digest):
+                prompt = known
+                break
+            new.append(chat)
+        for chat in reversed(new):
+            assert chat.last is not None
+            role, content = chat.last["role"], chat.last["content"]
+            name = rows.digest(f"{role}\0{content}")
+            message = self._messages.of(name, (name,), (role, content))
+            prompt = self._prompts.of(chat.digest, (prompt, message))
+        return prompt
+
+    async def durable(self) -> None:
+        """Wait until all that was added before is on the disk; raises what `Writer.flush` does."""
+        last = self._messages.last, self._prompts.last
+        await self._writer.durable()
+        self._messages.forget(last[0])
+        self._prompts.forget(last[1])
+
+
+class _Ids:
+    """Ids of rows that are named by what they hold: of those not yet written, and many others."""
+
+    def __init__(self, store: Store, row: type) -> None:
+        self._store, self._row, table = store, row, TABLES[row]
+        marks = ", ".join("?" for _ in table.unique.split(","))
+        self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
+        self.known: dict[bytes, int] = {}  # what was used last stands last
+        self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
+        self._all = not self.last  # whether all ids are known: nothing is to be looked up
+
+    def find(self, name: bytes) -> int | None:
+        """Return the id of a row if it is at hand."""
+        found = self.known.pop(name, None)
+        if found is not None:
+            self.known[name] = found
+        return found
+
+    def of(self, name: bytes, unique: Sequence[Any], more: Sequence[Any] = ()) -> int:
+        """Return the id of a row, adding it if it is new."""
+        known = self.find(name)
+        if known is None:
+            found = [] if self._all else self._store._rows(self._query, *unique)
+            if not found:
+                self.last += 1
+                self._store.add(self._row(self.last, *unique, *more))
+            known = self.known[name] = found[0][0] if found else self.last
+        return known
+
+    def forget(self, last: int) -> None:
+        """Drop ids up to `last`, whose rows are in the file, that were not used for longest."""
+        over = max(0, len(self.known) - MOST_IDS)
+        for name in list(islice(self.known, over)):
+            if self.known[name] <= last:
+                del self.known[name]
+                self._all = False
+
+
+def check_free(path: Path) -> None:
+    """Check that a new run can be recorded in a file; raises `RunExists` or `Unwritable`."""
+    if path.is_dir() or (path.exists() and path.stat().st_size > 0):
+        raise RunExists(
+            f"{path} exists already and is left as it is; "
+            f"choose another file with --db, or finish that run: llm-games resume {path}"
+        )
+    if path.name == ":memory:":
+        raise Unwritable(f"a run is recorded in a file, which {path} is not; choose another --db")
+    if not path.parent.is_dir():
+        raise Unwritable(f"there is no folder {path.parent}; make it, or choose another --db")
+
+
+def plain_action(action: Action) -> int | list[int] | str | None:
+    """Return an action as JSON holds it: a plan as a list, a missing one as None."""
+    if isinstance(action, tuple):
+        return [int(share) for share in action]
+    if isinstance(action, str):
+        return action
+    return None if action == MISSING else int(action)
+
+
+def now() -> str:
+    """Return the time as the file holds it: UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

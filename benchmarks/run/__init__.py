@@ -1,0 +1,1 @@
+"""A run from its file to its record: configuration, plan, conduct, resume and replay."""

@@ -1,0 +1,174 @@
+"""A run from Python: `llm_games.run` and `llm_games.resume`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.judge.paper import edition_of, only_owner
+from llm_games.benchmarks.judge.player_skill import Skill, skills
+from llm_games.benchmarks.judge.references import Reference, references
+from llm_games.benchmarks.judge.results import GameResult, run_results
+from llm_games.benchmarks.judge.talk_measures import Talked, talked
+from llm_games.benchmarks.record.checked_table import ConfigError
+from llm_games.benchmarks.record.progress import run_progress
+from llm_games.benchmarks.record.queries import PARTS, Records
+from llm_games.benchmarks.record.recorded_games import games
+from llm_games.benchmarks.record.store import Store, check_free
+from llm_games.benchmarks.run.conduct import (
+    RunStopped,
+    fresh,
+    go_on,
+    planned,
+    play_run,
+    prolong,
+    seated_players,
+    start,
+)
+from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
+from llm_games.errors import unknown
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run in its file, which is read when something is asked for."""
+
+    path: Path
+
+    @property
+    def games(self) -> dict[str, GameResult]:
+        """What each game came to, by label."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: game for game in run_results(records)}
+
+    @property
+    def skill(self) -> dict[str, list[Skill]]:
+        """How well each player of a game played, by label, see `Skill`; empty where unknown."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: skills(game) for game in games(records)}
+
+    @property
+    def talk(self) -> dict[str, dict[str, Talked]]:
+        """How each player of a game talked, by label, see `Talked`; of games that talk."""
+        with Records.open_readonly(self.path) as records:
+            return {game.label: talked(game) for game in games(records) if game.talks}
+
+    @property
+    def references(self) -> dict[str, list[Reference]]:
+        """What rule players come to at each game's table, by label, see `Reference`."""
+        with Records.open_readonly(self.path) as records:
+            edition = edition_of(records.config)
+            return {game.label: references(game, edition) for game in games(records)}
+
+    @property
+    def scores(self) -> dict[str, list[float]]:
+        """The scores of the finished episodes, 0 to 100, by label; empty where none is defined."""
+        return {label: game.scores for label, game in self.games.items()}
+
+    @property
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """The tables of the paper that all games belong to, by name, such as a cross-play's."""
+        with Records.open_readonly(self.path) as records:
+            played = games(records)
+            paper = only_owner(played)
+            grids = paper.tables(played) if paper else ()
+            return {grid.name: list(grid.dicts()) for grid in grids}
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of a table, see `rows`, with their game, label, episode and player.
+
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
+
+        Raises:
+            UnknownName: there is no such table.
+        """
+        known = ("episodes", *PARTS)
+        if table not in known:
+            raise unknown("table", table, known)
+        with Records.open_readonly(self.path) as records:
+            return [
+                {"game": row.game.game, "label": row.game.label, "episode": row.number} | found
+                for row, found in records.table(table)
+            ]
+
+
+def run(
+    source: str | Path | Mapping[str, Any],
+    db: str | Path | None = None,
+    *,
+    use_cache: bool = True,
+    **overrides: Any,
+) -> Results:
+    """Play a run, record everything and return it.
+
+    `source` is a TOML file, the name of an experiment, TOML itself, or its content; `db` the file
+    to record in, by default a new one in this folder. Without `use_cache` no replies are kept or
+    used. Overrides win over the file: ``seats``, ``games``, ``episodes``, ``seed``, ``scoring``,
+    ``params`` and ``talk`` of all games, ``cache``, ``budget_calls`` and the like, or a setting of
+    players that ask a language model, such as ``temperature``. In place of names of players,
+    clients, tools and games there may be objects: what stands in a module is recorded as
+    ``module:Name``, see `resume` for others.
+
+    Raises:
+        ConfigError: the run cannot be played as it is described.
+        RunExists, Unwritable: the file cannot be used.
+        RunStopped: the models cannot be reached any more, or the budget is spent.
+    """
+    plan = plan_of(source, Overrides.of(**overrides))
+    name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
+    path = fresh(name) if db is None else Path(db)
+    check_free(path)
+    return _played(lambda: start(plan, path), path, plan, use_cache)
+
+
+def resume(
+    db: str | Path,
+    own: Mapping[str, Any] | None = None,
+    *,
+    episodes: int | None = None,
+    use_cache: bool = True,
+    **overrides: Any,
+) -> Results:
+    """Finish a run that was interrupted, and return it; what is recorded is not asked again.
+
+    `own` has by label the objects that `run` was handed and that cannot be found by a name: those
+    that are no functions or classes of a module. Overrides are ``cache``, the limits of the
+    budget, such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each
+    game, prolong the run; comparisons say that it was.
+
+    Raises:
+        ConfigError: an object is missing, or an override is none of these.
+        StoreError: the file cannot be read or written, or cannot be resumed.
+        RunStopped: as of `run`.
+    """
+    patience = overrides.pop("max_wait", None)
+    given = Overrides.of(**overrides)
+    if given != Overrides(cache=given.cache, budget=given.budget):
+        takes = "cache, budget_... and max_wait"
+        raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
+    path = Path(db)
+    with Records.open_readonly(path) as records:
+        plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
+    if episodes is not None:  # of a run that can go on
+        prolong(path, episodes)
+        plan = plan.longer(episodes)
+    with Records.open_readonly(path) as records:
+        complete = run_progress(records).complete
+    if complete:
+        return Results(path)
+    return _played(lambda: Store.open(path), path, plan, use_cache, True)
+
+
+def _played(
+    store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
+) -> Results:
+    with seated_players(plan, use_cache) as made:
+        try:
+            play_run(store, plan, made, resumed=resumed)
+        except BaseException as error:
+            if path.exists() and not isinstance(error, RunStopped):  # which says it itself
+                error.add_note(go_on(path))
+            raise
+    return Results(path)

@@ -1,0 +1,667 @@
+"""Play a run: all episodes at the same time, everything recorded before a call builds upon it.
+
+To go on with a run, its unfinished episodes are played again from the start: recorded completions
+are served in place of calls, players without a model decide as they did, and where the record
+ends the episode goes on live. So a resumed run equals one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record.database import NotARun, StoreError
+from llm_games.benchmarks.record.editions import maker
+from llm_games.benchmarks.record.lock import BEAT
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
+from llm_games.benchmarks.record.store import Store, now, plain_action
+from llm_games.benchmarks.run.batches import Batch, batches
+from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
+from llm_games.errors import LLMGamesError
+from llm_games.rulebook import Rulebook
+from llm_games.view import Who
+from llm_games.wrappers.clients.base import (
+    Client,
+    ClientError,
+    Completion,
+    ContextOverflow,
+    Layer,
+    Request,
+)
+from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger, Usage, seat_of
+from llm_games.wrappers.clients.flights import Flights, drained
+from llm_games.wrappers.clients.limit import Limit
+from llm_games.wrappers.clients.retry import Retry, Waits
+from llm_games.wrappers.clients.stack import layers, ledger_of
+from llm_games.wrappers.clients.tokens import Lengths
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
+from llm_games.wrappers.policy import Decision, Note, Policy
+from llm_games.wrappers.seats import Episode, Place, Step, plain
+from llm_games.wrappers.together import ending, first, waited
+
+NEW_OBJECTS = 10_000
+"""Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
+
+PROMPT = 0.5
+"""Seconds within which a run that goes on sees that it shall stop."""
+
+
+class RunStopped(LLMGamesError):
+    """A call brought no completion for good, or the budget is spent.
+
+    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
+    """
+
+    def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
+        super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
+        self.path = path
+
+
+def go_on(path: Path, flags: str = "") -> str:
+    """Say how a run that ended early is finished."""
+    said = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
+    return said.rstrip()
+
+
+TOGETHER = 0.1
+"""Seconds within which signals are one: GNU timeout and others send theirs to a group as well."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was told to end (SIGTERM)."""
+
+
+class ReplayFailed(StoreError):
+    """Playing a recorded episode again gives something else than was recorded."""
+
+
+@dataclass
+class Counters:
+    """What a run has done so far, for a progress display."""
+
+    episodes: int = 0
+    played: int = 0
+    decisions: int = 0
+    broke: int = 0
+    in_flight: int = 0
+    waits: Waits = field(default_factory=Waits)
+    """what calls wait for"""
+    flights: Flights = field(default_factory=Flights, compare=False)
+    """calls that a run which ends waits for"""
+
+
+Watcher = Callable[[Counters], None]
+
+
+def start(plan: RunPlan, path: str | Path) -> Store:
+    """Make the file of a new run; raises what `Store.create` raises."""
+    games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
+    seeds = [game.seeds for game in plan.games]
+    seatings = [game.seatings() for game in plan.games]
+    given = [game.given or None for game in plan.games]
+    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, given)
+
+
+def prolong(path: str | Path, episodes: int) -> None:
+    """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
+
+    Raises:
+        ConfigError: it has as many, or its chance cannot be continued.
+        StoreError: the file cannot be read, written or resumed.
+    """
+    with Records.open_readonly(path) as records:
+        plan = planned(records).longer(episodes)
+    with Store.open(path) as store:
+        store.prolong(
+            plan.model_dump(),
+            {game.label: [*zip(game.seeds, game.seatings(), strict=True)] for game in plan.games},
+        )
+
+
+def fresh(source: str) -> Path:
+    """Return a new file in this folder, named after what is run and when."""
+    stem = Path(source if Path(source).exists() else source.replace("/", "-")).stem
+    return Path(f"{stem}-{datetime.now():%Y%m%d-%H%M%S}.db")
+
+
+@contextmanager
+def seated_players(plan: RunPlan, use_cache: bool = True) -> Iterator[dict[str, Policy]]:
+    """Give a plan's players, see `plan.players`; close the cache of replies afterwards."""
+    shared = plan.shared(use_cache)
+    try:
+        yield players(plan, shared)
+    finally:
+        if shared.replies is not None:
+            shared.replies.close()
+
+
+def planned(run: Records) -> RunPlan:
+    """Return the plan that a run was started with; what older ones had beside it is left out."""
+    try:
+        known = RunPlan.model_fields.keys() & run.config.keys()
+        return RunPlan.model_validate({key: run.config[key] for key in known})
+    except ValidationError as error:
+        raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
+
+
+def play_run(
+    open_store: Callable[[], Store],
+    plan: RunPlan,
+    made: Mapping[str, Policy],
+    watch: Watcher = lambda _: None,
+    resumed: bool = False,
+) -> None:
+    """Play all episodes that are not finished, and wait for the end.
+
+    The run's file is opened once all models have been seen to answer, but first if it is resumed,
+    so that what was spent is known before a model is asked. `made` are the players by
+    `PlannedSeat.key`; `watch` is called after every step.
+
+    Where it ends early no call begins any more; those in flight are waited for, see `Flights`, and
+    recorded.
+
+    Raises:
+        ConfigError: a model does not answer.
+        RunStopped: a call brought no completion for good, or the budget is spent.
+        StoreError: the file cannot be written, or the record does not fit.
+        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    """
+    path: Path | None = None
+    calls = Flights()
+
+    async def main() -> None:
+        nonlocal path
+        try:
+            if not resumed:
+                await drained(check(made), calls)
+            with open_store() as store:
+                path = store.path
+                run = _Run(store, plan, made, watch, calls)
+                if resumed:
+                    await drained(check(made), calls)
+                await drained(run.play(), calls)
+        except BudgetExceeded as error:
+            flag = f"--budget-{error.limit.replace('_', '-')}"
+            raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
+        except ContextOverflow as error:
+            kept = "a resumed run keeps its players' settings: others are for a new one"
+            raise RunStopped(f"{error} ({kept})", path) from None
+        except ClientError as error:
+            raise RunStopped(str(error), path) from None
+        finally:
+            for policy in made.values():
+                if isinstance(policy, LLMPolicy):
+                    await policy.client.close()
+
+    # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
+    # through what was there before (packages and the like).
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS)
+    try:
+        _anywhere(main(), calls)
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
+    """Run a coroutine to its end, in a thread where an event loop is running (notebooks)."""
+    if asyncio._get_running_loop() is None:
+        return _to_its_end(work, calls)
+    began: Future[asyncio.AbstractEventLoop] = Future()
+
+    async def stoppable() -> None:
+        began.set_result(asyncio.get_running_loop())
+        await work
+
+    def stop() -> None:
+        with suppress(RuntimeError):  # it has just ended
+            began.result().call_soon_threadsafe(calls.stop)
+
+    with ThreadPoolExecutor(1) as pool:
+        waited(pool.submit(asyncio.run, stoppable()), stop)
+
+
+def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
+    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
+
+    Code that lets nothing else go on, such as a player that thinks for hours, is interrupted by
+    the second.
+    """
+    stopped: list[KeyboardInterrupt] = []
+    last = -TOGETHER
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+
+        unseen: list[float] = []  # when it was asked to stop and has not yet
+
+        def heed() -> None:
+            unseen.clear()
+            calls.stop()
+
+        def stop(number: int, _: object) -> None:
+            nonlocal last
+            if time.monotonic() - last < TOGETHER:
+                return
+            last = time.monotonic()
+            stopped.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+            unseen.append(last)
+            with suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(heed)
+            if last - unseen[0] > PROMPT:
+                calls.ended, calls.stops = True, 1
+                raise asyncio.CancelledError  # in whatever keeps the loop from going on
+
+        with _handled(stop):
+            try:
+                runner.run(work)
+            except asyncio.CancelledError:
+                if not stopped:
+                    raise
+                raise stopped[0] from None
+
+
+@contextmanager
+def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle signals that would end the process at once, where that is how they are handled."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    here = threading.current_thread() is threading.main_thread()
+    before = {n: how for n, how in usual.items() if here and signal.getsignal(n) is how}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, how in before.items():
+            signal.signal(number, how)
+
+
+class _Books:
+    """The ledger and the limits of the players' clients, kept in the run's file.
+
+    A call is in the file before it is sent (`begin`), and until it is booked (`over`).
+    """
+
+    def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
+        clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
+        self.store, self.began = store, now()
+        self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
+        found = [layer for client in clients for layer in layers(client)]
+        self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
+        self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
+        self._numbers, self._known = count(1), dict[str, Lengths]()
+        for (model, seat), usage in store.spent(ended=True).items():
+            self.ledger.book(model, seat, usage)
+        store.strike_all()
+        for model, known in store.learnt().items():
+            sent = self.ledger.lengths[model].sent and known.sent
+            self.ledger.lengths[model] = replace(known, sent=sent)
+        prices = self.ledger.prices.items()
+        store.note_prices({model: price.plain() for model, price in prices})
+        self.write()
+        self.ledger.journal = self
+
+    async def begin(self, model: str, seat: str, most: Usage) -> int:
+        """Enter a call that may cost so much, and return its number once that is on the disk."""
+        number = next(self._numbers)
+        may = most.calls, most.tokens_in, most.tokens_out, str(most.money)
+        self.store.add(rows.FlightRow(model, seat, number, *may))
+        try:
+            await self.store.durable()
+        except BaseException:  # it is not sent
+            self.store.strike(model, seat, number)
+            raise
+        return number
+
+    def over(self, number: int, model: str, seat: str) -> None:
+        """Strike a call that is over, and enter what came of it."""
+        self.store.strike(model, seat, number)
+        self.enter(model, seat)
+        known, before = self.ledger.lengths[model], self._known.get(model)
+        if before != replace(known, seen=before.seen if before else 0):
+            self.learn(model)
+
+    def enter(self, model: str, seat: str) -> None:
+        """Write what a seat has spent on a model."""
+        if usage := self.ledger.pairs.get((model, seat)):
+            self.store.spend(model, seat, usage)
+
+    def learn(self, model: str) -> None:
+        """Write what is known of a model's replies."""
+        self._known[model] = known = replace(self.ledger.lengths[model])
+        self.store.add(rows.LengthsRow(model, **vars(known)), again=True)
+
+    def write(self) -> None:
+        """Write everything."""
+        for pair in self.ledger.pairs:
+            self.enter(*pair)
+        for model in self.ledger.lengths:
+            self.learn(model)
+        for number, layer in enumerate(self.limits.values()):
+            server = str(getattr(list(layers(layer))[-1], "base_url", ""))
+            for history in layer.gates.history():
+                row = rows.LimitRow(self.began, number, layer.name, server, list(history))
+                self.store.add(row, again=True)
+
+
+class _Run:
+    def __init__(
+        self,
+        store: Store,
+        plan: RunPlan,
+        players: Mapping[str, Policy],
+        watch: Watcher,
+        calls: Flights,
+    ) -> None:
+        self.store, self.plan, self.watch = store, plan, watch
+        self.records: dict[int, _Record] = {}  # of the episodes that are being played
+        self.players = {key: _recording(policy, self.records) for key, policy in players.items()}
+        self.books = _Books(store, players)
+        self.counters = Counters(waits=self.books.waits, flights=calls)
+        self.books.ledger.seat_of = self.seat
+        self.games = {game.label: game for game in plan.games}
+        self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
+
+    def seat(self, who: Who) -> str:
+        """Return whose call is booked: the game's label and the seat as configured."""
+        if who.episode not in self.records:
+            return seat_of(who)
+        row = self.records[who.episode].row
+        return seat_of(who._replace(run=row.game.label, seat=row.seating[who.seat]))
+
+    async def play(self) -> None:
+        """Play what is not finished; the first error stops all tables."""
+        episodes = self.store.episodes()
+        self.rows = {(row.game.id, row.number): row for row in episodes}
+        owed = [episode for episode in episodes if episode.status in ("pending", "running")]
+        self.counters.episodes, self.counters.played = len(episodes), len(episodes) - len(owed)
+        self.watch(self.counters)
+        gate = asyncio.Semaphore(self.plan.max_tables)
+        alive = asyncio.create_task(self._stay_alive())
+        try:
+            played = await self._batches(owed)
+            turns: dict[tuple[int, int], list[EpisodeRow]] = {}  # those of a series together
+            for row in sorted(owed, key=lambda e: (e.number, e.game.id)):
+                if row.id not in played:
+                    series = self.games[row.game.label].series
+                    turns.setdefault((-1 if series else row.number, row.game.id), []).append(row)
+            async with asyncio.TaskGroup() as tables:
+                for turn in turns.values():
+                    await gate.acquire()
+                    table = tables.create_task(ending(self._tables(turn)))
+                    table.add_done_callback(lambda _: gate.release())
+        except BaseException as error:
+            raise first(error) from None
+        finally:
+            alive.cancel()
+            self.books.write()
+            self.books.ledger.journal = None
+
+    async def _stay_alive(self) -> None:
+        """Keep the run's lock while a step takes long."""
+        while True:
+            await asyncio.sleep(BEAT)
+            self.books.write()
+            await self.store.durable()
+
+    async def _batches(self, owed: list[EpisodeRow]) -> set[int]:
+        """Play the tables that ask nobody, and return their episodes' ids."""
+        played = set[int]()
+        for batch in batches(owed, self.games, self.players):
+            with self.store.whole():
+                self._play_batch(batch)
+            await self.store.durable()
+            played |= {row.id for row in batch.episodes}
+            self.counters.played += len(batch.episodes)
+            self.watch(self.counters)
+        return played
+
+    def _play_batch(self, batch: Batch) -> None:
+        for row in batch.episodes:
+            self.store.begin(row.id)
+        for row, step, decisions in batch.play():
+            for written in (step, *decisions):
+                self.store.add(written, row.id)
+            self.counters.decisions += len(decisions)
+            self.counters.broke += sum(decision.broke for decision in decisions)
+        for row, over in zip(batch.episodes, batch.over.tolist(), strict=True):
+            self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
+
+    async def _tables(self, turn: list[EpisodeRow]) -> None:
+        """Play episodes one after another."""
+        for row in turn:
+            game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
+            if alike not in self.rules:
+                self.rules[alike] = row.rules()
+            record = self.records[row.id] = _Record(self, row)
+            self.store.begin(row.id)
+            episode = await play_table(
+                self.rules[alike],
+                [self.players[game.seats[place].key] for place in row.seating],
+                row.seed,
+                on_step=record.add,
+                max_steps=game.max_steps,
+                given=row.given,
+                recalled=recalled(self.store, row, self.rows) if game.series else None,
+                who=Who(game.game, row.id),
+            )
+            del self.records[row.id]
+            record.enter(episode.length, episode.afterwards)
+            self.store.end(row.id, void_reason(episode, game))
+            await self.store.durable()
+            self.counters.played += 1
+            self.watch(self.counters)
+
+
+class Recorded:
+    """What is recorded of one episode, by step and seat."""
+
+    def __init__(self, records: Records, row: EpisodeRow) -> None:
+        self.row, fresh = row, row.status == "pending"
+        self.steps = [] if fresh else records.steps(row.id)
+        decisions = [] if fresh else records.decisions(row.id)
+        self.decisions = {Place(made.step, made.seat): made for made in decisions}
+        self.calls: dict[Place, list[AttemptRow]] = {}
+        for call in [] if fresh else records.attempts(row.id):
+            self.calls.setdefault(Place(call.step, call.seat), []).append(call)
+        self._asked: Counter[Place] = Counter()
+        self.overflows: dict[Place, list[Plain]] = {}
+        for note in [] if fresh else records.notes(row.id):
+            if note.kind == rows.OVERFLOW:
+                self.overflows.setdefault(Place(note.step, note.seat), []).append(note.content)
+        self._met: Counter[Place] = Counter()  # overflows so far
+
+    def count(self, request: Request) -> tuple[Place, int]:
+        """Return where a completion is asked for, and how many were there before.
+
+        Raises:
+            ContextOverflow: the server had refused the prompt, and a shorter one was asked.
+        """
+        at = Place(request.who.step, request.who.seat)
+        known, met = self.overflows.get(at, ()), self._met[at]
+        if met < len(known) and known[met]["call"] == self._asked[at]:
+            self._met[at] += 1
+            raise ContextOverflow(known[met]["said"])
+        self._asked[at] += 1
+        return at, self._asked[at] - 1
+
+
+class _Record(Recorded):
+    """One episode's record: what it holds is played again, what is new is added."""
+
+    def __init__(self, run: _Run, row: EpisodeRow) -> None:
+        super().__init__(run.store, row)
+        self.run, self.store = run, run.store
+        self._noted = Counter({at: len(met) for at, met in self.overflows.items()})
+
+    async def call(self, client: Client, request: Request) -> Completion:
+        """Serve a completion from the record, or get one and record it."""
+        at, number = self.count(request)
+        prompt = self.store.prompt(request.messages)
+        known = self.calls.get(at, ())
+        if number < len(known):
+            row = known[number]
+            if (row.prompt, row.seed) != (prompt, request.seed):
+                raise self._differs(at, "its prompt or seed")
+            return row.completion()
+        try:
+            row = await self._live(client, request, at, number, prompt)
+        except ContextOverflow as error:
+            self._asked[at] -= 1
+            self._met[at] += 1
+            about = {"call": number, "said": str(error), "prompt": prompt, "seed": request.seed}
+            self.overflows.setdefault(at, []).append(about)
+            raise
+        self._enter_overflows(at)
+        self.store.add(row, self.row.id)
+        self.store.hasten()  # the next call is not sent before it is on the disk
+        return row.completion()
+
+    def _enter_overflows(self, at: Place) -> None:
+        """Write those that are new; a shorter prompt was answered."""
+        met = self.overflows.get(at, [])
+        for number in range(self._noted[at], len(met)):
+            self.store.add(rows.NoteRow(*at, number, rows.OVERFLOW, met[number]), self.row.id)
+        self._noted[at] = len(met)
+
+    async def _live(
+        self, client: Client, request: Request, at: Place, number: int, prompt: int
+    ) -> AttemptRow:
+        if ledger_of(client) is None:  # no books, into which the call is entered
+            await self.store.durable()
+        self.run.counters.in_flight += 1
+        try:
+            completion = await client.complete(request)
+        finally:
+            self.run.counters.in_flight -= 1
+        received = {name: _storable(value) for name, value in vars(completion).items()}
+        about: dict[str, Any] = {"seed": request.seed, "kind": request.kind, "prompt": prompt}
+        return AttemptRow(*at, number, error="", outcome=None, why="", **received | about)
+
+    async def add(self, step: Step) -> None:
+        """Write a step; of one that is recorded already, check that it is the same."""
+        self._asked.clear()
+        if step.number < len(self.steps):
+            for seat, decision in step.decisions.items():
+                at = Place(step.number, seat)
+                made = self.decisions.get(at)
+                if made is None or made.action != plain_action(decision.action):
+                    raise self._differs(at, "what was decided")
+            return
+        self.enter(step.number, step.decisions)
+        made_of, decisions = rows_of(step)
+        for row in (made_of.thin(), *decisions):
+            self.store.add(row, self.row.id)
+        if any(decision.attempts for decision in step.decisions.values()):
+            self.store.hasten()
+        else:
+            await self.store.durable()
+        self.run.counters.decisions += len(step.decisions)
+        self.run.counters.broke += int(step.outcome.broke.sum())
+        self.run.watch(self.run.counters)
+
+    def enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
+        """Write how completions were read, and what was noted down."""
+        for seat, decision in decisions.items():
+            for number, attempt in enumerate(decision.attempts):
+                self.store.judge(self.row.id, Place(step, seat), number, attempt)
+            for number, note in enumerate(decision.notes, self._noted[Place(step, seat)]):
+                row = rows.NoteRow(step, seat, number, note.kind, note.content)
+                self.store.add(row, self.row.id)
+
+    def _differs(self, at: Place, what: str) -> ReplayFailed:
+        return ReplayFailed(
+            f"{self.store.path} cannot be resumed: in {self.row.game.label}, episode "
+            f"{self.row.number}, step {at.step}, seat {at.seat}, {what} differs from the "
+            f"record. It was made by {maker(self.store.package)}; resume with that and the "
+            "same prompts"
+        )
+
+
+class _RecordingClient(Layer):
+    """A client behind the record of the episode that is being played."""
+
+    def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
+        super().__init__(client)
+        self.records = records
+
+    async def complete(self, request: Request) -> Completion:
+        return await self.records[request.who.episode].call(self.client, request)
+
+
+def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
+    """Return the policy with its client, if it has one, behind the record."""
+    if isinstance(policy, LLMPolicy):
+        policy = copy.copy(policy)
+        policy.client = _RecordingClient(policy.client, records)
+    return policy
+
+
+def recalled(
+    run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
+) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then.
+
+    `episodes` are all of the run, by the game's id and their number.
+    """
+    found: dict[int, list[Note]] = {}
+    if (before := episodes.get((row.game.id, row.number - 1))) is not None:
+        for note in run.notes(before.id):
+            seat = row.seating.index(before.seating[note.seat])
+            found.setdefault(seat, []).append(Note(note.kind, note.content))
+    return found
+
+
+def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
+    """Return a step, and the decisions that made it, as they are recorded."""
+    outcome, number, decisions = step.outcome, step.number, []
+    rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
+    finished = np.flatnonzero(outcome.finished).tolist()
+    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+    phase = rows.TALK if row.talk else ""
+    for seat, made in step.decisions.items():
+        done = plain_action(made.action), made.outcome, broke[seat], rewards[seat]
+        decisions.append(rows.DecisionRow(number, seat, *done, phase))
+    return row, decisions
+
+
+def not_ended(game: PlannedGame) -> str:
+    """Return why an episode is void that its limit stopped."""
+    return f"no end after {game.max_steps} steps (max_steps)"
+
+
+def void_reason(episode: Episode, game: PlannedGame) -> str | None:
+    """Return why an episode has no score, or None if it has one."""
+    if not episode.over:
+        return not_ended(game)
+    if not episode.void:
+        return None
+    step = episode.last
+    assert step is not None
+    seats = ", ".join(str(seat) for seat in np.flatnonzero(step.outcome.broke))
+    return f"step {step.number}: no legal answer from seat {seats} (failed_reply = void_run)"
+
+
+def _storable(value: Any) -> Any:
+    """Replace halves of characters, which JSON can hold and a database cannot."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value

@@ -1,0 +1,98 @@
+"""What a run would ask of language models and what that would cost, before it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llm_games.benchmarks.run.muted import measure
+from llm_games.benchmarks.run.plan import RunPlan
+from llm_games.registry import game_class, rulebook
+from llm_games.wrappers.clients.budget import Budget, Usage
+from llm_games.wrappers.policy import Policy
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """About how much one game asks of models, without tools and if no reply breaks a rule.
+
+    `low` is with short replies, `high` with those of a reasoning model, or as long as `max_tokens`
+    lets them be; `seats` are these two of each seat that asks. Not `priced`: no model has a price.
+    `chain` is the longest chain of calls that wait for one another: of one episode, of a series of
+    all. Whatever the server can do at a time, the game lasts at least so many calls.
+    """
+
+    label: str
+    episodes: int
+    decisions: int
+    seats: dict[str, tuple[Usage, Usage]]
+    priced: bool
+    chain: int
+
+    @property
+    def low(self) -> Usage:
+        """All seats together."""
+        return added(low for low, _ in self.seats.values())
+
+    @property
+    def high(self) -> Usage:
+        """All seats together."""
+        return added(high for _, high in self.seats.values())
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as plain values: ranges as pairs, money as exact decimals in words."""
+        low, high = self.low, self.high
+        same = {"label": self.label, "episodes": self.episodes, "decisions": self.decisions}
+        tokens = {"tokens_in": (low.tokens_in, high.tokens_in)}
+        tokens |= {"tokens_out": (low.tokens_out, high.tokens_out)}
+        money = (str(low.money), str(high.money)) if self.priced else None
+        return same | {"calls": low.calls, "chain": self.chain} | tokens | {"money": money}
+
+
+def added(parts: Iterator[Usage]) -> Usage:
+    """Add several up."""
+    total = Usage()
+    for part in parts:
+        total.add(part)
+    return total
+
+
+def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
+    """Estimate decisions, calls, tokens and money of each game, all episodes together.
+
+    One table of each game is played by players who make it long: mute ones, who in water
+    allocation do not die of it, and in an auction bid the least, nearly always. All prompts on
+    the way are measured, see `measure`.
+    """
+    found = []
+    for game in plan.games:
+        many, lasting = len(game.seeds), dict(game_class(game.game).lasting)
+        rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
+        seats = [made[seat.key] for seat in game.seats]
+        one = measure(rules, seats, game.seeds[0], game.max_steps, game.given)
+        asked = {
+            f"{game.label}/player_{seat}": (_times(low, many), _times(high, many))
+            for seat, (low, high) in one.seats.items()
+        }
+        chain = one.chain * (many if game.series else 1)
+        found.append(Estimate(game.label, many, many * one.decisions, asked, one.priced, chain))
+    return found
+
+
+def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield of each limit of a budget its name and: `limit`, `low` and `high` need, if it `fits`.
+
+    The need of a seat's limit is that of the seat which needs most.
+    """
+    whole = [(added(row.low for row in rows), added(row.high for row in rows))]
+    seats = [pair for row in rows for pair in row.seats.values()] or whole
+    for suffix, needs in (("", whole), ("_per_seat", seats)):
+        for what, limit in budget.limits(bool(suffix)).items():
+            low, high = (max(getattr(need[i], what) for need in needs) for i in (0, 1))
+            answer = "yes" if high <= limit else "no" if low > limit else "perhaps"
+            yield f"{what}{suffix}", {"limit": limit, "low": low, "high": high, "fits": answer}
+
+
+def _times(usage: Usage, many: int) -> Usage:
+    return Usage(**{name: many * value for name, value in vars(usage).items()})

@@ -1,0 +1,156 @@
+"""A table that is played to be measured: its players ask a meter, which says next to nothing."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.questions import MISSING, NO_BID, Bid, Speech
+from llm_games.rulebook import Rulebook
+from llm_games.view import View
+from llm_games.wrappers.clients.base import Completion, Request
+from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.metered import Metered
+from llm_games.wrappers.clients.prices import Price
+from llm_games.wrappers.clients.stack import layers
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.planning import PlanningPolicy
+from llm_games.wrappers.play import play_table
+from llm_games.wrappers.policy import Decision, Policy
+from llm_games.wrappers.seats import Step
+from llm_games.wrappers.together import run_sync
+
+REPLY, SPOKEN, THOUGHT = 20, 60, 200  # tokens of a short reply: a move, a speech, an explanation
+SPEECH = "words " * 30  # what players say, of a usual length, since all others read it
+REASONED = 3000  # tokens of a long one: a reasoning model's, with its thoughts
+BYTES = 4, 3  # of a prompt for a token, at most and at least
+STAYS = 0.95  # chance to bid on in an auction
+
+
+class Measured(NamedTuple):
+    """What one table asks: decisions, the least and the most of each seat, and the longest chain.
+
+    See `llm_games.benchmarks.run.estimate.Estimate`.
+    """
+
+    decisions: int
+    seats: dict[int, tuple[Usage, Usage]]
+    chain: int
+    priced: bool
+
+
+def measure(
+    rules: Rulebook,
+    players: Sequence[Policy],
+    seed: int,
+    max_steps: int | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Measured:
+    """Play a table by the rules with mute players in the seats of these, and measure it."""
+    counts = _Counts()
+    models = {id(player): player for player in players if isinstance(player, LLMPolicy)}
+    meters = {key: _Meter(player, counts) for key, player in models.items()}
+    muted = {key: _muted(player, meters[key]) for key, player in models.items()}
+    seated = [muted.get(id(player)) or _Mute(player.speaks) for player in players]
+    decisions = 0
+
+    async def count(step: Step) -> None:
+        nonlocal decisions
+        decisions += len(step.decisions)
+
+    run_sync(play_table(rules, seated, seed, on_step=count, max_steps=max_steps, given=given))
+    return Measured(
+        decisions=decisions,
+        seats=dict(sorted(counts.usage.items())),
+        chain=sum(max(calls.values()) for calls in counts.calls.values()),
+        priced=any(meter.price for meter in meters.values()),
+    )
+
+
+@dataclass
+class _Counts:
+    """What all meters of a table count: the least and the most by seat, and calls by step."""
+
+    usage: dict[int, tuple[Usage, Usage]] = field(default_factory=dict)
+    calls: dict[int, Counter[int]] = field(default_factory=dict)
+    """by step, those of each seat"""
+    chance: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
+
+
+class _Meter:
+    """A client that measures what a player asks, and says nothing but `SPEECH`."""
+
+    name = "meter"
+
+    def __init__(self, policy: LLMPolicy, counts: _Counts) -> None:
+        self.counts = counts
+        metered = next((each for each in layers(policy.client) if isinstance(each, Metered)), None)
+        self.price = metered and metered.price
+        self.longest = getattr(metered and metered.client, "max_tokens", None)
+        price = self.price or Price()
+        self.prices = price.bound(min), price.bound(max)
+
+    async def complete(self, request: Request) -> Completion:
+        question, who = request.question, request.who
+        self.counts.calls.setdefault(who.step, Counter())[who.seat] += 1
+        usage = self.counts.usage.setdefault(who.seat, (Usage(), Usage()))
+        longest = request.sampling.max_tokens or self.longest or REASONED
+        speaks = isinstance(question, Speech)
+        shortest = min(THOUGHT if request.reasoning else SPOKEN if speaks else REPLY, longest)
+        ends = zip(usage, self.prices, BYTES, (shortest, longest), strict=True)
+        for total, price, size, tokens_out in ends:
+            tokens_in = request.messages.size // size
+            total.calls += 1
+            total.tokens_in += tokens_in
+            total.tokens_out += tokens_out
+            total.money += price.of(tokens_in, tokens_out)
+        if isinstance(question, Bid):
+            return Completion(question.reply(_bid(question, self.counts.chance)))
+        return Completion(question.reply(SPEECH) if isinstance(question, Speech) else "")
+
+    async def close(self) -> None:
+        pass
+
+
+class _Mute(Policy):
+    """A player that never answers, but in an auction; it speaks if the one does that it is for."""
+
+    name = "mute"
+
+    def __init__(self, speaks: bool) -> None:
+        self.speaks, self.chance = speaks, np.random.default_rng(0)
+        self.bids: bool | None = None  # not known yet
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> None:
+        return None
+
+    def act(self, view: View, memory: None) -> tuple[Decision, None]:
+        if view.sight.talking:
+            said = SPEECH if isinstance(view.question, Speech) else MISSING
+            return Decision(said), None
+        if self.bids is None:  # a game whose moves are bids has no others
+            self.bids = isinstance(view.question, Bid)
+        return Decision(_bid(view.question, self.chance) if self.bids else MISSING), None
+
+
+def _muted(policy: LLMPolicy, meter: _Meter) -> LLMPolicy:
+    """Return the player with a meter as its client; it asks once for each thing."""
+    muted: Any = copy.copy(policy)
+    muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
+    muted.max_attempts = 1  # of summaries
+    if isinstance(muted, PlanningPolicy):
+        once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
+        muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}
+    return muted
+
+
+def _bid(question: Any, rng: np.random.Generator) -> int:
+    stays = question.floor <= question.budget and rng.random() < STAYS
+    return question.floor if stays else NO_BID

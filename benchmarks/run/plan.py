@@ -1,0 +1,578 @@
+"""What will be played: a configuration with all names resolved, and the players it needs."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from llm_games.baselines.players import (
+    PATIENT,
+    asks_model,
+    kind_of,
+    make_player,
+    on_server,
+    reading,
+)
+from llm_games.baselines.seating import rotated, uneven
+from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
+from llm_games.benchmarks.run import config
+from llm_games.benchmarks.run.config import Config, load, parse
+from llm_games.benchmarks.run.python_objects import written
+from llm_games.errors import LLMGamesError, unknown
+from llm_games.game_rooms import ROOMS
+from llm_games.import_names import OWN, is_named
+from llm_games.registry import game_class, rulebook
+from llm_games.rulebook import Rulebook, seated
+from llm_games.talk import Talk
+from llm_games.wrappers.clients import budget as books
+from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
+from llm_games.wrappers.clients.cache import ReplyCache
+from llm_games.wrappers.clients.recorded import RecordedClient
+from llm_games.wrappers.clients.stack import Shared, dress, layers
+from llm_games.wrappers.human import HumanPolicy
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Policy
+from llm_games.wrappers.together import together
+from llm_games.wrappers.user_players import Own, client_of
+
+DEFAULT = "default"
+"""In a game's own seats: the run's player at this seat."""
+
+
+class PlannedSeat(Settings):
+    """One seat: arguments of `make_player`, and how reports call the player."""
+
+    player: str
+    name: str
+    client: dict[str, Any]
+    settings: dict[str, Any]
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks a language model: how often at most is then said."""
+        return "max_attempts" in self.settings
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether its client has layers around it: it asks a model, and is no recording."""
+        return self.asks and not self.player.startswith("recorded:")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is somebody's own policy: of it the record has moves, and no settings."""
+        return not self.asks and reading(self.player) == "own"
+
+    def labels(self) -> list[str]:
+        """Return the labels of the objects that it needs, see `RunPlan.own`."""
+        names = [self.player.removeprefix("client:"), *self.settings.get("tools", ())]
+        return [name.removeprefix(OWN) for name in names if name.startswith(OWN)]
+
+    @property
+    def key(self) -> str:
+        """Return what is equal for seats that share a player."""
+        return json.dumps([self.player, self.client, self.settings], sort_keys=True)
+
+
+class PlannedGame(Settings):
+    """One game with a player for each seat and the seeds of its episodes.
+
+    `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
+    `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
+    time that some were added. `success`: what an episode must come to, see `Success`.
+    """
+
+    label: str
+    game: str
+    params: dict[str, Any]
+    seats: list[PlannedSeat]
+    seeds: list[int]
+    max_steps: int | None
+    change: dict[str, Any] = Field(default_factory=dict)
+    order: str = "fixed"
+    series: bool = False
+    given: dict[str, Any] = Field(default_factory=dict)
+    chance: str = ""
+    prolonged: list[int] = Field(default_factory=list)
+    success: str | None = None
+    ignored: str = Field("", exclude=True, repr=False)
+    """what seats that stand for the run's players set for models, where these ask none"""
+
+    def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
+        """Build the rules, with players at their own seats or where `seating` has them."""
+        places = range(len(self.seats)) if seating is None else seating
+        return rulebook(self.game, **seated(game_class(self.game), self.params, places))
+
+    def seatings(self) -> list[list[int]]:
+        """Return of each episode for each seat the place in `seats` of who sits there.
+
+        ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
+        """
+        many = len(self.seats)
+        if self.order == "shuffled":
+            drawn = (np.random.default_rng([seed, many]) for seed in self.seeds)
+            return [rng.permutation(many).tolist() for rng in drawn]
+        rows = rotated(self._players) if self.order == "rotate" else [[*range(many)]]
+        return [rows[number % len(rows)] for number in range(len(self.seeds))]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its players are not all the same."""
+        return len(set(self._players)) > 1
+
+    @property
+    def _players(self) -> list[tuple[str, str]]:
+        return [(seat.name, seat.key) for seat in self.seats]
+
+    def uneven(self) -> str:
+        """Say if seats are worth something, and who has had which is uneven; see `uneven`."""
+        return uneven(self.rules(), self._players, self.seatings()) if self.mixed else ""
+
+    def longer(self, run: int, episodes: int) -> PlannedGame:
+        """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""
+        if episodes <= len(self.seeds):
+            return self
+        names = (self.chance, self.label, self.game)
+        known = (name for name in names if episode_seed(run, name, 0) == self.seeds[0])
+        if (chance := next(known, None)) is None:
+            raise ConfigError(
+                f"{self.label} cannot be prolonged: its seeds do not come from the run's seed {run}"
+            )
+        more = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
+        before = [*self.prolonged, len(self.seeds)]
+        return self.model_copy(update={"seeds": self.seeds + more, "prolonged": before})
+
+
+class RunPlan(Settings):
+    """A run, ready to be played or written down; holds no keys."""
+
+    title: str
+    seed: int
+    max_tables: int
+    scoring: str = "corrected"
+    cache: str | None = None
+    budget: config.BudgetSettings = config.BudgetSettings()
+    prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
+    games: list[PlannedGame]
+    own: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
+    """by label, objects that seats need and that cannot be found by a name; not written down"""
+
+    @property
+    def seats(self) -> list[PlannedSeat]:
+        """Return the seats of all games."""
+        return [seat for game in self.games for seat in game.seats]
+
+    def with_own(self, own: Mapping[str, Any]) -> RunPlan:
+        """Return the plan with these objects; a `ConfigError` names those that it lacks."""
+        needed = {label for seat in self.seats for label in seat.labels()}
+        if lost := sorted(needed - set(own)):
+            given = ", ".join(f"{label!r}: ..." for label in lost)
+            raise ConfigError(
+                f"this run was handed objects that are not written down: {', '.join(lost)}. Hand "
+                f"them over again, from Python: llm_games.resume(FILE, own={{{given}}})"
+            )
+        return self.model_copy(update={"own": dict(own)})
+
+    def settings_of(self, seat: PlannedSeat) -> dict[str, Any]:
+        """Return a seat's settings with objects in place of their labels."""
+        tools = [_meant(tool, self.own) for tool in seat.settings.get("tools", ())]
+        return seat.settings | ({"tools": tools} if tools else {})
+
+    def with_costs(self, overrides: Overrides) -> RunPlan:
+        """Return the plan with the cache and the limits of the budget that are given."""
+        limits = self.budget.model_dump() | dict(overrides.budget)
+        budget = checked(config.BudgetSettings, limits, "budget")
+        cache = str(overrides.cache) if overrides.cache else self.cache
+        return self.model_copy(update={"budget": budget, "cache": cache})
+
+    def longer(self, episodes: int) -> RunPlan:
+        """Return the plan with so many episodes of each game; `ConfigError`: all have as many."""
+        checked(config.GameSettings, {"game": "any", "episodes": episodes}, "resume")
+        games = [game.longer(self.seed, episodes) for game in self.games]
+        if games == self.games:
+            most = min(len(game.seeds) for game in games)
+            raise ConfigError(f"the run has {most} episodes of each game already, not {episodes}")
+        return self.model_copy(update={"games": games})
+
+    def with_patience(self, max_wait: float | None) -> RunPlan:
+        """Return the plan with calls that wait so many seconds for a server; None: as planned."""
+        plan = self._copy()
+        for seat in plan.seats:
+            if max_wait is not None and seat.has_layers:
+                seat.client["max_wait"] = max_wait
+        return plan
+
+    def _copy(self) -> RunPlan:
+        return self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
+
+    def without_keys(self) -> RunPlan:
+        """Return the plan for players that shall ask nobody: servers get no key."""
+        plan = self._copy()
+        for seat in plan.seats:
+            if on_server(seat.player):
+                for key in ("api_key_env", "api_key_file", "headers"):
+                    seat.client.pop(key, None)
+                seat.client["api_key"] = "none"
+        return plan
+
+    def shared(self, use_cache: bool = True) -> Shared:
+        """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
+        prices = {model: price.price() for model, price in self.prices.items()}
+        limits: dict[str, Any] = {
+            name: Decimal(str(value)) if isinstance(value, float) else value
+            for name, value in self.budget
+        }
+        replies = ReplyCache(self.cache) if self.cache and use_cache else None
+        return Shared(books.Ledger(books.Budget(**limits), prices), replies, use_cache)
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What is given beside a file and wins over it. Empty or None: nothing.
+
+    `seats` are player specs, one for all seats or one for each; they also replace a game's own
+    seats, unless these name ``default``, for which they then stand. `games` are names or labels.
+    `params` and `talk` are of all games, on top of their own.
+    `settings` are of all players that ask a language model; ``base_url`` of those at a server.
+    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.own`.
+    """
+
+    seats: Sequence[str] = ()
+    games: Sequence[str] = ()
+    episodes: int | None = None
+    seed: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    talk: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scoring: str | None = None
+    cache: str | None = None
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, **given: Any) -> Overrides:
+        """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
+        given = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(given.get("seats", ()), list | tuple):
+            given["seats"] = [given["seats"]]
+        own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
+        limits = [name for name in given if name.startswith("budget_")]
+        budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
+        mine = {name: given.pop(name) for name in own & given.keys()}
+        return cls(**mine, settings=given, budget=budget)
+
+    def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a raw configuration with what is given replaced."""
+        every: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        given = every | {"seed": self.seed, "scoring": self.scoring}
+        changed = dict(raw) | {key: value for key, value in given.items() if value is not None}
+        on_top = {"params": self.params, "talk": self.talk}
+        if "players" in raw:
+            return _topped(changed, on_top)
+        if isinstance(games := raw.get("games"), list):
+            replaced = [key for key, value in every.items() if value is not None]
+            changed["games"] = [_topped(_without(game, replaced), on_top) for game in games]
+        return changed
+
+
+def _without(game: Any, keys: Iterable[str]) -> Any:
+    """Return a raw game without some keys; seats that name the run's player stay."""
+    if not isinstance(game, dict):
+        return game
+    seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
+    names = [seat.get("player") if isinstance(seat, dict) else seat for seat in seats]
+    gone = set(keys) - ({"seats"} if DEFAULT in names else set())
+    return {key: value for key, value in game.items() if key not in gone}
+
+
+def _topped(game: Any, on_top: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return a raw game with more in some of its tables."""
+    if not isinstance(game, dict):
+        return game
+    own = {key: game.get(key, {}) for key, given in on_top.items() if given}
+    tables = {key: found for key, found in own.items() if isinstance(found, Mapping)}
+    return game | {key: {**found, **on_top[key]} for key, found in tables.items()}
+
+
+def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
+    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
+
+    One with `players` is a cross-play: its games are their line-ups.
+    """
+    overrides, name = overrides or Overrides(), str(source)
+    raw = source if isinstance(source, Mapping) else load(name)
+    name = "configuration" if raw is source or "\n" in name else name
+    raw, own = written(overrides.apply(raw))
+    if "players" in raw:
+        from llm_games.benchmarks.run.lineups import lineup_run
+
+        raw = lineup_run(raw, name)
+    settings, more = written(overrides.settings)
+    own = {**overrides.own, **own, **more}
+    return resolve(
+        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=own)
+    )
+
+
+def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
+    """Build every game and look up every player's settings; `ConfigError` says what cannot be."""
+    overrides = overrides or Overrides()
+    checked(config.ModelSettings, overrides.settings, "command line")
+    called = [{game.label or game.game, game.game} for game in file.games]
+    only = [overrides.games] if isinstance(overrides.games, str) else overrides.games
+    wanted, known = set(only), set().union(*called)
+    for name in only:
+        if name not in known:
+            raise unknown("game in this run called", name, known)
+    games = [
+        _game(file, f"{source}: games[{i}] ({game.game})", game, change, overrides)
+        for i, game in enumerate(file.games)
+        if not wanted or called[i] & wanted
+        for change in file.vary or [config.PlayerSettings()]
+    ]
+    _check_heard(games, overrides.settings, source)
+    labels = [game.label for game in games]
+    double = next((label for label in labels if labels.count(label) > 1), None)
+    if double is not None:
+        raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
+    same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
+    plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    return plan.with_own(overrides.own)
+
+
+def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
+    """Check that what the command line sets reaches a player."""
+    asked = {seat.player for game in games for seat in game.seats if seat.asks}
+    for key in settings:
+        if key == "base_url" and not any(map(on_server, asked)):
+            raise ConfigError(
+                f"{source}: --base-url is for players behind a server, and there is none; give "
+                "one: --seat openai:MODEL"
+            )
+        if not asked:
+            raise ConfigError(
+                f"{source}: {key} is for players that ask a language model, and there is none; "
+                "give one: --seat tiny, or --seat openai:MODEL"
+            )
+
+
+def episode_seed(run: int, chance: str, number: int) -> int:
+    """Return the seed of an episode: the same for all players, another for each name of chance.
+
+    That is a game's label, unless it says otherwise. So whoever is compared under one label meets
+    the same chance (common random numbers), and labels are independent.
+    """
+    sequence = np.random.SeedSequence([run, number, *chance.encode()])
+    return int(sequence.generate_state(1, np.uint64)[0] >> 1)
+
+
+def is_model(player: str, own: Mapping[str, Any]) -> bool:
+    """Return whether a player asks a language model, and so takes settings."""
+    with suppress(LLMGamesError):  # said when it is made
+        return asks_model(_meant(player, own))
+    return False
+
+
+def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
+    """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
+
+    Players that call a model have `shared` in common, by default that of the plan. A `ConfigError`
+    says which cannot be built, or cannot play its game.
+    """
+    made: dict[str, Policy] = {}
+    shared = shared or plan.shared()
+    for game in plan.games:
+        rules = game.rules()
+        for number, seat in enumerate(game.seats):
+            try:
+                if seat.key not in made or not seat.asks:
+                    made[seat.key] = _player(plan, seat, rules, shared)
+                made[seat.key].start(rules, number, 0)
+            except LLMGamesError as error:
+                raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
+    return made
+
+
+def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
+    """Make the player of a seat; objects come in place of their labels."""
+    client = seat.client | ({"shared": shared} if seat.has_layers else {})
+    client = {"max_wait": PATIENT} | client if on_server(seat.player) else client
+    player = _meant(seat.player, plan.own)
+    if seat.player.startswith(f"client:{OWN}"):
+        player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
+    made = make_player(player, rules, client, **plan.settings_of(seat))
+    if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
+        made, inside = copy.copy(made), Own(made.client)
+        person = isinstance(made, HumanPolicy)  # who is paid nothing, and not waited for at an end
+        made.client = inside if person else dress(inside, shared=shared)
+    return made
+
+
+def short(player: str) -> str:
+    """Return how reports call a player; an object, by its name alone."""
+    for before in ("client:", OWN, "__main__:"):
+        player = player.removeprefix(before)
+    return player
+
+
+def _meant(name: str, own: Mapping[str, Any]) -> Any:
+    """Return the object of a label; any other name as it is."""
+    return own.get(name.removeprefix(OWN), name) if name.startswith(OWN) else name
+
+
+async def check(made: Mapping[str, Policy]) -> None:
+    """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
+    asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
+    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
+    said = Chat.of([{"role": "user", "content": "Say hello."}])
+    hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
+
+    async def ask(client: Client) -> None:
+        try:
+            await client.complete(hello)
+        except ClientError as error:
+            raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
+
+    await together(map(ask, clients.values()))
+
+
+def _is_own(client: Client) -> bool:
+    return any(isinstance(layer, Own) for layer in layers(client))
+
+
+def _game(
+    file: Config,
+    where: str,
+    game: config.GameSettings,
+    change: config.PlayerSettings,
+    overrides: Overrides,
+) -> PlannedGame:
+    params, varied = params_of(game), change.given()
+    if file.failed_reply != "fallback":
+        params.setdefault("failed_reply", file.failed_reply)
+    try:
+        rules = rulebook(game.game, **params)
+        rules.reset(given=game.given)
+    except LLMGamesError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if rules.length() is None and game.max_steps is None:
+        raise ConfigError(
+            f"{where} may never end with these parameters; set max_steps, such as 1000 "
+            "(an episode that reaches it is void)"
+        )
+    seats, ignored = _seats(file, game, rules.players, where, overrides.own)
+    own, called = is_named(game.game), game.label or game.game
+    called = rules.name if own and game.label is None else called
+    label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
+    chance = game.chance or (rules.name if file.common_chance else label)
+    episodes = file.episodes if game.episodes is None else game.episodes
+    planned = PlannedGame(
+        label=label,
+        game=game.game if own else rules.name,
+        params=params,
+        seats=[
+            _seat(file, seat, {**overrides.settings, **varied}, overrides.own) for seat in seats
+        ],
+        seeds=[episode_seed(file.seed, chance, number) for number in range(episodes)],
+        change=varied,
+        chance=chance,
+        success=game.success or file.success,
+        ignored=ignored,
+        **game.model_dump(include={"max_steps", "series", "given"}),
+    )
+    order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
+    return _movable(planned.model_copy(update={"order": order}), where)
+
+
+def _movable(game: PlannedGame, where: str) -> PlannedGame:
+    """Return a game in which what is personal may go with its player to all seats."""
+    names = game_class(game.game).personal
+    if game.order == "rotate" and any(isinstance(game.params.get(n), list | tuple) for n in names):
+        for number, seating in enumerate(game.seatings()[: 2 * len(game.seats)]):
+            try:
+                game.rules(seating).reset(given=game.given)
+            except LLMGamesError as error:
+                raise ConfigError(
+                    f"{where} cannot be played in episode {number}, where players have moved on "
+                    f'(order = "rotate") with what is theirs ({", ".join(names)}): {error}; '
+                    'order = "fixed" keeps them at their seats'
+                ) from None
+    return game
+
+
+def _seats(
+    file: Config, game: config.GameSettings, players: int, where: str, own: Mapping[str, Any]
+) -> tuple[list[config.SeatSettings], str]:
+    """Return one seat for each player, with the run's in place of ``default``.
+
+    Of a player that asks no model a seat of that name sets nothing, which is said.
+    """
+
+    def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
+        if len(seats) not in (1, players):
+            raise ConfigError(
+                f"{where} has {players} seats, but seats lists {len(seats)} players; "
+                f"give one for all seats, or {players}"
+            )
+        return seats * (players // len(seats))
+
+    seats = for_each(game.seats or file.seats)
+    ignored: dict[str, str] = {}
+    if all(seat.player != DEFAULT for seat in seats):
+        return seats, ""
+    for place, run in enumerate(for_each(file.seats)):
+        if seats[place].player == DEFAULT:
+            given = {k: v for k, v in seats[place].given().items() if k != "player"}
+            if not is_model(run.player, own):
+                ignored |= dict.fromkeys(given, run.player)
+                given = {}
+            seats[place] = run.model_copy(update=given)
+    who = ", ".join(sorted({*ignored.values()}))
+    return seats, f"not used by {who}, which asks no model: {', '.join(ignored)}" * bool(ignored)
+
+
+def params_of(game: config.GameSettings) -> dict[str, Any]:
+    """Return the parameters, with those of talk; "none" is None, which TOML cannot say."""
+    talk = {**game.params.get("talk", {}), **_said_none(Talk, game.talk)}
+    params = game.params | ({"talk": talk} if talk else {})
+    known = game.game in ROOMS or is_named(game.game)
+    return _said_none(game_class(game.game), params) if known else params
+
+
+def _said_none(declared: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters in which "none" is None, where one may be."""
+    may = {f.name for f in dataclasses.fields(declared) if "None" in str(f.type)}
+    return {k: None if v == "none" and k in may else v for k, v in given.items()}
+
+
+def _seat(
+    file: Config, seat: config.SeatSettings, last: dict[str, Any], own: Mapping[str, Any]
+) -> PlannedSeat:
+    """Merge settings: of all players, of the model, of the seat, and those that come last."""
+    kind, _, model = seat.player.partition(":")
+    player, merged = seat.player, seat.given()
+    if is_model(player, own):
+        before, model = (f"{kind}:", model) if kind_of(kind) else ("", player)
+        described = file.models[model].given() if model in file.models else {}
+        player = before + described.pop("model", model) if described else player
+        common = {"max_attempts": file.max_attempts} | file.player.given()
+        merged = common | described | merged | last
+        if not on_server(player) and "base_url" in last:
+            merged.pop("base_url")
+        if "max_wait" in last and player.startswith("recorded:"):
+            merged.pop("max_wait")
+    return PlannedSeat(
+        player=player,
+        name=seat.name or short(seat.player),
+        client={k: v for k, v in merged.items() if k in config.ServerSettings.model_fields},
+        settings={k: v for k, v in merged.items() if k in config.PlayerSettings.model_fields},
+    )

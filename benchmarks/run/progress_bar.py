@@ -1,0 +1,56 @@
+"""A progress bar for a terminal; elsewhere nothing is shown but what is logged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
+
+from llm_games.benchmarks.run.conduct import Counters, Watcher
+from llm_games.wrappers.clients.retry import WORTH_TELLING
+
+
+class _Bar(Progress):
+    """A bar, and below it what calls wait for, also between steps."""
+
+    stand = Counters()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.stand.flights.ended and len(self.stand.flights):
+            yield Text(str(self.stand.flights), "yellow")
+        for wait in [*self.stand.waits.values()]:
+            if wait.seconds > WORTH_TELLING:
+                yield Text(str(wait), "yellow")
+
+
+@contextmanager
+def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
+    """Give what a run calls after every step."""
+    bar = _Bar(
+        TimeElapsedColumn(),
+        BarColumn(bar_width=12),
+        TextColumn(
+            "{task.completed:,.0f} of {task.total:,.0f} episodes, {task.description}",
+            table_column=Column(no_wrap=False),  # in two lines rather than cut
+        ),
+        console=console,
+        disable=quiet or not console.is_terminal,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("starting", total=0)
+
+        def watch(now: Counters) -> None:
+            bar.stand = now
+            if not bar.disable:
+                calls = "call" if now.in_flight == 1 else "calls"
+                done = f"{now.decisions:,} decisions, {now.in_flight:,} {calls} in flight"
+                done += f", {now.broke:,} rule breaks" * bool(now.broke)
+                bar.update(task, total=now.episodes, completed=now.played, description=done)
+
+        yield watch

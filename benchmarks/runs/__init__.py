@@ -1,1 +1,0 @@
-"""Runs: what is played, played, recorded, and read again."""

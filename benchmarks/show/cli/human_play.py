@@ -1,0 +1,167 @@
+"""A person plays one game against chosen players, and is shown how well that went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines.deviation import deviation, has_deviation
+from llm_games.baselines.players import make_player, on_server, players_for
+from llm_games.benchmarks.judge.player_skill import skills
+from llm_games.benchmarks.record.checked_table import ConfigError, checked
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
+from llm_games.benchmarks.run.conduct import play_run, seated_players, start
+from llm_games.benchmarks.run.config import GameSettings
+from llm_games.benchmarks.run.plan import RunPlan, params_of, plan_of
+from llm_games.benchmarks.show.cli.common import values_of
+from llm_games.benchmarks.show.tables import Move
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.rulebook import Rulebook
+from llm_games.table import Table
+from llm_games.view import View
+from llm_games.words import Prompts
+from llm_games.wrappers.human import HumanPolicy
+from llm_games.wrappers.seats import Seats
+
+YOU = "you"
+NONE = "none gains anything"
+
+
+def entries(given: Sequence[str], talk: Sequence[str] = ()) -> dict[str, Any]:
+    """Read ``players=3`` and the like, and those of the talk; raises what `values_of` does."""
+    read = {"params": values_of("--param", given), "talk": values_of("--talk", talk)}
+    return {name: values for name, values in read.items() if values}
+
+
+def parameters(game: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a game's entries, checked."""
+    return params_of(checked(GameSettings, {"game": game, **raw}, "--param"))
+
+
+def planned(
+    game: Rulebook,
+    raw: Mapping[str, Any],
+    seat: int,
+    person: HumanPolicy,
+    against: Sequence[str],
+    server: Mapping[str, Any],
+    seed: int,
+) -> RunPlan:
+    """Return the run of one episode in which a person sits at a seat of a game, called `YOU`.
+
+    `raw` are the game's entries in a configuration; `against` one spec for all the other seats, or
+    one for each. Those behind a server are called by the settings of `server`.
+
+    Raises:
+        LLMGamesError: there is no such seat, not a player for each, or one cannot play this game.
+    """
+    if not 0 <= seat < game.players:
+        raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
+    usual = "rational" if "rational" in players_for(game.name) else "random"
+    specs, others = against or [usual], game.players - 1
+    if len(specs) not in (1, others):
+        raise ConfigError(
+            f"{game.name} has {others} other seats, but --against names {len(specs)} players; "
+            f"give one for all of them, or {others}"
+        )
+    seats: list[Any] = [
+        {"player": spec, **(server if on_server(spec) else {})}
+        for spec in ([*specs] * others if len(specs) == 1 else specs)
+    ]
+    seats.insert(seat, {"player": person, "name": YOU})
+    limit = {"max_steps": 1000} if game.length() is None else {}  # a game that may never end
+    entry = {"game": game.name, **raw, **limit, "seats": seats}
+    plan = plan_of({"title": f"{game.title}, played at a terminal", "games": [entry]})
+    [one] = plan.games
+    return plan.model_copy(update={"games": [one.model_copy(update={"seeds": [seed]})]})
+
+
+def record(plan: RunPlan, path: Path) -> None:
+    """Play it and record it; raises what `play_run` raises.
+
+    `PersonLeft`: the person has closed the input; what was played is in the file.
+    """
+    with seated_players(plan) as made:
+        play_run(lambda: start(plan, path), plan, made)
+
+
+class Played(NamedTuple):
+    """What came of a person's game: seats with players and payoffs, moves, and the last report.
+
+    `best` is the best of all replies that theory names and what it had gained; "" if none does, or
+    the game was left.
+    """
+
+    paid: list[tuple[str, str, float]]
+    moves: list[Move]
+    report: str
+    best: str
+
+
+def played(path: Path, seat: int, prompts: str = "v1") -> Played:
+    """Read a person's game, also one that was left."""
+    with Records.open_readonly(path) as records:
+        [game] = games(records)
+        if not game.played:
+            return Played([], [], "", "")
+        [episode] = game.played
+        names = episode.rules.names()
+        paid = [*zip(names, episode.seats, episode.payoffs.tolist(), strict=True)]
+        made, state = _moves(episode, seat)
+        ended, best = bool(state.over), ""
+        if ended:
+            found = next((one for one in skills(game) if one.player == YOU), None)
+            gap = found.gap if found else None
+            if found is not None and gap is not None:
+                best = f"{found.best}: {gap.gap:.2f} more a {found.per}" if found.best else NONE
+        report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
+    return Played(paid, made, report, best)
+
+
+def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
+    """Go through a game again, without talk, and ask an equilibrium player for a seat's moves.
+
+    Returned is the last state too.
+    """
+    game, found = episode.rules, []
+    known = "rational" in players_for(game.name)
+    table = Table(game)
+    table.reset(episode.row.seed)
+    adviser = Seats(table, {seat: make_player("rational", game)} if known else {})
+    adviser.start()
+    actions: dict[int, dict[int, Any]] = {}
+    for row in episode.decisions():
+        actions.setdefault(row.step, {})[row.seat] = row.action
+    for number, step in enumerate(episode.steps):
+        if seat in actions[step.step]:
+            view, regret = table.ready().view(seat), None
+            try:
+                advice = [
+                    _written(view, decision.action) for decision in adviser.ask_now().values()
+                ]
+            except LLMGamesError:  # not solved in this place, such as off the path of play
+                advice = []
+            if has_deviation(game.name):
+                record = {name: np.asarray(value) for name, value in step.record.items()}
+                with suppress(BadParameter):  # too large to be solved
+                    lost = float(deviation(game, record).regret[seat])
+                    regret = None if np.isnan(lost) else lost
+            made = _written(view, actions[step.step][seat])
+            found.append(Move(number, made, "".join(advice), regret))
+        table.step(actions[step.step])
+        adviser.hear()
+    return found, table.state
+
+
+def _written(view: View, action: Any) -> str:
+    """Write an action as a person would."""
+    assert view.question is not None
+    value = view.question.value_of(np.asarray(action) if isinstance(action, list) else action)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {share}" for key, share in value.items())
+    return "none" if value is None else str(value)

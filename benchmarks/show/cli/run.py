@@ -1,0 +1,388 @@
+"""``llm-games run`` and ``resume``."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Context, Exit, Option
+
+from llm_games.benchmarks.show.cli import common
+from llm_games.benchmarks.show.cli.common import PLAIN, console, say, value, values_of
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.record.store import Store
+    from llm_games.benchmarks.run.plan import RunPlan
+
+ReportTo = Annotated[Path | None, value("DIR", "write a report there after the run", "--report")]
+CacheFile = Annotated[
+    Path | None, value("FILE", "keep replies at temperature 0 there and never ask for them again")
+]
+NoCache = Annotated[bool, Option("--no-cache", help="keep no replies and use none")]
+Calls = Annotated[int | None, value("N", "stop before there are more calls of models")]
+Tokens = Annotated[int | None, value("N", "of prompts and replies")]
+Money = Annotated[float | None, value("X", "in the currency of the prices; of known ones dollars")]
+PerSeat = Annotated[int | None, value("N", "so many for each seat of a game")]
+MoneyPerSeat = Annotated[float | None, value("X", "so much for each seat of a game")]
+MaxWait = Annotated[
+    float | None, value("S", "seconds for which one call waits for its server in all (600)")
+]
+Assigned = Annotated[
+    list[str] | None,
+    value("NAME=VALUE", "any setting of a model's player, as in TOML; can be repeated", "--set"),
+]
+
+Params = Annotated[
+    list[str] | None,
+    value("KEY=VALUE", "parameter of all its games; can be repeated", "--param"),
+]
+Talk = Annotated[
+    list[str] | None,
+    value("KEY=VALUE", "of talk in all its games: turns=2, or turns=0; can be repeated", "--talk"),
+]
+
+NEAREST = 12
+"""Frames of a traceback that are shown: those of somebody's own code are the last."""
+
+
+def run(
+    context: Context,
+    source: Annotated[
+        str,
+        Argument(
+            metavar="FILE|NAME",
+            help="a TOML file, or a name from `llm-games list`: gamma-bench, econ-arena/melee, ...",
+        ),
+    ],
+    seat: Annotated[
+        list[str] | None,
+        value("SPEC", "player for all seats, as vllm/NAME; repeat it to name one for each"),
+    ] = None,
+    game: Annotated[
+        list[str] | None, value("GAME", "play only this game of the file; can be repeated")
+    ] = None,
+    episodes: Annotated[int | None, value("N", "of each game")] = None,
+    seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
+    db: Annotated[
+        Path | None, value("FILE", "file to record in; by default a new one in this folder")
+    ] = None,
+    temperature: Annotated[
+        str | None, value("T", "sampling temperature, 0 to 2, or default: the server's own")
+    ] = None,
+    prompts: Annotated[str | None, value("VERSION", "wording: v1 to v5")] = None,
+    reasoning: Annotated[
+        bool | None, Option("--reasoning/--no-reasoning", help="ask for an explanation first")
+    ] = None,
+    persona: Annotated[
+        str | None, value("WHO", "cooperative, selfish, mathematician, or a sentence")
+    ] = None,
+    memory: Annotated[
+        str | None, value("N", "past decisions in the dialogue: full, none or a number")
+    ] = None,
+    scoring: common.Scoring = None,
+    base_url: common.BaseUrl = None,
+    max_wait: MaxWait = None,
+    assigned: Assigned = None,
+    params: Params = None,
+    talk: Talk = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: Calls = None,
+    budget_tokens: Tokens = None,
+    budget_money: Money = None,
+    budget_calls_per_seat: PerSeat = None,
+    budget_tokens_per_seat: PerSeat = None,
+    budget_money_per_seat: MoneyPerSeat = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="print what would be played and asked; play nothing")
+    ] = False,
+    as_json: common.AsJson = False,
+    report_to: ReportTo = None,
+    open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
+    quiet: common.Quiet = False,
+) -> None:
+    """Play the games of a file and record everything.
+
+    Offline at once: llm-games run gamma-bench --episodes 1
+    """
+    from llm_games.benchmarks.record.store import check_free
+    from llm_games.benchmarks.run.conduct import fresh, start
+    from llm_games.benchmarks.run.plan import Overrides, plan_of
+
+    named = ("episodes", "seed", "prompts", "reasoning", "persona", "scoring")
+    given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
+    given |= costs(context)
+    given |= {"memory": _number(memory), "temperature": _number(temperature)}
+    given |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
+    overrides = Overrides.of(seats=seat, games=game, **given)
+    settings = {**overrides.settings, **values_of("--set", assigned, overrides.settings)}
+    plan = plan_of(source, replace(overrides, settings=settings))
+    if dry_run:
+        _dry_run(plan, as_json)
+        return
+    path = db or fresh(source)
+    check_free(path)
+    _check_report(path, report_to, open_it)
+    carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
+    _finish(path, as_json, quiet, report_to, open_it, baselines)
+
+
+def resume(
+    context: Context,
+    db: common.Database,
+    episodes: Annotated[
+        int | None, value("N", "prolong it to so many of each game; `compare` will say so")
+    ] = None,
+    max_wait: MaxWait = None,
+    cache: CacheFile = None,
+    no_cache: NoCache = False,
+    budget_calls: Calls = None,
+    budget_tokens: Tokens = None,
+    budget_money: Money = None,
+    budget_calls_per_seat: PerSeat = None,
+    budget_tokens_per_seat: PerSeat = None,
+    budget_money_per_seat: MoneyPerSeat = None,
+    as_json: common.AsJson = False,
+    report_to: ReportTo = None,
+    open_it: common.OpenIt = False,
+    baselines: common.Baselines = True,
+    quiet: common.Quiet = False,
+) -> None:
+    """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
+    from llm_games.benchmarks.record.store import Records, Store
+    from llm_games.benchmarks.run.conduct import planned, prolong
+    from llm_games.benchmarks.run.plan import Overrides
+
+    with Records.open_readonly(db) as records:
+        plan = planned(records).with_costs(Overrides.of(**costs(context)))
+        plan = plan.with_patience(max_wait).with_own({})
+    _check_report(db, report_to, open_it)
+    if episodes is not None:
+        prolong(db, episodes)
+        plan = plan.longer(episodes)
+    with Records.open_readonly(db) as records:
+        owed = [e for e in records.episodes() if e.status in ("pending", "running")]
+    if owed:
+        carry_out(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
+    elif not as_json:
+        say(f"{db} is complete, nothing is left to play")
+    _finish(db, as_json, quiet, report_to, open_it, baselines)
+
+
+def _number(text: str | None) -> Any:
+    """Read a number; leave a word, or nothing, as it is."""
+    for kind in (int, float):
+        with suppress(TypeError, ValueError):
+            return kind(text)  # type: ignore[arg-type]
+    return text
+
+
+def costs(context: Context) -> dict[str, Any]:
+    """Return the cache and the limits that the command line names."""
+    from llm_games.benchmarks.record.checked_table import ConfigError
+
+    params = context.params
+    if params["cache"] is not None and params["no_cache"]:
+        raise ConfigError("--cache FILE and --no-cache contradict each other: give only one")
+    return {name: params[name] for name in params if name.startswith(("cache", "budget_"))}
+
+
+def _dry_run(plan: RunPlan, as_json: bool) -> None:
+    from llm_games.benchmarks.run.estimate import estimate, fits
+    from llm_games.benchmarks.run.needed import needed, needed_grids
+    from llm_games.benchmarks.run.plan import players
+    from llm_games.benchmarks.show.tables import budget_lines, estimate_table
+    from llm_games.wrappers.clients.stack import layers
+    from llm_games.wrappers.llm_policy import LLMPolicy
+
+    unasked = plan.without_keys()
+    shared = unasked.shared(use_cache=False)
+    made, budget = players(unasked, shared), shared.ledger.budget
+    with console(stderr=True).status("playing a mute table of each game, offline"):
+        rows = estimate(unasked, made)
+    if as_json:
+        told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
+        told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
+        told["budget"] = dict(fits(budget, rows))
+        told["needed"] = [row.plain() for row in needed(plan)]
+        print(json.dumps(told, default=str))  # money is exact, in words
+        return
+    terminal = console()
+    terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
+    terminal.print(estimate_table(rows))
+    for line in budget_lines(budget, rows):
+        terminal.print(line, **PLAIN)
+    asked = [list(layers(p.client))[-1] for p in made.values() if isinstance(p, LLMPolicy)]
+    served = {client.name for client in asked if hasattr(client, "base_url")}
+    if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
+        terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
+    for grid in needed_grids(needed(plan)):
+        terminal.print(grid)
+    for line in _notes(plan):
+        terminal.print(line, **PLAIN)
+    terminal.print("Re-asks after bad replies come on top. Nothing was played.")
+
+
+def carry_out(
+    open_store: Callable[[], Store],
+    path: Path,
+    plan: RunPlan,
+    use_cache: bool,
+    quiet: bool,
+    resumed: bool = False,
+) -> None:
+    """Play what is left; turn an early end into its message and exit code."""
+    from llm_games.benchmarks.record.checked_table import ConfigError
+    from llm_games.benchmarks.record.database import StoreError, Unwritable
+    from llm_games.benchmarks.record.queries import Records
+    from llm_games.benchmarks.record.spending import Spending, unsure
+    from llm_games.benchmarks.run.conduct import (
+        RunStopped,
+        Terminated,
+        go_on,
+        play_run,
+        seated_players,
+    )
+    from llm_games.benchmarks.run.progress_bar import progress
+
+    def said(text: object) -> None:
+        say(str(text))
+        with suppress(StoreError), Records.open_readonly(path) as records:
+            if lost := unsure(Spending(records).total):
+                say(lost)
+
+    with seated_players(plan, use_cache) as made:
+        if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
+            say("tiny is a toy model that shows how things work: no result for a leaderboard")
+        for line in () if quiet else _notes(plan):
+            say(line)
+        try:
+            with progress(console(stderr=True), quiet) as watch:
+                play_run(open_store, plan, made, watch, resumed)
+        except KeyboardInterrupt as stop:
+            ended = isinstance(stop, Terminated)
+            how = "terminated" if ended else "interrupted"
+            said(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
+            raise Exit(143 if ended else 130) from None
+        except (RunStopped, Unwritable) as error:
+            if not path.exists():
+                raise
+            said(
+                f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
+            )
+            raise Exit(1) from None
+        except (StoreError, ConfigError):  # a file, or a model that does not answer
+            raise
+        except Exception:  # such as of somebody's own player
+            if not path.exists():
+                raise
+            say(traceback.format_exc(limit=-NEAREST).rstrip())
+            said(f"stopped by an error; {go_on(path)}")
+            raise Exit(1) from None
+
+
+def _finish(
+    path: Path,
+    as_json: bool,
+    quiet: bool,
+    report_to: Path | None,
+    open_it: bool,
+    baselines: bool,
+) -> None:
+    """Print what a run came to, and write the report that was asked for."""
+    from llm_games.benchmarks.judge.paper import only_owner
+    from llm_games.benchmarks.judge.results import run_results, total
+    from llm_games.benchmarks.record.recorded_games import games as read_games
+    from llm_games.benchmarks.record.spending import Spending
+    from llm_games.benchmarks.record.store import Records
+    from llm_games.benchmarks.run.conduct import planned
+    from llm_games.benchmarks.show.tables import run_tables, spent_lines
+
+    with Records.open_readonly(path) as records:
+        usage, spent, page, code = records.usage(), Spending(records), None, 0
+        estimated = spent.estimated
+        try:
+            shown = (
+                nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
+            )
+            with shown:
+                found = read_games(records)
+                paper = only_owner(found)
+                own = list(paper.tables(found)) if paper and (as_json or not quiet) else []
+                whole = paper is not None and paper.whole
+                beside = baselines and not whole and (as_json or not (quiet or own))
+                games = [] if whole and not as_json else run_results(records, beside)
+        except KeyboardInterrupt:
+            say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
+            raise Exit(130) from None
+        except Exception as error:  # such as of a paper's score; the record and its report stand
+            say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
+            games, own, code = [], [], 1
+    overall = total(games)
+    if not as_json and not quiet:
+        terminal = console()
+        terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
+        for table in run_tables(games, overall, own):
+            terminal.print(table)
+        for line in spent_lines(spent.models, estimated):
+            terminal.print(line, soft_wrap=True, **PLAIN)
+        where = f"recorded in {path}; every decision: llm-games view {path}"
+        where += f"; a report: llm-games report {path}"
+        if any(rules.core is not rules for rules in (g.rules() for g in planned(records).games)):
+            where += f"; how players talked: llm-games analyse talk {path}"
+        terminal.print(where, soft_wrap=True, **PLAIN)
+    if out := _report_of(path, report_to, open_it):
+        page, missing = common.write_report(
+            [path], out, open_it, quiet or as_json, baselines=baselines
+        )
+        code = max(code, missing)
+    if as_json:
+        kinds = {"models": spent.models, "seats": spent.seats}.items()
+        told = {
+            "db": str(path),
+            "report": page and str(page),
+            "overall": overall and overall.plain(),
+            "games": [game.plain() for game in games],
+            "tables": {grid.name: list(grid.dicts()) for grid in own},
+            "usage": usage,
+            "estimated": estimated,
+            "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},
+        }
+        print(json.dumps(told))
+    raise Exit(code)
+
+
+def _report_of(path: Path, report_to: Path | None, open_it: bool) -> Path | None:
+    """Return where a run's report goes: beside its file unless a place is named; None: nowhere."""
+    return path.with_suffix(".html") if report_to is None and open_it else report_to
+
+
+def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
+    """Learn before anything is played and paid for whether the report can be written."""
+    if out := _report_of(path, report_to, open_it):
+        from llm_games.benchmarks.show.page import check_out
+
+        check_out(out)
+
+
+def _notes(plan: RunPlan) -> list[str]:
+    """Say what players do not use, and where they had seats unevenly that are worth something."""
+    found: dict[str, list[str]] = {}
+    for game in plan.games:
+        for why in (game.ignored, game.uneven()):
+            found.setdefault(why, []).append(game.label)
+    return [f"{'; '.join(labels)}: {why}" for why, labels in found.items() if why]
+
+
+def _who(plan: RunPlan) -> str:
+    """Name the players and how many seats each has, over all games."""
+    seats = Counter(seat.name for game in plan.games for seat in game.seats)
+    each = ", ".join(f"{name} in {n} seat{'s' * (n > 1)}" for name, n in seats.items())
+    return each if len(seats) > 1 else f"{next(iter(seats))} in all seats"

@@ -1,0 +1,50 @@
+"""``llm-games view``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from llm_games.benchmarks.show.cli.common import say, value
+
+
+def view(
+    paths: Annotated[
+        list[Path] | None,
+        Argument(metavar="FILE|FOLDER", help="runs, or folders of them; by default this one"),
+    ] = None,
+    port: Annotated[
+        int | None, value("N", "port to listen on; 0 takes any free one", min=0, max=65535)
+    ] = None,
+    open_it: Annotated[bool, Option("--open/--no-open", help="open the page in a browser")] = True,
+) -> None:
+    """Show runs in a browser: every decision, what was said and what would have been better.
+
+    The first line that is printed is the address, with a token that lets in. Runs are only read,
+    also while they grow; the page is served to this machine alone. Ctrl-C ends it.
+    """
+    from llm_games.benchmarks.show.view.render import counted
+    from llm_games.benchmarks.show.view.serve import serve
+
+    def ready(address: str, shelf: Any) -> None:
+        print(address, flush=True)
+        runs = shelf.runs()
+        for run in runs:
+            if why := run.why():
+                say(f"not shown: {why}")
+        where = ", ".join(map(str, shelf.paths))
+        many = counted(len(runs), "run") if runs else "no run yet"
+        say(f"{many} in {where} (Ctrl-C ends the viewer; the runs go on)")
+        if open_it and sys.stdout.isatty():
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(paths or [Path()], port, ready)
+    if threading.active_count() > 1:  # a page is still being made, which nobody waits for
+        os._exit(0)  # nothing is written but what is kept for the next time, whole or not at all

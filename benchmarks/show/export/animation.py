@@ -1,0 +1,92 @@
+"""A recorded episode as a moving picture: its moves played again, a picture of each round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode
+from llm_games.benchmarks.show.export.moves import played_again
+from llm_games.errors import BadParameter
+from llm_games.pictures import need_pillow
+from llm_games.rulebook import Array
+
+FORMS = (".gif", ".png", ".webp")
+HOLD = 8
+"""Frames for which the last one stays."""
+
+
+def shown(episode: RecordedEpisode) -> Iterator[tuple[Any, list[tuple[int, str]]]]:
+    """Yield the states of an episode that are to be shown, played again: start, and each round.
+
+    With each comes what was said before it, by whom.
+    """
+    rules = episode.row.rules()
+    said: list[tuple[int, str]] = []
+    before, moved = -1, False
+    for step in played_again(episode):
+        if before < 0:
+            yield step.before, []
+            before = int(step.before.round)
+        if step.row.talk:
+            words = step.row.record["actions"]
+            said = ([] if moved else said) + [(seat, str(words[seat])) for seat in step.row.asked]
+            moved = False
+            continue
+        moved = True
+        for state in rules.passed(step.before, step.after, step.record):
+            if int(state.round) != before or state.over:
+                yield state, said
+                before = int(state.round)
+
+
+def frames(episode: RecordedEpisode) -> Iterator[Array]:
+    """Yield pictures of an episode, uint8 ``(height, width, 3)``: its start, and after each round.
+
+    Each shows what players said before it.
+    """
+    rules = episode.row.rules()
+    for state, said in shown(episode):
+        yield rules.image(state, said)
+
+
+def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
+    """Write pictures one after another, `speed` a second; return how many there are.
+
+    The file's ending says how: GIF, animated PNG, or WebP. Smaller ones are filled up with white.
+
+    Raises:
+        BadParameter: there are none, or the ending or the speed is no such.
+        PicturesExtraMissing: Pillow is not installed.
+        Unwritable: the file cannot be written.
+    """
+    need_pillow()
+    if path.suffix.lower() not in FORMS:
+        raise BadParameter(f"a moving picture must end in {', '.join(FORMS)}, got {path.name!r}")
+    if not 0 < speed <= 50:
+        raise BadParameter(f"speed must be above 0 and at most 50 pictures a second, got {speed}")
+    from PIL import Image
+
+    every = list(pictures)
+    if not every:
+        raise BadParameter("nothing was played that could be shown")
+    high, wide = (max(picture.shape[axis] for picture in every) for axis in (0, 1))
+    images = [Image.fromarray(_filled(picture, high, wide)) for picture in every]
+    if path.suffix.lower() == ".gif":
+        images = [image.quantize(256, Image.Quantize.MEDIANCUT) for image in images]
+    lasts = [round(1000 / speed)] * (len(images) - 1) + [round(HOLD * 1000 / speed)]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        images[0].save(path, save_all=True, append_images=images[1:], duration=lasts, loop=0)
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error}") from None
+    return len(images)
+
+
+def _filled(picture: Array, high: int, wide: int) -> Array:
+    more = [(0, high - picture.shape[0]), (0, wide - picture.shape[1]), (0, 0)]
+    return np.pad(picture, more, constant_values=255)

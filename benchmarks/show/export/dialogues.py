@@ -1,0 +1,452 @@
+"""A run's replies as data to train models with: good ones, and pairs of a better and a worse one.
+
+Both are JSON lines in the chat form that TRL reads: ``prompt`` and ``completion`` for its
+SFTTrainer, ``prompt``, ``chosen`` and ``rejected`` for its DPOTrainer, each a list of messages.
+Columns beside say where a reply is from; a record holds no keys of servers, and neither do these.
+
+What a move lost is its regret, in the game's payoffs: on average over what its seat could not know
+where the game's theory defines that (`llm_games.baselines.deviation.interim`), else in hindsight.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.baselines import deviation as theory
+from llm_games.benchmarks.ghosts.answer_classes import Answers, Limits
+from llm_games.benchmarks.ghosts.fit import check_rules
+from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.rows import Plain, move_of
+from llm_games.errors import BadParameter, unknown
+from llm_games.questions import Action
+from llm_games.rulebook import Array, Rulebook
+from llm_games.table import Table
+from llm_games.wrappers.clients.base import Request
+from llm_games.wrappers.clients.chat import Chat
+from llm_games.wrappers.clients.scripted import ScriptedClient
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.seats import Seats, plain
+
+MOVE = "move"
+MOST = 20
+"""Times that a situation came up in which its moves are valued: the first ones."""
+PART = 2**20  # bytes that are copied at once
+TIE = 1e-9
+"""Regrets that differ by no more are equal."""
+
+
+class Said(NamedTuple):
+    """A reply, as it came or in words that were found for a move; see `rows.AttemptRow`.
+
+    `move` is what it came to, None if that is no legal move.
+    """
+
+    episode: RecordedEpisode
+    step: int
+    seat: int
+    prompt: Chat
+    text: str
+    kind: str = MOVE
+    outcome: str = "valid"
+    move: Any = None
+
+    @property
+    def about(self) -> Plain:
+        """Where it is from."""
+        row = self.episode.row
+        at = {"game": row.game.game, "label": row.game.label, "episode": row.number}
+        return at | {"seed": row.seed, "step": self.step, "seat": self.seat, "player": self.player}
+
+    @property
+    def player(self) -> str:
+        """Who said it."""
+        return self.episode.seats[self.seat]
+
+    @property
+    def explains(self) -> bool:
+        """Whether it was to explain itself."""
+        seats = self.episode.planned.get("seats", ())
+        place = self.episode.row.seating[self.seat]
+        return bool(seats) and bool(seats[place]["settings"].get("reasoning"))
+
+
+# -- the files -------------------------------------------------------------------------------------
+
+
+def write(rows: Iterable[Plain], path: Path) -> int:
+    """Write rows as JSON lines, in place of an older file; return how many there were.
+
+    A row in which as much as can be is known stands first: readers take the kinds of the columns
+    from the first megabytes, where a column of nothing but null would have none.
+
+    Raises:
+        Unwritable: it cannot be written; what was there before stays.
+    """
+    partial, ordered = (path.with_name(f".{path.name}{end}") for end in (".part", ".first"))
+    many, least, begin, end = 0, np.inf, 0, 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            for row in rows:
+                line = json.dumps(row).encode() + b"\n"
+                if (nulls := sum(value is None for value in row.values())) < least:
+                    least, begin, end = nulls, file.tell(), file.tell() + len(line)
+                file.write(line)
+                many += 1
+        if begin:
+            _put_first(partial, ordered, begin, end)
+            os.replace(ordered, partial)
+        os.replace(partial, path)
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error}") from None
+    finally:
+        for left in (partial, ordered):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+    return many
+
+
+def _put_first(source: Path, target: Path, begin: int, end: int) -> None:
+    """Copy a file whose bytes from `begin` to before `end` then stand first."""
+    with source.open("rb") as old, target.open("wb") as new:
+        old.seek(begin)
+        new.write(old.read(end - begin))
+        old.seek(0)
+        for size in [PART] * (begin // PART) + [begin % PART]:
+            new.write(old.read(size))
+        old.seek(end)
+        shutil.copyfileobj(old, new)
+
+
+def sft(
+    records: Records,
+    players: Collection[str] = (),
+    *,
+    kinds: Collection[str] = (MOVE,),
+    most_regret: float | None = None,
+    hindsight: bool = False,
+) -> Iterator[Plain]:
+    """Yield the legal replies of a run, a row for each with ``prompt`` and ``completion``.
+
+    Beside them: where it is from, its ``kind``, its ``regret`` (None where it has none) and the
+    ``payoff`` of its seat in the whole episode.
+
+    Args:
+        records: the run.
+        players: whose replies, by their names in the run. By default of those who asked a model; if
+            nobody did, of all. Moves of players without a model are put into words: the prompt is
+            what a model with default settings had been asked, the reply the game's own form.
+        kinds: what was asked for: ``move``, or what models think beside it, such as ``plan``.
+        most_regret: only moves that lost no more.
+        hindsight: judge by regret in hindsight.
+
+    Raises:
+        UnknownName: the run has no such player.
+        BadParameter, OtherEdition: moves have to be played again, and cannot be.
+    """
+    names = _names(records, players)
+    for game in games(records):
+        for episode in game.played:
+            places = {row.step: place for place, row in enumerate(episode.steps)}
+            lost, paid = _lost_in(episode, hindsight), episode.rewards.sum(axis=0).tolist()
+            for said in _replies(episode, names):
+                if said.kind not in kinds or said.outcome != "valid" or not said.text:
+                    continue
+                regret = None
+                if said.kind == MOVE and said.step in places:
+                    regret = _number(lost[said.seat, places[said.step]])
+                if most_regret is not None and (regret is None or regret > most_regret):
+                    continue
+                chat = {"prompt": [*said.prompt], "completion": _message(said.text)}
+                judged = {"kind": said.kind, "regret": regret, "payoff": paid[said.seat]}
+                yield chat | said.about | judged
+
+
+def preferences(
+    records: Records,
+    players: Collection[str] = (),
+    *,
+    hindsight: bool = False,
+    left_out: Counter[str] | None = None,
+) -> Iterator[Plain]:
+    """Yield pairs of replies to the same prompt: ``chosen`` lost less than ``rejected``.
+
+    Where the run has several moves in answer to one prompt, the best of them is chosen over each
+    other one, as they came; what each lost is the mean over the first `MOST` times that the prompt
+    came up, against what others did there (``source``: ``record``). Where it has but one move, or
+    equally good ones, a legal move that had lost less is chosen, and both are written in the form
+    that the game asks for, so that they differ by the move alone (``rules``). A reply that is no
+    legal move is rejected against the best move of its prompt; it has no ``rejected_regret``.
+
+    Args:
+        records, players, hindsight: as of `sft`.
+        left_out: counts, by reason, situations of which no pair is made.
+
+    Raises:
+        As `sft`.
+    """
+    names = _names(records, players)
+    counted = Counter[str]() if left_out is None else left_out
+    check_rules(records, [row for row in records.episodes() if row.status in ("done", "running")])
+    for game in games(records):
+        for situation in _situations(game, names):
+            yield from situation.pairs(hindsight, counted)
+
+
+def _names(records: Records, players: Collection[str]) -> Collection[str]:
+    """Return whose replies are meant; none: of those who asked a model."""
+    there = list(dict.fromkeys(name for game in records.games() for name in game.seats))
+    for name in players:
+        if name not in there:
+            raise unknown("player of this run", name, there)
+    return players or ([] if records.usage()["calls"] else there)
+
+
+def _message(text: str) -> list[Plain]:
+    return [{"role": "assistant", "content": text}]
+
+
+def _number(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+# -- what was said, and what a model had been asked ------------------------------------------------
+
+
+def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[Said]:
+    """Return what players of an episode replied, by step and seat; no names: who asked a model."""
+    attempts, chats = episode.attempts(), episode.file.chats(episode.row.id)
+    wanted = {seat for seat, name in enumerate(episode.seats) if not names or name in names}
+    asking = {attempt.seat for attempt in attempts}
+    decided = {(d.step, d.seat): d.action for d in episode.decisions() if not d.broke}
+    found = []
+    for one in attempts:
+        if one.seat in wanted:
+            listed = isinstance(one.prompt, list)
+            chat = Chat.of(episode.file.messages(one.prompt)) if listed else chats[one.prompt]
+            legal = one.kind == MOVE and one.outcome == "valid"
+            move = decided.get((one.step, one.seat)) if legal else None
+            said = Said(episode, one.step, one.seat, chat, one.text, one.kind, one.outcome or "")
+            found.append(said._replace(move=_hashable(move)))
+    if names and wanted - asking:
+        found += _in_words(episode, sorted(wanted - asking))
+    return sorted(found, key=lambda said: (said.step, said.seat))
+
+
+def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[Said]:
+    """Yield what seats without a model did, as a model had been asked and had answered."""
+    table, now = Table(episode.rules), dict[int, Action]()
+    table.reset(episode.row.seed, episode.row.given)
+
+    def answer(request: Request) -> str:
+        own = now.get(request.who.seat) if request.kind == MOVE else None
+        return "" if own is None or request.question is None else request.question.reply(own)
+
+    players = Seats(table, dict.fromkeys(seats, LLMPolicy(ScriptedClient(answer), max_attempts=1)))
+    players.start()
+    for step, moves in _again(episode, table):
+        now.clear()
+        now |= {seat: move for seat, move in moves.items() if _legal(table, moves, seat)}
+        for seat, decision in players.ask_now().items():
+            for call in decision.attempts:
+                if call.kind == MOVE and call.outcome == "valid":
+                    move = _hashable(now[seat])
+                    yield Said(episode, step, seat, call.messages, call.text, move=move)
+
+
+def _legal(table: Table, moves: Mapping[int, Action], seat: int) -> bool:
+    broke = table.game.breaks(table.state, table.game.assemble(table.state, moves))
+    return not broke[seat]
+
+
+def _again(episode: RecordedEpisode, table: Table) -> Iterator[tuple[int, dict[int, Action]]]:
+    """Play an episode's moves again at a table; yield each step's number and moves before it."""
+    made: dict[int, dict[int, Action]] = {}
+    for decision in episode.decisions():
+        made.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
+    for row in episode.steps:
+        moves = made.get(row.step, {})
+        yield row.step, moves
+        if plain(table.step(moves)) != row.record:
+            raise BadParameter(
+                f"{episode.file.path}: {episode.row.game.label}, episode {episode.row.number}, "
+                f"step {row.step} plays otherwise than it was recorded; see llm-games replay"
+            )
+
+
+def _hashable(move: Any) -> Any:
+    return tuple(move) if isinstance(move, list) else move
+
+
+# -- what was lost ---------------------------------------------------------------------------------
+
+
+def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
+    """Return what each seat lost in some steps, float64 ``(players, steps)``; NaN: not defined."""
+    shape = np.shape(steps["actions"])
+    found = np.full((rules.players, *shape[1:]), np.nan)
+    try:
+        if theory.has(rules.name, "interim") and not hindsight:
+            found = theory.interim(rules, steps)
+        if np.isnan(found).any() and theory.has_deviation(rules.name):
+            found = np.where(np.isnan(found), theory.regret(rules, steps), found)
+    except BadParameter:  # of a game too large to be solved
+        pass
+    return found
+
+
+def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
+    if not episode.steps:  # of a run that was stopped in its first
+        return np.zeros((episode.rules.players, 0))
+    return regret(episode.rules, episode.stacked(), hindsight)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a seat had to move: the rules, the state before it, and all moves that were made."""
+
+    rules: Rulebook
+    state: Any
+    moves: dict[int, Action]
+    seat: int
+
+    def lost(self, options: Sequence[Any], hindsight: bool) -> Array:
+        """Return what each move had lost here, all else as it was; NaN if it was not legal."""
+        rules, many = self.rules, len(options)
+        rows = (rules.assemble(self.state, {**self.moves, self.seat: one}) for one in options)
+        actions = np.stack([*rows], axis=-1)
+        arrays = self.state.arrays().items()
+        each = {name: np.repeat(np.asarray(v)[..., None], many, -1) for name, v in arrays}
+        state = self.state.replace(**each)
+        _, outcome = rules.step(state, actions)
+        found = regret(rules, outcome.record, hindsight)[self.seat]
+        return np.where(outcome.broke[self.seat], np.nan, found)
+
+    def legal(self) -> list[Any]:
+        """Return legal moves: all if they are few, else shares of what is legal; of plans none."""
+        if self.rules.division is not None:
+            return []
+        table, cells = Table(self.rules), (np.array([self.seat]),)
+        table._enter(self.state)
+        answers, limits = Answers(self.rules), Limits.of(table.ready(), cells)
+        classes = np.flatnonzero(answers.legal(limits)[0])
+        wide = limits.repeated(len(classes))
+        return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
+
+    def said(self, move: Any) -> str:
+        """Return a move in the form that the game asks for."""
+        question = self.rules.question(self.state, self.seat)
+        assert question is not None
+        return question.reply(move)
+
+
+# -- pairs -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Situation:
+    """A prompt: the first reply of each move, the replies that are none, and where it came up."""
+
+    moves: dict[Any, Said] = field(default_factory=dict)
+    bad: dict[str, Said] = field(default_factory=dict)
+    places: list[_Place] = field(default_factory=list)
+
+    def add(self, said: Said, place: _Place) -> None:
+        """Add a reply."""
+        if said.move is not None:
+            self.moves.setdefault(said.move, said)
+        elif said.text:
+            self.bad.setdefault(said.text, said)
+        if len(self.places) < MOST:
+            self.places.append(place)
+
+    def ranked(self, moves: Sequence[Any], hindsight: bool) -> dict[Any, float]:
+        """Return what moves lost on average where they were legal, the least first.
+
+        Without those of which it is not defined.
+        """
+        if not moves:
+            return {}
+        each = np.array([place.lost(moves, hindsight) for place in self.places])
+        there = ~np.isnan(each)
+        total, many = np.where(there, each, 0).sum(axis=0), there.sum(axis=0)
+        means = (total / np.maximum(many, 1)).tolist()
+        known = [place for place in range(len(moves)) if many[place]]
+        return {moves[place]: means[place] for place in sorted(known, key=means.__getitem__)}
+
+    def pairs(self, hindsight: bool, left_out: Counter[str]) -> Iterator[Plain]:
+        """Yield its pairs, and count why it has none."""
+        lost = self.ranked([*self.moves], hindsight)
+        best = next(iter(lost or self.moves), None)
+        worse = [move for move in lost if lost[move] > lost[best] + TIE]
+        if best is not None:
+            chosen = self.moves[best].text, lost.get(best)
+            for move in worse:
+                own = self.moves[move]
+                yield _pair("record", chosen, own, (own.text, lost[move]))
+            for own in self.bad.values():
+                yield _pair("record", chosen, own, (own.text, None))
+        if best is None or not (worse or self.bad):
+            yield from self._by_rules(lost, hindsight, left_out)
+
+    def _by_rules(
+        self, lost: Mapping[Any, float], hindsight: bool, left_out: Counter[str]
+    ) -> Iterator[Plain]:
+        """Yield pairs with the best legal move, written as the game asks for it."""
+        place = self.places[0]
+        ranked = self.ranked([*dict.fromkeys([*lost, *place.legal()])], hindsight)
+        why = "" if ranked else "no regret is defined"
+        if any(own.explains for own in (*self.moves.values(), *self.bad.values())):
+            why = "an explanation was asked for"
+        if not why:
+            best, regret = next(iter(ranked.items()))
+            chosen = place.said(best), regret
+            worse = [move for move in lost if lost[move] > regret + TIE]
+            for move in worse:
+                yield _pair("rules", chosen, self.moves[move], (place.said(move), lost[move]))
+            for own in self.bad.values():
+                yield _pair("rules", chosen, own, (own.text, None))
+            why = "" if worse or self.bad else "no legal move had lost less"
+        if why:
+            left_out[why] += 1
+
+
+def _pair(
+    source: str,
+    chosen: tuple[str, float | None],
+    own: Said,
+    rejected: tuple[str, float | None],
+) -> Plain:
+    """Return a pair as a row, each side with its text and its regret; where it is from is `own`."""
+    texts = {"chosen": _message(chosen[0]), "rejected": _message(rejected[0])}
+    lost = {"chosen_regret": chosen[1], "rejected_regret": rejected[1]}
+    return {"prompt": [*own.prompt]} | texts | lost | {"source": source} | own.about
+
+
+def _situations(game: Game, names: Collection[str]) -> Iterable[_Situation]:
+    """Return the situations of a game in which a move was asked for, in the order they came up."""
+    found: dict[Chat, _Situation] = {}
+    for episode in game.played:
+        said: dict[int, list[Said]] = {}
+        for one in _replies(episode, names):
+            if one.kind == MOVE and one.outcome != "tool":
+                said.setdefault(one.step, []).append(one)
+        table = Table(episode.rules)
+        table.reset(episode.row.seed, episode.row.given)
+        for step, moves in _again(episode, table):
+            for one in said.get(step, ()):
+                place = _Place(episode.rules, table.state, moves, one.seat)
+                found.setdefault(one.prompt, _Situation()).add(one, place)
+    return found.values()

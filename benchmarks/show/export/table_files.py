@@ -1,0 +1,126 @@
+"""A run's records as tables for other programs: CSV, or Parquet through pyarrow.
+
+Every table names the game, the episode and its seed; `step` and `seat` count from 0. Columns of
+plain values (actions, records, rewards, prompts) are JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.queries import PARTS, Records
+from llm_games.benchmarks.record.rows import TABLES as RELATIONS
+from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.errors import LLMGamesError, install, unknown
+
+Row = tuple[Any, ...]
+CHUNK = 5000  # rows that are written together
+NAMES = {"seed": "sampling_seed"}  # fields whose columns have other names
+EPISODE = {"game": str, "label": str, "episode": int, "seed": int}  # what every table begins with
+Kinds = dict[str, type | None]
+
+
+def _kinds(row: type[Any]) -> Kinds:
+    """Return what a kind of rows holds, None for JSON; a seat has its player beside it."""
+    found = RELATIONS[row].kinds
+    return ({"step": int, "seat": int, "player": str} if "seat" in found else {}) | found
+
+
+_ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
+KINDS = {
+    "episodes": {k: v for k, v in _ABOUT.items() if k not in ("id", "number", "seating", *EPISODE)}
+} | {name: _kinds(row) for name, row in PARTS.items()}
+KINDS["decisions"]["played"] = None  # what counted of an action, empty for nothing
+TABLES = {
+    table: EPISODE | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
+    for table, kinds in KINDS.items()
+}
+"""Columns of each table and what they hold; a missing value is empty."""
+
+
+class MissingPackage(LLMGamesError, ImportError):
+    """An optional package is needed."""
+
+
+def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
+    """Write all tables as ``"csv"`` or ``"parquet"``, each in place of an older file.
+
+    Return how many rows each file has. The run may be going on; the folder is made if needed.
+
+    Raises:
+        UnknownName: there is no such form.
+        MissingPackage: pyarrow is needed and missing.
+        Unwritable: the folder cannot be made or written.
+    """
+    if form not in FORMS:
+        raise unknown("format", form, FORMS)
+    write = FORMS[form]()
+    counts = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, columns in TABLES.items():
+            path = folder / f"{name}.{form}"
+            partial = folder / f".{name}.{form}.part"
+            counts[path] = write(partial, columns, rows(records, name))
+            os.replace(partial, path)
+    except OSError as error:
+        raise Unwritable(f"{folder} cannot be written: {error}") from None
+    return counts
+
+
+def rows(records: Records, table: str) -> Iterator[Row]:
+    """Give the rows of one of `TABLES`, episode by episode."""
+    for episode, found in records.table(table):
+        head = (episode.game.game, episode.game.label, episode.number, episode.seed)
+        if table == "episodes":
+            found["params"] = episode.params
+        yield *head, *(_plain(kind, found[name]) for name, kind in KINDS[table].items())
+
+
+def _plain(kind: type | None, value: Any) -> Any:
+    if value is not None and kind is None:
+        return json.dumps(value, ensure_ascii=False)
+    return int(value) if isinstance(value, bool) else value
+
+
+Write = Callable[[Path, Mapping[str, type], Iterator[Row]], int]
+
+
+def _csv(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        return sum(1 for _ in map(writer.writerow, found))
+
+
+def _parquet() -> Write:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingPackage(
+            f"Parquet needs pyarrow: {install('parquet')}, or use --format csv"
+        ) from None
+    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+
+    def write(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
+        schema = arrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
+        count = 0
+        with parquet.ParquetWriter(path, schema) as writer:
+            while chunk := list(islice(found, CHUNK)):
+                values = [list(column) for column in zip(*chunk, strict=True)]
+                writer.write_table(arrow.table(values, schema=schema))
+                count += len(chunk)
+        return count
+
+    return write
+
+
+FORMS: dict[str, Callable[[], Write]] = {"csv": lambda: _csv, "parquet": _parquet}

@@ -1,0 +1,224 @@
+"""The tables that every report has: scores, comparison, players and their replies, what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from llm_games.baselines.deviation import conditional
+from llm_games.benchmarks.judge import results
+from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.paper import apart, editions, meant, measure_of
+from llm_games.benchmarks.judge.references import Reference, overalls
+from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns
+from llm_games.benchmarks.judge.results import Series, measured_by, score_by, series
+from llm_games.benchmarks.record.recorded_games import MARK, Game, Run, filled_in
+from llm_games.benchmarks.record.recorded_games import seconds as lasting
+from llm_games.replies import LENIENCIES
+from llm_games.wrappers.clients.budget import Usage
+
+BREAKS = {
+    "unparsable": "format",
+    "out_of_range": "range",
+    "refused": "refused",
+    "truncated": "truncated",
+    "failed": "failed",
+}
+"""How a completion can be useless, and the column's name."""
+
+
+INSTEAD = """\
+Reference rows are players that follow a rule, played offline in the seats of the language models, \
+or in all seats where only such players sat."""
+
+
+def score_grid(
+    run: Run,
+    scored: Collection[str],
+    total: Cell | None,
+    references: Mapping[str, Sequence[Reference]],
+) -> Grid:
+    """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
+
+    Below a game stand its `references`, by label.
+
+    `scored` are the labels of those games that can have a score; what other papers' games are
+    judged by has a column of its own.
+    """
+    default, second = editions()[:2]
+    kinds = run.edition, default if run.edition == second else second
+    shown = [statistic for statistic in results.STATISTICS if "page" in statistic.shown]
+    score, other = f"score, {kinds[0]}", kinds[1]
+    heads = {"game": "", "runs done": ">"}
+    heads |= {score: ".1f", other: ".1f"} if scored else {}
+    measures = {g.label: measured_by(measure) for g in run.games if (measure := measure_of(g))}
+    others = {measured.title: measured.form for measured in measures.values()}
+    heads |= others | {"filled in": ".1%"} | {stat.title: stat.form for stat in shown}
+
+    def judged(game: Game, lines: Mapping[str, Series]) -> list[Value]:
+        measured = measures.get(game.label)
+        here = measured.title if measured else ""
+        return [lines["measured"].mean if title == here else "" for title in others]
+
+    rows: list[list[Value]] = []
+    aside = []
+    for game in run.games:
+        done = [f"{game.states['done']} of {len(game.rows)}"]
+        done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
+        scores: list[Value] = [None, None] if scored else []
+        if game.label in scored:
+            scores = [series(game, score_by(kinds[0])).cell, series(game, score_by(kinds[1])).mean]
+        row = [
+            Label(game.label, marked=game.filled > MARK),
+            ", ".join(done),
+            *scores,
+            *judged(game, {"measured": series(game, measured_by(measure_of(game)))}),
+            float(game.filled) if game.played else None,
+            *(series(game, statistic).mean for statistic in shown),
+        ]
+        rows.append(row)
+        for reference in references.get(game.label, ()):
+            aside.append(len(rows))
+            lines = reference.series
+            rows.append(
+                [
+                    Label(f"{game.label}, {reference.player}", reference.about),
+                    f"{reference.n} offline",
+                    *([lines["score"].cell, ""] if scored else []),
+                    *judged(game, lines),
+                    "",
+                    *(lines[statistic.name].mean for statistic in shown),
+                ]
+            )
+    foot = []
+    if scored and total:
+        offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
+        means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
+        foot = [(name, "", mean, *[""] * (len(heads) - 3)) for name, mean in means.items()]
+    said = [INSTEAD] * any(references.values()) + _conditional(run)
+    said += apart(meant(game, run.edition) for game in run.games if game.done)
+    note = "\n".join(said)
+    strong = [score, *others]
+    return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
+
+
+def _conditional(run: Run) -> list[str]:
+    """Say of which games all scores are of one draw."""
+    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
+    return [f"{label}: {why}" for label, why in games.items() if why]
+
+
+def payoff_grid(run: Run) -> Grid:
+    """Return each player's mean payoff in each game that has several, over its seats and the runs.
+
+    The runs are the units: the seats that a player takes in one of them are averaged first.
+    """
+    shown = [stat for stat in results.STATISTICS if stat.by_player and "page" in stat.shown]
+    rows: list[list[Value]] = [
+        [game.label, player, *(series(game, statistic, player).mean for statistic in shown)]
+        for game in run.games
+        if len(game.players) > 1
+        for player in game.players
+    ]
+    heads = columns("game, player") | {statistic.name: statistic.form for statistic in shown}
+    return Grid(heads, rows, "Payoffs by player", "payoffs")
+
+
+def usage_grid(run: Run) -> Grid:
+    """Return what each game took, and all together if there are several."""
+    heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
+    heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
+    parts = [(game.label, game.rows, game.did) for game in run.games]
+    greetings = run.spent.seats.get("")
+    if len(parts) > 1 or greetings:
+        parts.append(("all", run.rows, run.did))
+    rows: list[list[Value]] = []
+    for label, episodes, did in parts:
+        took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
+        spent = run.spent.total if label == "all" else run.spent.games.get(label)
+        asked: list[Value] = [None] * 4
+        if spent and spent.calls:
+            asked = _spent(run, spent)
+        elif did.calls:  # replies of a record, which cost nothing
+            asked = [did.calls, did.tokens_in, did.tokens_out, None]
+        waited = seconds(sum(did.latencies)) if did.calls else None
+        median = seconds(float(np.median(took))) if took else None
+        rows.append([label, did.decisions, *asked, waited, median])
+    if greetings:
+        rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
+    return Grid(heads, rows, note=run.spent.note)
+
+
+def _spent(run: Run, usage: Usage) -> list[Value]:
+    """Return calls, tokens and cost."""
+    cost = float(usage.money) if run.priced else None
+    return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
+
+
+def spent_grid(run: Run) -> Grid:
+    """Return what was spent on each model by each seat, also on tries that brought no reply."""
+    tokens = "tokens in, cached, written, tokens out, thoughts"
+    heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
+    rows: list[list[Value]] = []
+    for (model, seat), u in run.spent.pairs.items():
+        tokens_in = u.tokens_in, u.tokens_cached, u.tokens_written
+        tokens_out = u.tokens_out, u.tokens_reasoning
+        calls = u.calls, u.failures
+        cost = float(u.money) if run.priced else None
+        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
+    if run.spent.total.unknown:
+        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
+        for row, u in zip(rows, run.spent.pairs.values(), strict=True):
+            row += [u.unknown, u.unknown_in, u.unknown_out]
+    return Grid(heads, rows, name="spent", note=run.spent.note)
+
+
+def player_grid(run: Run) -> Grid:
+    """Return what each player did over all its seats."""
+    heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(BREAKS.values(), "d")
+    heads |= {"filled in": ".1%", "tokens in / out": ">", "latency, median / 95 %": ">"}
+    rows: list[list[Value]] = []
+    for player in run.players.values():
+        did, tokens, latency = player.did, None, None
+        calls, share = did.moves.total(), filled_in(did.filled, did.decisions)
+        if did.calls:
+            middle, late = np.quantile(did.latencies, [0.5, 0.95])
+            latency = f"{seconds(middle)} / {seconds(late)}"
+            paid = run.spent.players.get(player.name, did)
+            tokens = f"{paid.tokens_in:,} / {paid.tokens_out:,}"
+        name = Label(player.name, did.model, share > MARK)
+        breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
+        row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
+        rows.append([*row, tokens, latency])
+    return Grid(heads, rows)
+
+
+def other_grid(run: Run) -> Grid:
+    """Return a row for each player and kind of its calls, moves apart; often there are none."""
+    heads = columns("player, for", "calls", ",") | dict.fromkeys(BREAKS.values(), "d")
+    rows = [
+        [player.name, kind, outcomes.total(), *(outcomes[outcome] for outcome in BREAKS)]
+        for player in run.players.values()
+        for kind, outcomes in player.did.others.items()
+    ]
+    return Grid(heads, rows, title="Other calls")
+
+
+def special_grid(run: Run) -> Grid:
+    """Return what was special about replies, by player; often nothing is."""
+    rows: list[list[Value]] = []
+    for name, did in ((player.name, player.did) for player in run.players.values()):
+        for what, many in did.lenient.most_common():
+            rows.append([name, what, LENIENCIES.get(what), many])
+        for option, many in did.left_out.most_common():
+            rows.append([name, f"no {option}", "the server refuses it: asked without it", many])
+    heads = columns("player, what, meaning", "replies", ",")
+    return Grid(heads, rows, title="What was special about replies")
+
+
+def seconds(value: float) -> str:
+    """Write a duration with two or three figures."""
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.0f} min"

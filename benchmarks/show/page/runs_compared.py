@@ -1,0 +1,123 @@
+"""Compared runs in one figure: what differs game by game, and all sides over the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llm_games.benchmarks.judge.comparison_tables import (
+    FAMILIES,
+    Comparison,
+    Comparisons,
+    Difference,
+)
+from llm_games.benchmarks.judge.paper import THIRD, Sketch
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, Run
+from llm_games.benchmarks.show.page import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GAMES = 16
+"""Games beyond which the rounds of single ones are left to the viewer."""
+
+
+def sketches(runs: Mapping[str, Run], found: Sequence[Comparisons]) -> list[Sketch]:
+    """Return the figures of runs that are compared with A: differences to it, then each by rounds.
+
+    `runs` are by name.
+    """
+    if not found:
+        return []
+    made = []
+    scales: dict[tuple[str, str], dict[str, None]] = {}  # payoffs have one of their own each
+    for family in FAMILIES:
+        for game in (game for one in found for game in one.games if family != "payoffs"):
+            if (change := game.of(family)) and change.interval:
+                scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
+    what = found[0].change if len(found) == 1 else "differences to A"
+    for (family, name), labels in scales.items():
+        draw = partial(_differences, found=found, labels=[*labels], family=family, name=name)
+        size = canvas.tall(len(labels), len(found))
+        made.append(Sketch(f"{name.capitalize()}, {what}", draw, size))
+    paired: dict[str, dict[str, Comparison]] = {}
+    for one in found:
+        for game in one.games:
+            if game.payoffs:
+                paired.setdefault(game.label, {})[one.name] = game
+    for label, games in paired.items() if len(paired) <= GAMES else ():
+        draw = partial(_rounds, runs=runs, games=games)
+        names = " and ".join(", ".join(["A", *games]).rsplit(", ", 1))
+        made.append(Sketch(f"{label}, {names} by round", draw, THIRD))
+    return made
+
+
+def _differences(
+    axes: Axes, found: Sequence[Comparisons], labels: Sequence[str], family: str, name: str
+) -> str:
+    """Draw what each game has more than in A with its interval, filled if it is significant."""
+    below = np.linspace(-0.4, 0.4, len(found) + 2)[1:-1]
+    alone = len(found) == 1
+    styled = canvas.styled(found) if alone else canvas.styled(["A", *found])[1:]
+    for shift, (one, look) in zip(below, styled, strict=True):
+        for game in one.games:
+            change = game.of(family)
+            if change and change.interval and game.shown(family)[0] == name:
+                row = labels.index(game.label) + shift
+                _difference(axes, row, change, bool(one.significant(change)), look)
+        if not alone:
+            axes.plot([], [], look.mark, color=look.colour, ms=7, label=one.change)
+    canvas.zero(axes)
+    canvas.down(axes, labels)
+    axes.set_xlabel(f"{name}, {found[0].change}" if alone else f"{name} more than in A")
+    share = f"{100 - 100 * found[0].level:.3g}"
+    return (
+        f"Mean over pairs of episodes from the same seed, with the {share} % interval of the "
+        "paired t test; filled: significant after Holm's correction."
+    )
+
+
+def _difference(axes: Axes, row: float, one: Difference, sure: bool, look: canvas.Look) -> None:
+    assert one.interval is not None
+    colour = look.colour if look.mark else canvas.ORANGE if sure else canvas.BLUE
+    mark = look.mark or "o"
+    axes.plot(one.mean, row, mark, color=colour, mfc=colour if sure else "none", ms=7)
+    axes.hlines(row, one.interval.low, one.interval.high, color=colour, linewidth=1.4)
+
+
+def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]) -> str:
+    """Draw what seats earned in each round in all runs, over the episodes that all of them have."""
+    numbers = set.intersection(*(set(game.changes["payoffs"]) for game in games.values()))
+    places = sorted({place for game in games.values() for place in game.seats})
+    label = next(iter(games.values())).label
+    sides = {
+        name: next(game for game in runs[name].games if game.label == label)
+        for name in ("A", *games)
+    }
+    for (name, look), game in zip(canvas.styled(sides), sides.values(), strict=True):
+        done = [episode for episode in game.done if episode.row.number in numbers]
+        earned = [_earned(episode, places) for episode in done]
+        longest = max(map(len, earned), default=0)  # whose episode is over keeps what it earned
+        lines = [[*own, *own[-1:] * (longest - len(own))] for own in earned]
+        if lines:
+            canvas.paths(axes, lines, name, game.rules.core.payable, look, 1 + game.rules.begun)
+    canvas.over_rounds(axes, "move" if sides["A"].rules.turns else "round")
+    axes.set_ylabel("payoff so far")
+    canvas.room(axes)
+    some = f"of place {', '.join(map(str, places))}"
+    which = "of a seat" if len(places) == len(sides["A"].seats) else some
+    return (
+        f"Payoff {which} so far, over the {len(numbers)} pairs of episodes; thin lines are single "
+        "episodes, bands 95 % intervals of the mean at each point. After the end of an "
+        "episode its payoff stands."
+    )
+
+
+def _earned(episode: RecordedEpisode, places: Sequence[int]) -> list[float]:
+    """Return what the players of these places had earned by each step, mean over them."""
+    seats = [episode.row.seating.index(place) for place in places]
+    earned: list[float] = np.cumsum(episode.rewards[:, seats].mean(axis=1)).tolist()
+    return earned

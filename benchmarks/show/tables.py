@@ -1,0 +1,223 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.paper import apart, lacking
+from llm_games.benchmarks.judge.references import overalls
+from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.results import GameResult, Series
+from llm_games.benchmarks.record.spending import unsure
+from llm_games.benchmarks.run.estimate import Estimate, added, fits
+from llm_games.wrappers.clients.budget import Budget, Usage
+from llm_games.wrappers.clients.cache import Cached
+
+
+def estimate_table(rows: Sequence[Estimate]) -> Grid:
+    """Return the table of what a run would ask and cost, with the totals."""
+    heads = columns("game", "episodes, decisions, calls, in a row", ",")
+    heads |= columns("", "tokens in, tokens out", ">")
+    if priced := any(row.priced for row in rows):
+        heads["money"] = ">"
+
+    def line(
+        label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool, chain: int
+    ) -> list[Any]:
+        ends = [(getattr(low, name), getattr(high, name)) for name in ("tokens_in", "tokens_out")]
+        money = [_range(low.money, high.money) if costs else None] * priced
+        return [label, *counts, low.calls, chain, *(_range(*pair) for pair in ends), *money]
+
+    lines = [
+        line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced, r.chain) for r in rows
+    ]
+    sums = [sum(row.episodes for row in rows), sum(row.decisions for row in rows)]
+    ends = (added(row.low for row in rows), added(row.high for row in rows))
+    longest = max((row.chain for row in rows), default=0)
+    note = "in a row: the longest chain of calls that wait for one another, of one episode"
+    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced, longest)], note=note)
+
+
+def _range(low: Any, high: Any) -> str:
+    return "-".join(dict.fromkeys(map(about, (low, high))))
+
+
+def about(value: Any) -> str:
+    """Write an estimate with three figures: ``1.23M``, ``45.6k``, ``0.00789``."""
+    for size, unit in ((10**6, "M"), (10**3, "k")):
+        if value >= size and not isinstance(value, Decimal):
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}" if not isinstance(value, Decimal) or value < 1 else f"{value:,.2f}"
+
+
+def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
+    """Say of each limit of a budget whether the run will stay below it."""
+    answers = {"yes": "enough", "no": "too little", "perhaps": "perhaps enough"}
+    for name, found in fits(budget, rows):
+        needs, answer = _range(found["low"], found["high"]), answers[found["fits"]]
+        yield f"budget, {name} = {found['limit']:,}: {answer} for {needs}"
+
+
+def run_tables(
+    games: Sequence[GameResult], overall: Cell | None, own: Sequence[Grid] = ()
+) -> Iterator[Grid]:
+    """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
+
+    A paper's `own` tables stand in place of these; those without a title are for files alone.
+    """
+    alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
+    for game in games:
+        alike.setdefault(game.measure.name if game.measure else "", []).append(game)
+    for judged_alike in alike.values():
+        yield _results(judged_alike, overall if len(alike) == 1 else None)
+    if own:
+        yield from (grid for grid in own if grid.title)
+    elif any(game.payoff_of for game in games):
+        yield _payoffs(games)
+
+
+def _payoffs(games: Sequence[GameResult]) -> Grid:
+    """Return the statistics of each player, and of references in their own seats."""
+    shown = {
+        name: line.statistic
+        for game in games
+        for name, line in game.series.items()
+        if line.statistic.by_player and "terminal" in line.statistic.shown
+    }
+    rows: list[list[Any]] = []
+    aside: list[int] = []
+    for game in games:
+        if not game.payoff_of:
+            continue
+        for player in game.payoff_of:
+            lines = (game.series_by_player[name][player] for name in shown)
+            rows.append([game.label, player, *(line.mean for line in lines)])
+        for reference in game.references:
+            aside.append(len(rows))
+            lines = (reference.own_series[name] for name in shown)
+            rows.append(["", f"  {reference.name}", *(line.mean for line in lines)])
+    heads = columns("game, player") | {stat.title: stat.form for stat in shown.values()}
+    meant = apart(game.meant for game in games if game.scores or game.measured)
+    return Grid(heads, rows, note="\n".join(meant), beside=aside)
+
+
+def _results(games: Sequence[GameResult], overall: Cell | None) -> Grid:
+    measures = {game.measure.name: game.measure for game in games if game.measure}
+    statistics = [line.statistic for game in games for line in game.series.values()]
+    shown = {
+        statistic.title: statistic
+        for statistic in statistics
+        if "terminal" in statistic.shown and not statistic.by_player
+    }
+    if not measures:
+        del shown["measured"]
+    elif not any(game.scores for game in games):
+        del shown["score"]
+    heads = {"game": ""} | {title: statistic.form for title, statistic in shown.items()}
+    heads |= dict.fromkeys(("episodes", "bad replies", "filled in"), ">")
+    rows: list[list[Any]] = []
+    aside = []
+    for game in games:
+        rows.append(
+            [
+                game.label,
+                *_means(game.series, shown),
+                ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
+                str(sum(game.bad_replies.values())),
+                f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
+            ]
+        )
+        for reference in game.references:
+            aside.append(len(rows))
+            cells = _means(reference.series, shown)
+            rows.append([f"  {reference.name}", *cells, f"{reference.n} offline", "", ""])
+    offline = overalls((game.game, game.references) for game in games)
+    means = {"overall": overall} | {f"  {name}": mean for name, mean in offline.items()}
+    empty = [""] * (len(heads) - 2)
+    foot = [[name, brief(mean), *empty] for name, mean in means.items() if overall]
+    if any(game.bad_thoughts for game in games):
+        heads["bad thoughts"] = "d"
+        bad = {game.label: sum(game.bad_thoughts.values()) for game in games}
+        for row in rows:
+            row.append(bad.get(row[0]))
+        foot = [[*line, ""] for line in foot]
+    notes = [measure.note for measure in measures.values()]
+    missing = ((game.label, one) for game in games for one in game.references if one.why)
+    notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
+    notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in missing]
+    if any(game.marked for game in games):
+        notes.append("! more than 5 % of the decisions were filled in")
+    if without := lacking(
+        [(game.game, game.scores) for game in games if game.episodes.get("done")]
+    ):
+        notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
+    if not measures and not any(game.scores for game in games):
+        notes.append("No paper's score or measure is defined for what was played.")
+    return Grid(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
+
+
+def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[Cell | None]:
+    """Return the mean of each statistic of these titles; None where there is none."""
+    by_title = {line.statistic.title: line for line in series.values()}
+    return [by_title[title].mean if title in by_title else None for title in titles]
+
+
+def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line for each model, the greatest first: what was spent on it.
+
+    Tokens of those that are `estimated` were counted by nobody.
+    """
+    key = attrgetter("money", "tokens")
+    for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
+        failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
+        money = f", money {usage.money:.4f}" * bool(usage.money)
+        parts = {"cached": usage.tokens_cached, "written": usage.tokens_written}
+        told = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        cached = f" ({told})" * bool(told)
+        thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
+        tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
+        if name in estimated:
+            tokens = f"about {tokens} (estimates: nobody counted them)"
+        beside = f"; {unsure(usage)}" if usage.unknown else ""
+        yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside}"
+
+
+def replies_table(rows: Sequence[Cached]) -> Grid:
+    """Return the table of a cache's models."""
+    lines = [
+        (
+            *(row.model, row.source, row.replies, row.characters),
+            *(f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}" for time in (row.oldest, row.newest)),
+        )
+        for row in rows
+    ]
+    heads = columns("model, server or folder", "replies, characters", ",")
+    return Grid(heads | {"oldest": ">", "newest": ">"}, lines)
+
+
+class Move(NamedTuple):
+    """A person's move and an equilibrium player's there ("" if none is defined), as written.
+
+    `regret` is what another action would have gained, in hindsight; None where it is not defined.
+    """
+
+    step: int
+    made: str
+    rational: str
+    regret: float | None
+
+
+def moves_table(moves: Sequence[Move]) -> Grid:
+    """Return the table of a person's moves next to those of a rational player."""
+    regrets = [move.regret for move in moves if move.regret is not None]
+    return Grid(
+        columns("step", "you, rational", ">") | {"could have gained": ".2f"},
+        [(str(m.step + 1), m.made, m.rational or None, m.regret) for m in moves],
+        foot=[("all", "", "", sum(regrets))] if regrets else [],
+        note="in hindsight, by another action against what the others did in that step",
+    )

@@ -1,0 +1,106 @@
+"""Who is let in: this machine's user, who has the token of the address that was printed."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import sha256
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from llm_games.benchmarks.show.view.render import render
+
+HOSTS = "127.0.0.1", "localhost", "::1"
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+OPEN = "/static/"  # what shows nothing of a run
+WAY = "Open the address that llm-games view printed: it holds a token, another one at every start."
+
+
+class Door:
+    """Stands before an application: checks host, origin and token, adds headers to every answer.
+
+    The host must be this machine by name, or another site could reach the viewer under a name of
+    its own. A token in an address goes into a cookie, and out of the address.
+    """
+
+    def __init__(self, app: Any, token: str) -> None:
+        self.app, self.token = app, token
+        self.cookie = f"llm-games-{sha256(token.encode()).hexdigest()[:12]}"
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let a request in, or answer it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = self._answer(scope)
+        if answer is None:
+            await self.app(scope, receive, guarded)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await answer(scope, receive, guarded)
+
+    def _answer(self, scope: Any) -> Response | None:
+        """Return what is answered at the door, None for who is let in."""
+        asked = HTTPConnection(scope)
+        headers = asked.headers
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if _name(host) not in HOSTS:
+            return _closed("another host", f"This viewer answers at 127.0.0.1, not at {host[:80]}.")
+        if origin is not None and origin != f"http://{host}":
+            return _closed("another page", f"A page of {origin[:80]} cannot ask this viewer.")
+        if scope["path"].startswith(OPEN):
+            return None
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in pairs if name == "token"]
+        if given and scope["type"] == "http":
+            return self._welcome(scope, given[0], [p for p in pairs if p[0] != "token"])
+        if self._knows(asked.cookies.get(self.cookie, "")):
+            return None
+        return _closed("a token is missing", "This page needs the token of this viewer.")
+
+    def _welcome(self, scope: Any, token: str, rest: list[tuple[str, str]]) -> Response:
+        if not self._knows(token):
+            return _closed("wrong token", "The token of this address is not that of this viewer.")
+        # A path that begins with two slashes would lead to another host.
+        path = "/" + scope["path"].lstrip("/")
+        answer = RedirectResponse(path + (f"?{urlencode(rest)}" if rest else ""), 303)
+        answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+        return answer
+
+    def _knows(self, token: str) -> bool:
+        return secrets.compare_digest(token.encode(), self.token.encode())
+
+
+def _name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _closed(title: str, why: str) -> Response:
+    about = {"title": f"Not shown: {title}", "problem": why, "way": WAY, "crumbs": None, "live": ""}
+    return HTMLResponse(render("problem", **about), 403)

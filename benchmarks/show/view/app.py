@@ -1,0 +1,259 @@
+"""The viewer's pages, pictures, raw files and live socket, as an application for a server.
+
+Nothing is written to a run, and nothing but ``GET`` is answered. Needs the extra ``serve``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.show.page.build import css
+from llm_games.benchmarks.show.view import (
+    compare_page,
+    decision_page,
+    episode_page,
+    list_page,
+    run_page,
+    texts,
+)
+from llm_games.benchmarks.show.view.access import Door
+from llm_games.benchmarks.show.view.render import Crumb, render
+from llm_games.benchmarks.show.view.replayed import NoSuchPage
+from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, Shelf
+from llm_games.errors import BadParameter, LLMGamesError, UnknownName
+
+BEAT = 10.0  # seconds between two signs of life of a live socket
+INTERVAL = 0.5  # seconds between two looks at whether there is more
+STATIC = Path(__file__).parent / "static"
+STATUS: dict[type[LLMGamesError], int] = {
+    NoSuchRun: 404,
+    NoSuchPage: 404,
+    UnknownName: 404,
+    BadParameter: 400,
+    Gone: 410,
+    StoreError: 503,
+}
+"""What each kind of error is to a browser; the first that fits."""
+Context = dict[str, Any]
+
+
+def app(shelf: Shelf, token: str) -> Door:
+    """Return the application that shows the runs of a shelf to who has the token."""
+    handlers: Any = {LLMGamesError: _refused, 404: _nowhere, 405: _nowhere, 500: _failed}
+    # Around all of it, not as its middleware: an answer to a failure needs its headers too.
+    return Door(Starlette(routes=_Site(shelf).routes(), exception_handlers=handlers), token)
+
+
+class _Number(IntegerConvertor):
+    """A number in an address, of as many digits as an integer of the file can have."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("number", _Number())
+
+
+class _Site:
+    """What stands at each address; each function that shows a page returns its context."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+
+    def routes(self) -> list[Any]:
+        """Return all addresses."""
+        place = "{episode:number}/{step:number}/{seat:number}"
+        shown: dict[str, tuple[str, Callable[[Request], Context]]] = {
+            "/": ("runs", self.runs),
+            "/compare": ("compare", self.compare),
+            "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
+            "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
+            "/run/{run}/game": ("game", self.game),
+            "/run/{run}/report": ("report", self.report),
+            "/run/{run}/decisions": ("decisions", self.decisions),
+            "/run/{run}/episode/{episode:number}": ("episode", self.episode),
+            f"/run/{{run}}/decision/{place}": ("decision", self.decision),
+        }
+        text = f"{place}/{{name}}"
+        return [
+            *(Route(at, partial(_page, *what), methods=["GET"]) for at, what in shown.items()),
+            Route("/run/{run}/episode/{episode:number}/picture/{number:number}", self.picture),
+            Route(f"/run/{{run}}/raw/{text}", self.raw),
+            Route(f"/run/{{run}}/more/{text}", self.more),
+            WebSocketRoute("/live", self.live),
+            Route("/static/report.css", self.style),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+
+    def run(self, request: Request) -> RunFile:
+        """Return the run of an address, which is read on while somebody asks for it."""
+        run = self.shelf.run(request.path_params["run"])
+        run.follow()
+        return run
+
+    # -- pages ---------------------------------------------------------------------------------
+
+    def runs(self, _: Request) -> Context:
+        return run_page.runs(self.shelf)
+
+    def game(self, request: Request) -> Context:
+        return run_page.game(self.run(request), request.query_params.get("label", ""))
+
+    def decisions(self, request: Request) -> Context:
+        return list_page.decisions(self.run(request), request.query_params.multi_items())
+
+    def compare(self, request: Request) -> Context:
+        asked = request.query_params
+        names = [*asked.getlist("compare"), asked.get("a"), asked.get("b")]
+        return compare_page.compare(self.shelf, [name for name in names if name])
+
+    def report(self, request: Request) -> Context:
+        return run_page.report(self.run(request), request.query_params.get("whole") == "1")
+
+    def episode(self, request: Request) -> Context:
+        run, number = self.run(request), request.path_params["episode"]
+        first, picture = _integer(request, "first", 1), _integer(request, "picture", None)
+        with run.records() as records:
+            page = episode_page.page(records, number, _here(run), first or 1, picture)
+        return _framed(run, page)
+
+    def decision(self, request: Request) -> Context:
+        run = self.run(request)
+        with run.records() as records:
+            place, query = _place(request), request.query_params.multi_items()
+            beside = list_page.beside(run, place, query)
+            page = decision_page.page(records, *place, _here(run), beside=beside)
+        return _framed(run, page)
+
+    # -- other files ---------------------------------------------------------------------------
+
+    def picture(self, request: Request) -> Response:
+        place = request.path_params["episode"], request.path_params["number"]
+        with self.run(request).records() as records:
+            drawing = episode_page.picture(records, *place)
+        dark = request.query_params.get("dark") == "1"
+        return Response(drawing.svg(dark=dark), media_type="image/svg+xml")
+
+    def style(self, _: Request) -> Response:
+        return Response(css(), media_type="text/css")
+
+    def text(self, request: Request) -> str:
+        """Return a whole text of a decision."""
+        with self.run(request).records() as records:
+            return decision_page.text(records, *_place(request), request.path_params["name"])
+
+    def raw(self, request: Request) -> Response:
+        text, name = self.text(request), request.path_params["name"]
+        file = f"{'-'.join(map(str, _place(request)))}-{name}.{'json' if name == 'all' else 'txt'}"
+        headers = {"content-disposition": f'attachment; filename="{file}"'}
+        return PlainTextResponse(text.encode(errors="replace"), headers=headers)
+
+    def more(self, request: Request) -> Response:
+        begin = _integer(request, "from", 0) or 0
+        return JSONResponse(texts.piece(self.text(request), begin, texts.MORE)._asdict())
+
+    # -- what grows ----------------------------------------------------------------------------
+
+    async def live(self, socket: WebSocket) -> None:
+        """Send a number whenever there is more of a run, or of the shelf, than at the last one."""
+        name, last = socket.query_params.get("run"), socket.query_params.get("after")
+        await socket.accept()
+        gone = asyncio.ensure_future(_until_gone(socket))
+        said = monotonic()
+        with suppress(WebSocketDisconnect, RuntimeError):
+            while not gone.done():
+                try:
+                    number = await run_in_threadpool(self._number, name)
+                except NoSuchRun:
+                    break
+                if str(number) != last or monotonic() > said + BEAT:
+                    await socket.send_json({"number": number} if str(number) != last else {})
+                    last, said = str(number), monotonic()
+                await asyncio.wait([gone], timeout=INTERVAL)
+            if not gone.done():
+                await socket.close(1008)
+        gone.cancel()
+
+    def _number(self, name: str | None) -> int:
+        if name is None:
+            return self.shelf.number()
+        run = self.shelf.run(name)
+        run.follow()
+        return run.number
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    """Wait until a browser leaves; what it says is not listened to."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+def _page(template: str, shown: Callable[[Request], Context], request: Request) -> Response:
+    return HTMLResponse(render(template, **shown(request)))
+
+
+def _framed(run: RunFile, page: Any) -> Context:
+    about = {"title": page.title, "crumbs": page.crumbs, "live": run_page.live(run)}
+    return {**about, "page": page, "run": run, "here": _here(run)}
+
+
+def _here(run: RunFile) -> str:
+    return f"/run/{run.id}"
+
+
+def _place(request: Request) -> tuple[int, int, int]:
+    asked = request.path_params
+    return asked["episode"], asked["step"], asked["seat"]
+
+
+def _integer(request: Request, name: str, default: int | None) -> int | None:
+    """Read a number of the query; raises BadParameter."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise BadParameter(f"{name}: an integer from 0 is needed, got {text[:40]!r}")
+    return int(text)
+
+
+# -- what cannot be shown --------------------------------------------------------------------------
+
+
+def problem(
+    title: str, why: str, status: int, way: str = "", crumbs: Sequence[Crumb] = ()
+) -> Response:
+    """Return a page that says why something is not shown."""
+    about = {"title": title, "problem": why, "way": way, "crumbs": crumbs, "live": ""}
+    return HTMLResponse(render("problem", **about), status)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 400)
+    run = request.path_params.get("run")
+    listed = [("Decisions", f"/run/{run}/decisions")] if isinstance(error, Gone) and run else []
+    return problem("Not shown", str(error), status, crumbs=listed)
+
+
+def _nowhere(request: Request, _: Exception) -> Response:
+    way = "The viewer answers links of its own pages, and writes nothing."
+    return problem("No such page", f"There is nothing at {request.url.path[:200]}.", 404, way)
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    way = "The terminal of llm-games view has the details; please report them."
+    return problem("Failed", f"{type(error).__name__}: {error}", 500, way)

@@ -1,0 +1,73 @@
+"""Pages from templates that escape all text, and how numbers stand on them.
+
+All text is made `visible` too; what a form sends back must stay as it is: ``{{ name | e }}``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from llm_games.benchmarks.show.view.texts import visible
+from llm_games.version import __version__
+
+Crumb = tuple[str, str]
+"""A step of the way to a page: its words, and its address."""
+
+
+def render(template: str, **context: Any) -> str:
+    """Return a page: `template` is the name of a file in ``templates/`` without its endings."""
+    return environment().get_template(f"{template}.html.j2").render(context)
+
+
+@cache
+def environment() -> Environment:
+    """Return what all templates share."""
+    env = Environment(
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        loader=PackageLoader("llm_games.benchmarks.show.view"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters |= {"number": number, "exact": exact, "counted": counted, "seconds": seconds}
+    env.globals |= {"version": __version__}
+    return env
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if type(value) is str else value
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Write a number with at most so many decimals; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text.replace("-", "−")
+
+
+def exact(value: float | None) -> str:
+    """Write a payoff or regret in six digits; "" for none."""
+    if value is None or not math.isfinite(value):
+        return ""
+    return f"{value:.6g}".replace("-", "−")
+
+
+def counted(many: int, one: str, several: str = "") -> str:
+    """Write how many things there are, with their word."""
+    return f"{many:,} {one if many == 1 else several or one + 's'}"
+
+
+def seconds(value: float) -> str:
+    """Write a duration with two or three figures."""
+    if value < 1:
+        return f"{1000 * value:.0f} ms"
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:,.0f} min"

@@ -1,0 +1,227 @@
+"""An episode as its pages show it: read once, its moves played again, nothing left open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from llm_games import game_rooms as rooms
+from llm_games.baselines.deviation import deviation, has_deviation, stacked
+from llm_games.benchmarks.judge.talk_measures import Message, Turn, turns
+from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.editions import UNNAMED, maker
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, Shelf
+from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow
+from llm_games.benchmarks.show.export.animation import shown
+from llm_games.charts import seat_chart
+from llm_games.errors import BadParameter, LLMGamesError
+from llm_games.pictures import MOST_DRAWN, Drawing
+from llm_games.rulebook import Array
+
+EPISODES_KEPT, MOST_KEPT = 6, 1_000_000
+"""Episodes that are kept once they were read, and how many steps times seats one has at most."""
+MOST_JUDGED = 100_000
+"""Steps times seats up to which all moves of an episode are judged for its sums."""
+_kept: dict[Any, Played] = {}
+_lock = Lock()
+At = tuple[int, int]
+"""A decision of an episode: step and seat."""
+
+
+class NoSuchPage(NotARun):
+    """The run has no such episode or decision."""
+
+
+class _InMemory(RecordedEpisode):
+    """An episode whose decisions are there without its file."""
+
+    made: Sequence[DecisionRow] = ()
+
+    def decisions(self) -> list[DecisionRow]:
+        """Return its decisions, by step and seat."""
+        return list(self.made)
+
+
+@dataclass
+class Played:
+    """One episode: what happened, and what today's rules say of it.
+
+    `siblings` are the ids of all episodes of its game, in order. `why` says why its moves could not
+    be played again, "" if they were; then there are no questions, words for moves, regrets or
+    pictures.
+    """
+
+    episode: RecordedEpisode
+    decisions: dict[At, DecisionRow]
+    attempts: dict[At, list[AttemptRow]]
+    notes: dict[At, list[NoteRow]]
+    siblings: list[int]
+    turns: list[Turn] = field(default_factory=list)
+    why: str = ""
+
+    @property
+    def row(self) -> EpisodeRow:
+        """What the file says of the episode."""
+        return self.episode.row
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The seats' names, as the players hear them."""
+        found: list[str] = self.episode.rules.names()
+        return found
+
+    @property
+    def judged(self) -> bool:
+        """Whether theory says what moves cost here."""
+        steps = self.episode.steps
+        return not self.why and bool(steps) and has_deviation(self.row.game.game)
+
+    @cached_property
+    def regret(self) -> Array | None:
+        """What each seat could have gained in all, ``(players,)``; None if unknown, or too long."""
+        many = len(self.episode.steps) * len(self.names)
+        if not self.judged or many > MOST_JUDGED:
+            return None
+        found = self.episode.regret()
+        for place, step in enumerate(self.episode.steps):
+            self._lost[step.step] = found[:, place]
+        return None if np.isnan(found).all() else np.nansum(found, axis=1)
+
+    def regret_of(self, step: int, seat: int) -> float | None:
+        """Return the regret of a move, None where it is not defined or was no move of the game."""
+        if step not in self._lost:
+            self.judge([step])
+        lost = float(self._lost[step][seat])
+        return lost if isfinite(lost) else None
+
+    def judge(self, steps: Collection[int]) -> None:
+        """Work out the regrets of some steps, all at once."""
+        wanted = {*steps} - self._lost.keys()
+        mine = [row for row in self.episode.steps if row.step in wanted]
+        if self.judged and mine:
+            with suppress(BadParameter):  # too large to be solved
+                records = stacked([row.record for row in mine])
+                found = deviation(self.episode.rules, records).regret
+                self._lost.update({row.step: found[:, at] for at, row in enumerate(mine)})
+        for step in wanted:  # of talk, or where none is defined
+            self._lost.setdefault(step, np.full(len(self.names), np.nan))
+
+    @cached_property
+    def _lost(self) -> dict[int, Array]:
+        """Regrets by step, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def scenes(self) -> list[tuple[Any, str]]:
+        """States with captions, at the start and after each round; [] where too many sit."""
+        full, steps = self.row.rules(), self.episode.every_step
+        if self.why or not steps or full.players > MOST_DRAWN:
+            return []
+        states = (full.inside(state) for state, _ in shown(self.episode))
+        return [(state, full.core.picture(state)[0]) for state in states]
+
+    def picture(self, number: int) -> Drawing:
+        """Draw one of the `scenes`: as the game's room does, else as the chart of all games."""
+        rules, (state, title) = self.row.rules().core, self.scenes[number]
+        room: Any = rooms.drawing(rules.name)
+        chart: Drawing = (
+            room.draw(rules, state, title) if room else seat_chart(*rules.picture(state))
+        )
+        return chart
+
+    def round_of(self, step: int) -> int:
+        """Return the round, from 1, of a step; of those after the end the last."""
+        for turn in self.turns:
+            if step <= turn.steps[1]:
+                return turn.round
+        return self.turns[-1].round if self.turns else 1
+
+
+def read(records: Records, number: int) -> Played:
+    """Read an episode by its id, and play its moves again where today's rules are those of then.
+
+    One that has ended is kept for a while: a page has many pictures.
+
+    Raises:
+        NoSuchPage: the run has none.
+    """
+    rows = {row.id: row for row in records.episodes()}
+    if number not in rows:
+        raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {len(rows)}")
+    row = rows[number]
+    siblings = [other.id for other in rows.values() if other.game.id == row.game.id]
+    key = (records.path.absolute(), records.created, number, row.ended, len(siblings))
+    with _lock:
+        if row.ended and (known := _kept.pop(key, None)):
+            _kept[key] = known
+            return known
+    found = _read(_InMemory(Shelf(records), row), siblings)
+    if row.ended and len(found.episode.every_step) * len(found.names) <= MOST_KEPT:
+        with _lock:
+            _kept[key] = found
+            for old in list(_kept)[:-EPISODES_KEPT]:
+                del _kept[old]
+    return found
+
+
+def _read(episode: _InMemory, siblings: list[int]) -> Played:
+    episode.made = episode.file.decisions(episode.row.id)
+    decisions = {(row.step, row.seat): row for row in episode.decisions()}
+    attempts: dict[At, list[AttemptRow]] = {}
+    notes: dict[At, list[NoteRow]] = {}
+    for attempt in episode.attempts():
+        attempts.setdefault((attempt.step, attempt.seat), []).append(attempt)
+    for note in episode.notes():
+        notes.setdefault((note.step, note.seat), []).append(note)
+    found = Played(episode, decisions, attempts, notes, siblings)
+    found.why = _changed(episode)
+    if not found.why:
+        try:
+            found.turns = list(turns(episode))
+        except LLMGamesError as error:
+            found.why = f"the recorded moves are not moves of today's rules: {error}"
+    if found.why:
+        found.turns = list(_as_recorded(found))
+    return found
+
+
+def _changed(episode: RecordedEpisode) -> str:
+    """Say why an episode cannot be played again by the rules of today; "" if it can."""
+    old, new = (episode.row.edition or UNNAMED)["rules"], episode.rules.edition
+    if old == new:
+        return ""
+    return (
+        f"it was played by edition {old} of the rules of {episode.row.game.game}, which are now "
+        f"edition {new}: moves are shown as they were recorded, without regret and pictures; the "
+        f"one that plays it again is {maker(episode.file.package)}"
+    )
+
+
+def _as_recorded(found: Played) -> Iterator[Turn]:
+    """Yield moves with the talk before each without playing them; steps count as rounds."""
+    talk: list[Message] = []
+    number = 1
+    for step in found.episode.every_step:
+        if step.talk:
+            said, hearers = step.record["actions"], step.record["hearers"]
+            talk += [
+                Message(step.step, number, step.record["turn"], seat, said[seat], (*hearers[seat],))
+                for seat in step.asked
+            ]
+            continue
+        first = talk[0].step if talk else step.step
+        moves: dict[int, Any] = {
+            seat: found.decisions[step.step, seat].action
+            for seat in step.asked
+            if (step.step, seat) in found.decisions
+        }
+        yield Turn(number, (first, step.step), talk, moves, {}, step.record, {}, {})
+        talk, number = [], number + 1

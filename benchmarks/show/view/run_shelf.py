@@ -1,0 +1,246 @@
+"""Run files on a shelf: each with a short id that stays, and with words for what is wrong with it.
+
+A folder is looked through again at every look, so that runs that begin meanwhile appear.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock, Thread
+from typing import NamedTuple
+from zlib import crc32
+
+from llm_games.baselines import disk_arrays
+from llm_games.benchmarks.record.database import APPLICATION, NotARun, StoreError
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
+from llm_games.benchmarks.show.view.filter import Filter
+from llm_games.benchmarks.show.view.search import Search
+
+ENDING = ".db"
+ID = 8  # characters of an id
+FIRST = 0.4  # seconds for which the first question waits for what there is to read
+SLICE = 0.5  # seconds of reading or indexing between two looks at what else there is to do
+INTERVAL = 0.5  # seconds between two looks at whether a file has grown
+PATIENCE = 60.0  # seconds after the last question for which a file is followed
+
+
+class NoSuchRun(NotARun):
+    """The shelf has no run of this id."""
+
+
+class Stamp(NamedTuple):
+    """What tells that a file has changed: which file it is, and size and time of it and its WAL."""
+
+    which: tuple[int, int]
+    state: tuple[int, ...]
+
+    @classmethod
+    def of(cls, path: Path) -> Stamp | None:
+        """Return it, None if there is no file."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        state = [found.st_size, found.st_mtime_ns]
+        try:
+            wal = Path(f"{path}-wal").stat()
+            state += [wal.st_size, wal.st_mtime_ns]
+        except OSError:
+            pass  # nobody writes to it
+        return cls((found.st_dev, found.st_ino), tuple(state))
+
+
+class RunFile:
+    """One run's file; its `decisions` are read by a thread while somebody asks for them.
+
+    `id` is made from the path, so that links outlive the viewer. `problem` says what is wrong with
+    the file now, "" if nothing is; what was read before is still shown. `number` grows with all
+    that is new.
+    """
+
+    def __init__(self, path: Path, folder: Path | None) -> None:
+        self.path = path.absolute()
+        self.id = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:ID]
+        self.name = path.stem
+        index, kept = (folder and folder / f"{self.id}.{ending}" for ending in ("fts", "npz"))
+        self.decisions = Decisions(self.path, Search(self.path, index), kept)
+        self.problem, self.number = "", int(1000 * time.time())
+        self._seen: Stamp | None = None
+        self._asked, self._lock = 0.0, Lock()
+        self._thread: Thread | None = None
+
+    def records(self) -> Records:
+        """Open the file, to be closed soon: use it as a context manager.
+
+        Raises:
+            StoreError: what is wrong with it.
+        """
+        if gone := self._gone(Stamp.of(self.path)):
+            raise gone
+        return self.decisions.open()
+
+    def why(self) -> str:
+        """Say why the file cannot be shown, "" if it can."""
+        try:
+            self.records().close()
+        except StoreError as error:
+            return str(error)
+        return ""
+
+    def replaced(self) -> bool:
+        """Return whether another run is now where this one was read."""
+        seen, stamp = self._seen, Stamp.of(self.path)
+        if seen is None or stamp is None or stamp == seen:
+            return False
+        try:
+            with Records.open_readonly(self.path) as now:
+                return stamp.which != seen.which or now.created != self.decisions.made
+        except StoreError:  # half written, or no run: what was read is still shown
+            return False
+
+    def select(self, wanted: Filter) -> Page:
+        """Return a page of decisions, as far as they have been read; see `Decisions.select`."""
+        self.follow()
+        return self.decisions.select(wanted)
+
+    def follow(self) -> None:
+        """Read on while somebody asks; the first time it waits for what can be read at once."""
+        self._asked = time.monotonic()
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            if not len(self.decisions):
+                self._look(FIRST, judge=False)
+            self._thread = Thread(target=self._following, name=f"view {self.name}", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._asked = -PATIENCE
+        if self._thread is not None:
+            self._thread.join()
+
+    def _following(self) -> None:
+        while (began := time.monotonic()) < self._asked + PATIENCE:
+            if not self._look(SLICE):  # a run that grows is not to lose much of its CPU to this
+                time.sleep(max(INTERVAL, 2 * (time.monotonic() - began)))
+
+    def _look(self, seconds: float, judge: bool = True) -> bool:
+        """Read or index for about so long; return whether there is more to do."""
+        stamp = Stamp.of(self.path)
+        try:
+            if gone := self._gone(stamp):
+                raise gone
+            if stamp != self._seen or not self.decisions.complete:
+                had = self._seen, len(self.decisions), self.decisions.judged
+                self.decisions.read(seconds, judge)
+                self._seen, self.problem = stamp, ""
+                self.number += had != (stamp, len(self.decisions), self.decisions.judged)
+                if not self.decisions.complete:
+                    return True
+            if self.decisions.worth_keeping:
+                self.decisions.keep()
+            search = self.decisions.search
+            ready = search is not None and search.ready
+            done = search is None or search.fill(self.decisions.upto(), seconds)
+            self.number += search is not None and search.ready != ready  # lists of finds are whole
+            self.problem = ""
+            return not done
+        except StoreError as error:
+            why = str(self._gone(Stamp.of(self.path)) or error)
+            self.number += why != self.problem
+            self.problem = why
+            return False
+
+    def _gone(self, stamp: Stamp | None) -> Gone | None:
+        """Return the error if the file that was read before is no longer there."""
+        if self._seen is None or (stamp is not None and stamp.which == self._seen.which):
+            return None
+        return Gone(self.path) if stamp else Gone(self.path, "was deleted")
+
+
+class Shelf:
+    """The runs of some files and folders, folders with all that is in them."""
+
+    def __init__(self, paths: Sequence[Path], folder: Path | None = None) -> None:
+        self.paths = list(paths)
+        self.folder = folder or disk_arrays.folder() / "view"
+        self._runs: dict[Path, RunFile] = {}
+        self._lock = Lock()
+
+    def check(self) -> None:
+        """Raise NotARun if there is nothing at a path, or none of the files is a run.
+
+        A folder may be empty yet. What is wrong with one of several files is said on its page.
+        """
+        wrong = []
+        for path in self.paths:
+            try:
+                if not path.is_dir():
+                    Records.open_readonly(path).close()
+                return
+            except StoreError as error:
+                wrong.append(error)
+        raise wrong[0] if len(wrong) == 1 else NotARun("; ".join(map(str, wrong)))
+
+    def number(self) -> int:
+        """Return a number that is another one when a run has changed, come or gone."""
+        return crc32(repr([(run.id, Stamp.of(run.path)) for run in self.runs()]).encode())
+
+    def runs(self) -> list[RunFile]:
+        """Return all runs there are now, the newest first; also those that have gone meanwhile."""
+        for file in (file.absolute() for path in self.paths for file in _files(path)):
+            if file not in self._runs:
+                self._runs[file] = RunFile(file, self.folder)
+        return sorted(map(self._now, [*self._runs.values()]), key=_age, reverse=True)
+
+    def run(self, name: str) -> RunFile:
+        """Return the run of an id; raises `NoSuchRun`."""
+        found = {run.id: run for run in self._runs.values()}
+        if name not in found:
+            found = {run.id: run for run in self.runs()}
+        if name not in found:
+            raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
+        return self._now(found[name])
+
+    def _now(self, run: RunFile) -> RunFile:
+        """Return a run, or the one that is in its place now."""
+        with self._lock:
+            run = self._runs[run.path]
+            if run.replaced():
+                run.stop()
+                run = self._runs[run.path] = RunFile(run.path, self.folder)
+        return run
+
+    def close(self) -> None:
+        """Stop reading."""
+        for run in self._runs.values():
+            run.stop()
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the runs in a folder and in the folders right below it."""
+    if not path.is_dir():
+        return [path]
+    found = [*path.glob(f"*{ENDING}"), *path.glob(f"[!.]*/*{ENDING}")]
+    return sorted(file for file in found if _marked(file))
+
+
+def _marked(path: Path) -> bool:
+    """Return whether a file is marked as a run of ours, of whatever schema."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(72)[68:] == APPLICATION.to_bytes(4, "big")
+    return False
+
+
+def _age(run: RunFile) -> float:
+    try:
+        return run.path.stat().st_mtime
+    except OSError:
+        return 0.0

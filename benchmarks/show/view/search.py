@@ -1,0 +1,212 @@
+"""Full-text search of what models said and thought: an index in the user's cache folder.
+
+What is not in it yet is looked for in the run's file itself, for a moment; so is what words do not
+tell (signs, scripts without spaces), which takes a second for a million replies.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sqlite3
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.view.reading import key_of
+from llm_games.rulebook import Array
+
+FORM = 1  # of the index; one of another form, or of another run, is made anew
+ABREAST, DEEP = 64, 256  # episodes and steps that are indexed at a time
+SETTINGS = "journal_mode = WAL", "synchronous = NORMAL"
+KEPT = 8  # answers that are kept
+FEW, MOMENT = 16, 0.15  # episodes that are scanned first, and seconds for what is not indexed
+BEGUN = "the text is still being indexed: {} of {} episodes have been searched"
+_TERMS = re.compile(r'"([^"]+)"?|([^\s"]+)')
+
+
+class Search:
+    """The replies of one run, with an index of them in a file of its own.
+
+    `fill` goes on with the index, in one thread; `find` is for all. `broken` says why there is no
+    index, such as a full disk. Without an `index` none is made.
+    """
+
+    def __init__(self, run: Path, index: Path | None) -> None:
+        self.run, self.index = run, index
+        self.ready, self.broken = False, ""
+        self._at: dict[int, int] | None = None  # the next step to index, by episode
+        self._kept: dict[str, Array] = {}
+
+    def find(self, text: str, upto: Mapping[int, int]) -> tuple[Array, str]:
+        """Return the keys of decisions that hold all words, and what to say of how that was found.
+
+        They are in order, each once.
+
+        Those of these episodes up to these steps at least. Words in quotes must stand together.
+        Whether letters are small does not matter.
+
+        Raises:
+            StoreError: the run's file cannot be read.
+        """
+        had = dict(self._at or {})  # before the index is asked: another thread may fill it
+        due = {e: had.get(e, 0) for e, step in upto.items() if had.get(e, 0) < step}
+        known = None if due else self._kept.get(text)
+        if known is not None:
+            return known, ""
+        wanted, note = terms(text), self.broken
+        found = np.zeros(0, np.int64)
+        if wanted and not note and not any(map(_needs_scan, wanted)):
+            try:
+                found = self._indexed(wanted) if had else found
+            except sqlite3.DatabaseError as error:
+                self.ready, self._at = False, None
+                self.broken = f"the index of the text is damaged: {error}"
+                return self.find(text, upto)
+            scanned, left = self._scanned(wanted, due, MOMENT)
+            note = BEGUN.format(len(upto) - left, len(upto)) if left else ""
+            found = _together([found, scanned]) if len(scanned) else found
+        elif wanted:
+            found, _ = self._scanned(wanted, dict.fromkeys(upto, 0))
+        if not note and not due:
+            self._kept = dict([*self._kept.items()][1 - KEPT :]) | {text: found}
+        return found, note
+
+    def _scanned(
+        self, wanted: list[str], first: Mapping[int, int], seconds: float = math.inf
+    ) -> tuple[Array, int]:
+        """Search episodes from these steps on, for about so long; also say how many are left."""
+        found = [np.zeros(0, np.int64)]
+        began, at, few, order = time.monotonic(), 0, FEW, sorted(first)
+        if order:
+            with Records.open_readonly(self.run) as records:
+                while at < len(order) and (took := time.monotonic() - began) < seconds:
+                    some = {episode: first[episode] for episode in order[at : at + few]}
+                    places = np.array(records.places_saying(wanted, some), np.int64)
+                    found.append(key_of(*places))
+                    at, few = at + few, few * (1 + (took < seconds / 8))
+        return _together(found), max(len(order) - at, 0)  # of several completions
+
+    def fill(self, upto: Mapping[int, int], seconds: float) -> bool:
+        """Index the replies of these episodes up to these steps; return whether all are in it.
+
+        It takes about so long. What goes wrong with the index is kept in `broken`.
+
+        Raises:
+            StoreError: the run's file cannot be read.
+        """
+        if self.index is None or self.broken or (self.ready and not self._due(upto)):
+            return True
+        until = time.monotonic() + seconds
+        try:
+            with Records.open_readonly(self.run) as records, self._opened(records) as index:
+                if self._at is None:
+                    self._at = dict(index.execute("SELECT episode, step FROM indexed"))
+                self.ready = self._filled(records, index, upto, until) or self.ready
+        except sqlite3.DatabaseError as error:
+            self._failed(error)
+        except OSError as error:
+            self.broken = _without(error.strerror or str(error))
+        return self.broken != "" or not self._due(upto)
+
+    def _due(self, upto: Mapping[int, int]) -> list[int]:
+        had = self._at or {}
+        return sorted(episode for episode, step in upto.items() if had.get(episode, 0) < step)
+
+    def _filled(
+        self, records: Records, index: sqlite3.Connection, upto: Mapping[int, int], until: float
+    ) -> bool:
+        assert self._at is not None
+        due = self._due(upto)
+        while due and time.monotonic() < until:
+            some = due[:ABREAST]
+            first = {episode: self._at.get(episode, 0) for episode in some}
+            said: dict[int, list[str]] = {}
+            for *place, text, thoughts in records.replies_since(first, DEEP):
+                if place[1] < upto[place[0]]:
+                    said.setdefault(key_of(*place), []).append(f"{text}\n{thoughts}")
+            after = {e: min(at + DEEP, upto[e]) for e, at in first.items()}
+            index.execute("BEGIN IMMEDIATE")
+            texts = sorted((key, "\n".join(parts)) for key, parts in said.items())
+            index.executemany("INSERT INTO texts(rowid, said) VALUES (?, ?)", texts)
+            index.executemany("INSERT OR REPLACE INTO indexed VALUES (?, ?)", after.items())
+            index.execute("COMMIT")
+            self._at.update(after)
+            self._kept = {}
+            due = self._due(upto)
+        return not due
+
+    @contextmanager
+    def _opened(self, records: Records) -> Iterator[sqlite3.Connection]:
+        """Open the index; one of another form or another run, or half made, is made anew."""
+        # The same episodes of another run at the same path are not those that were indexed.
+        form = crc32(repr((FORM, records.title, records.created)).encode()) >> 1 | 1
+        assert self.index is not None
+        self.index.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.index, timeout=5, isolation_level=None)) as index:
+            for setting in SETTINGS:
+                index.execute(f"PRAGMA {setting}")
+            if index.execute("PRAGMA user_version").fetchone()[0] != form:
+                index.executescript(_NEW.format(form))
+                self._at = None
+            yield index
+
+    def _failed(self, error: sqlite3.DatabaseError) -> None:
+        """Say what is wrong; nothing is left of the index. A damaged one is made anew."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code == sqlite3.SQLITE_BUSY:  # another viewer fills it
+            return
+        self.ready, self._at = False, None
+        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            self.broken = _without(str(error))
+        assert self.index is not None
+        with suppress(OSError):
+            for tail in ("", "-wal", "-shm"):
+                Path(f"{self.index}{tail}").unlink(missing_ok=True)
+
+    def _indexed(self, wanted: list[str]) -> Array:
+        query = " ".join('"{}"*'.format(term.replace('"', '""')) for term in wanted)
+        with closing(sqlite3.connect(self.index or "", timeout=5, isolation_level=None)) as index:
+            keys = "SELECT json_group_array(rowid) FROM texts WHERE texts MATCH ?"
+            [found] = index.execute(keys, (query,)).fetchone()  # in one row, as of the file
+            return np.sort(np.array(json.loads(found), np.int64))
+
+
+_NEW = """
+BEGIN IMMEDIATE;
+DROP TABLE IF EXISTS texts;
+DROP TABLE IF EXISTS indexed;
+CREATE VIRTUAL TABLE texts USING fts5(said, content='', tokenize='unicode61 remove_diacritics 0');
+CREATE TABLE indexed (episode INTEGER PRIMARY KEY, step INTEGER NOT NULL);
+PRAGMA user_version = {};
+COMMIT;
+"""
+
+
+def terms(text: str) -> list[str]:
+    """Return the words and the phrases in quotes that a search asks for."""
+    found = (phrase or word for phrase, word in _TERMS.findall(text))
+    return [term.strip() for term in found if term.strip()]
+
+
+def _together(keys: list[Array]) -> Array:
+    """Return all of these keys in order, each once; np.unique takes half a second for a million."""
+    found = np.sort(np.concatenate(keys))
+    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+
+
+def _needs_scan(term: str) -> bool:
+    """Return whether a term has no words for an index, or is of a script without spaces."""
+    kinds = {unicodedata.category(c) for c in term}
+    return "Lo" in kinds or not any(kind[0] in "LN" for kind in kinds)
+
+
+def _without(why: str) -> str:
+    return f"no index of the text can be kept ({why}): the file itself is searched"

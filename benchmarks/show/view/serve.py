@@ -1,0 +1,77 @@
+"""Serving the viewer at this machine's own address until it is interrupted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from llm_games.benchmarks.show.view.run_shelf import Shelf
+from llm_games.errors import BadParameter, LLMGamesError, install
+
+HOST, PORT = "127.0.0.1", 8640
+LARGEST = 64 * 1024  # bytes of a message, and of an address with its headers
+
+
+class ViewerExtraMissing(LLMGamesError, ImportError):
+    """Starlette, uvicorn or websockets is missing."""
+
+    def __init__(self, error: ImportError) -> None:
+        super().__init__(f"the viewer needs `{install('serve')}` ({error})")
+
+
+def serve(
+    paths: Sequence[Path],
+    port: int | None = None,
+    ready: Callable[[str, Shelf], None] = lambda address, shelf: None,
+) -> None:
+    """Serve the runs of files and folders until interrupted; `ready` is told the address.
+
+    Without a `port` it is `PORT`, or a free one if that is taken.
+
+    Raises:
+        NotARun: none of the files is there, or there is no such folder.
+        BadParameter: the port is taken.
+        ViewerExtraMissing: the extra is not installed.
+    """
+    try:
+        import uvicorn
+        import websockets  # noqa: F401
+
+        from llm_games.benchmarks.show.view.app import app
+    except ImportError as error:
+        raise ViewerExtraMissing(error) from error
+    shelf, token = Shelf(paths), secrets.token_urlsafe(24)
+    shelf.check()
+    with closing(shelf), listening(port) as taken:
+        ready(f"http://{HOST}:{taken.getsockname()[1]}/?token={token}", shelf)
+        config = uvicorn.Config(
+            app(shelf, token),
+            log_level="error",
+            access_log=False,
+            http="h11",
+            h11_max_incomplete_event_size=LARGEST,
+            ws_max_size=LARGEST,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        # Of a page that is still being made when it ends, uvicorn would print a traceback.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[taken])
+
+
+def listening(port: int | None) -> socket.socket:
+    """Take a port; raises BadParameter if it is taken."""
+    for wanted in [PORT, 0] if port is None else [port]:
+        try:
+            return socket.create_server((HOST, wanted))
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+    raise BadParameter(
+        f"cannot listen at {HOST}, port {port}: {why}; give another --port, or 0 for any free one"
+    )

@@ -1,0 +1,474 @@
+"""A language model learns in one seat of a game, by TRL's GRPO.
+
+``GRPOTrainer(..., reward_funcs=score, train_dataset=games(1000), rollout_func=GameRollout(...))``:
+a row of the data is the seed of a game, and the trainer's group of a row plays it with the same
+chance. It needs the extra ``trl``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.errors import BadParameter, unknown
+from llm_games.facts import check_integer, check_number
+from llm_games.noise import Noise
+from llm_games.registry import rulebook
+from llm_games.replies import Finish
+from llm_games.rulebook import Array, Rulebook
+from llm_games.table_batch import Tables
+from llm_games.view import Sight
+from llm_games.wrappers.batch import BatchSeats
+from llm_games.wrappers.clients.base import Chat, Completion, ContextOverflow, Request
+from llm_games.wrappers.clients.transformers import encode
+from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.policy import Decision, added, assembled, views_of
+from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
+from llm_games.wrappers.vector_env import regret_of
+
+CREDITS = ("decision", "conversation")
+TRIES = 100
+"""Games after the one of a seed that are looked through for one in which the learner decides."""
+WHOLE = {"memory": "full", "remember": "replies", "notices": True}
+"""Settings of a player whose chat grows at its end alone."""
+
+
+def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a player with those of `WHOLE`; BadParameter if one of them is another."""
+    for name, value in WHOLE.items():
+        if settings.get(name, value) != value:
+            raise BadParameter(
+                f"{name} = {settings[name]!r}: a conversation that is learned from as a whole has "
+                f"{name} = {value!r}"
+            )
+    return {**settings, **WHOLE}
+
+
+# -- what the model said ---------------------------------------------------------------------------
+
+
+class Said(NamedTuple):
+    """One reply of the learner, in the tokens that were read and drawn, with the chat before it.
+
+    `chances` are the logarithms of the tokens' probabilities, None where the trainer has none.
+    """
+
+    prompt: list[int]
+    tokens: list[int]
+    chances: list[float] | None
+    completion: Completion
+    messages: Chat
+
+
+class Turn(NamedTuple):
+    """A decision of the learner: its replies, one unless it was asked again, and what came of it.
+
+    `at` counts the game's steps before it.
+    """
+
+    said: list[Said]
+    decision: Decision
+    at: int
+
+
+@dataclass
+class Game:
+    """A game as its learner met it: its turns, and what each step paid."""
+
+    seed: int
+    turns: list[Turn] = field(default_factory=list)
+    paid: list[float] = field(default_factory=list)
+    """by step, in the game's own payoffs"""
+    rewards: list[float] = field(default_factory=list)
+    """by step, what is learned from"""
+
+    @property
+    def payoff(self) -> float:
+        """Return what it was paid in all."""
+        return sum(self.paid)
+
+    @property
+    def legal(self) -> float:
+        """Return the share of its decisions that were legal."""
+        valid = [turn.decision.outcome == "valid" for turn in self.turns]
+        return sum(valid) / len(valid) if valid else 1.0
+
+    def to_go(self, turn: int, discount: float) -> float:
+        """Return the rewards from a turn on, each discounted by the turns in between."""
+        value, end = 0.0, len(self.rewards)
+        for one in reversed(self.turns[turn:]):
+            value, end = sum(self.rewards[one.at : end]) + discount * value, one.at
+        return value
+
+
+class _Asked:
+    """A reply that is waited for: whoever drives the coroutine is handed its request."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    def __await__(self) -> Generator[Request, Completion, Completion]:
+        return (yield self.request)
+
+
+class _Learner:
+    """The client of a model that is being trained: it answers what `GameRollout` lets it answer."""
+
+    name = "learner"
+
+    async def complete(self, request: Request) -> Completion:
+        return await _Asked(request)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+# -- rollouts --------------------------------------------------------------------------------------
+
+
+class GameRollout:
+    """Games in which the model of a trainer plays one seat: the `rollout_func` of `GRPOTrainer`.
+
+    All games of a step are played together, and the replies of all of them are drawn in one call of
+    the trainer's own generation (with vLLM too). Tokens are learned from as they were drawn.
+
+    With `credit` ``"decision"`` a sample is one decision, scored by the rewards from there on. For
+    each group a game is played first; one of its decisions is drawn, and each of the group plays on
+    from that very situation, so that their prompts are the same. With ``"conversation"`` a sample
+    is a whole game in one chat, scored by all its rewards, in which only the model's own
+    tokens are learned from (`env_mask`); the model's chat template must keep what was said before.
+
+    Args:
+        game: a rulebook, or a game's name with its `parameters`.
+        seat, opponents: as of `SingleAgentEnv`; ``"rotate"`` is the seed modulo the seats.
+        credit: one of `CREDITS`.
+        regret: if given, the reward of a step is minus the learner's regret in it; else its payoff.
+        discount: of rewards, for each own decision between.
+        penalty: what a decision without a legal reply costs beside what the rules say to it, in the
+            game's payoffs.
+        max_steps: the most steps of a game; needed where it has no limit of its own.
+        player: settings of `LLMPolicy`, such as ``{"prompts": "v2", "reasoning": True}``. By
+            default a decision is one reply, ``max_attempts=1``.
+
+    Raises:
+        BadParameter, UnknownName: an argument is not one of these.
+    """
+
+    def __init__(
+        self,
+        game: str | Rulebook,
+        *,
+        seat: int | str = "rotate",
+        opponents: Any = None,
+        credit: str = "decision",
+        regret: Regret | None = None,
+        discount: float = 1.0,
+        penalty: float = 0.0,
+        max_steps: int | None = None,
+        player: Mapping[str, Any] | None = None,
+        **parameters: Any,
+    ) -> None:
+        self.game = rulebook(game, **parameters)
+        self.seating = seating(self.game, seat, opponents)
+        if credit not in CREDITS:
+            raise unknown("credit", credit, CREDITS)
+        check_number("discount", discount, 0)
+        if discount > 1:
+            raise BadParameter(f"discount must be from 0 to 1, got {discount!r}")
+        check_number("penalty", penalty, 0)
+        if max_steps is not None:
+            check_integer("max_steps", max_steps, 1)
+        elif self.game.length() is None:
+            raise BadParameter(f"{self.game.name} may never end: give max_steps, such as 1000")
+        self.credit, self.regret, self.max_steps = credit, regret, max_steps
+        self.discount, self.penalty = discount, penalty
+        settings = {"max_attempts": 1, **(player or {})}
+        if credit == "conversation":
+            settings = kept_whole(settings)
+        self.player = LLMPolicy(_Learner(), **settings)
+
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
+        """Return one sample for each prompt, as `GRPOTrainer` takes them.
+
+        Beside them stand, by sample, ``score``, ``payoff`` of the whole game and ``legal``.
+
+        Raises:
+            BadParameter: prompts are not of `games`, a group is of one, the chat template drops
+                what was said, or opponents do not play alike when they are asked again.
+            ContextOverflow: a chat has become too long for the model.
+            ClientError: an opponent's call brought no completion, `BudgetExceeded` too.
+        """
+        groups = [(seed, len([*same])) for seed, same in groupby(map(_seed, prompts))]
+        alone = [seed for seed, size in groups if size < 2]
+        if alone and trainer.model.training:
+            raise BadParameter(
+                f"the group of seed {alone[0]} is of one, which has nothing to be compared with: "
+                "num_generations >= 2, and a batch of whole groups on every process"
+            )
+        if self.credit == "decision":
+            return self._decisions(groups, trainer)
+        played = self._deciding([seed for seed, size in groups for _ in range(size)], trainer)
+        return self._rows(played, [*map(_whole, played)], [0] * len(played))
+
+    def _decisions(self, groups: Sequence[tuple[int, int]], trainer: Any) -> dict[str, Any]:
+        """Return samples of one decision each."""
+        from torch import randint
+
+        trunks = self._deciding([seed for seed, _ in groups], trainer)
+        picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
+        seeds, known, places = list[int](), list[list[Turn]](), list[int]()
+        for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
+            seeds += [trunk.seed] * size
+            known += [trunk.turns[:pick]] * size
+            places += [pick] * size
+        played = self.play(seeds, trainer, known)
+        if any(len(game.turns) <= place for game, place in zip(played, places, strict=True)):
+            raise BadParameter(
+                f"{self.game.name}: opponents did not play alike when they were asked again; give "
+                'those that ask models samples, client={"samples": 4}'
+            )
+        said = [game.turns[place].said[0] for game, place in zip(played, places, strict=True)]
+        found = [(one.prompt, one.tokens, one.chances, None) for one in said]
+        return self._rows(played, found, places)
+
+    def _deciding(self, seeds: Sequence[int], trainer: Any) -> list[Game]:
+        """Play games in which the learner decides: of each seed, or of one that follows from it."""
+        played = self.play(seeds, trainer)
+        for again in range(1, TRIES):
+            empty = [place for place, game in enumerate(played) if not game.turns]
+            if not empty:
+                return played
+            others = [int(Noise(seeds[place]).of("again", again).seed()) for place in empty]
+            for place, game in zip(empty, self.play(others, trainer), strict=True):
+                played[place] = game
+        raise BadParameter(f"{self.game.name}: the learner has nothing to decide in {TRIES} games")
+
+    def _rows(
+        self, played: Sequence[Game], found: Sequence[Any], places: Sequence[int]
+    ) -> dict[str, Any]:
+        """Return samples as TRL has them, of the turns from these places on."""
+        prompts, tokens, chances, masks = zip(*found, strict=True)
+        rows: dict[str, Any] = {
+            "prompt_ids": list(prompts),
+            "completion_ids": list(tokens),
+            "logprobs": None if chances[0] is None else list(chances),
+            "score": [g.to_go(k, self.discount) for g, k in zip(played, places, strict=True)],
+            "payoff": [game.payoff for game in played],
+            "legal": [game.legal for game in played],
+        }
+        odd = [game.seed for game, s in zip(played, rows["score"], strict=True) if not isfinite(s)]
+        if odd:
+            raise BadParameter(f"{self.game.name}: what seed {odd[0]} pays is no finite number")
+        return rows if masks[0] is None else rows | {"env_mask": list(masks)}
+
+    # -- playing -----------------------------------------------------------------------------------
+
+    def play(
+        self, seeds: Sequence[int], trainer: Any, known: Sequence[Sequence[Turn]] = ()
+    ) -> list[Game]:
+        """Play a game of each seed; `known` are turns with which each begins, said once more."""
+        game, every = self.game, np.ones(len(seeds), np.bool_)
+        tables, own = Tables(game, len(seeds)), self.seating.seats(np.array(seeds, np.uint64), -1)
+        sits = self.seating.sits(own)
+        seats = BatchSeats(tables, self.seating.policies, sits)
+        tables.reset([int(seed) for seed in seeds])
+        seats.start(every)
+        played = [Game(int(seed)) for seed in seeds]
+        told = [deque(turns) for turns in known] or [deque[Turn]() for _ in seeds]
+        table = _Table(self, trainer, played, told)
+        table.start(own)
+        done = ~every
+        for _ in range(self.max_steps or game.length() or LONGEST_WAIT):
+            sight = tables.ready()
+            turn = sight.turn & ~done
+            moves = table.decide(sight, turn & (sits < 0))
+            actions = added(moves, seats.ask_now(turn & (sits >= 0)))
+            part = np.flatnonzero(~done)
+            talking = sight.talking[part]
+            outcome = tables.step(actions, None if len(part) == len(seeds) else part)
+            seats.hear(~done)
+            row = own[part], np.arange(len(part))
+            lost = None
+            if self.regret is not None:
+                lost = regret_of(game, self.regret, outcome, talking)[row] * turn[own[part], part]
+            self._pay(played, part, outcome.rewards[row], lost)
+            done[part] = outcome.finished[row]
+            if done.all():
+                break
+        return played
+
+    def _pay(self, played: list[Game], part: Array, paid: Array, lost: Array | None) -> None:
+        """Note down what a step brought."""
+        rewards = paid if lost is None else -lost
+        for place, payoff, reward in zip(part.tolist(), paid.tolist(), rewards, strict=True):
+            one = played[place]
+            now = one.turns and one.turns[-1].at == len(one.paid)
+            bad = now and one.turns[-1].decision.outcome != "valid"
+            one.paid.append(payoff)
+            one.rewards.append(float(reward) - self.penalty * bool(bad))
+
+
+class _Table:
+    """The learner in games that are played together: its memories, and how it is asked."""
+
+    def __init__(
+        self, rollout: GameRollout, trainer: Any, played: list[Game], known: list[deque[Turn]]
+    ) -> None:
+        self.player, self.whole = rollout.player, rollout.credit == "conversation"
+        self.game, self.trainer, self.played, self.known = rollout.game, trainer, played, known
+        self.tokenizer, self.more = trainer.processing_class, trainer.chat_template_kwargs
+        self.ends = {*trainer.eos_token_ids}
+        self.memories: dict[int, Any] = {}
+
+    def start(self, seats: Array) -> None:
+        """Let it hear the rules."""
+        for place, (game, seat) in enumerate(zip(self.played, seats.tolist(), strict=True)):
+            seed = int(Noise(game.seed).of("seat", seat).seed())
+            self.memories[place] = self.player.start(self.game, seat, seed)
+
+    def decide(self, sight: Sight, where: Array) -> Array:
+        """Decide in these cells, bool ``(players, tables)``, and return the moves of all."""
+        views = views_of(sight, where)
+        work = {cell[1]: self.player.decide(v, self.memories[cell[1]]) for cell, v in views.items()}
+        begun = {place: len(self.played[place].paid) for place in work}
+        turns = {place: self.known[place].popleft() for place in work if self.known[place]}
+        said = self._driven(work, {p: deque(turn.said) for p, turn in turns.items()})
+        moves = {}
+        for cell in views:
+            replies, (decision, memory) = said[cell[1]]
+            self.memories[cell[1]] = memory
+            self.played[cell[1]].turns.append(Turn(replies, decision, begun[cell[1]]))
+            moves[cell] = decision.action
+        return assembled(where, views, moves)
+
+    def _driven(
+        self, work: Mapping[int, Coroutine[Any, Any, Any]], known: Mapping[int, deque[Said]]
+    ) -> dict[int, tuple[list[Said], Any]]:
+        """Run coroutines that wait for nothing but replies, and answer all of them together."""
+        said: dict[int, list[Said]] = {place: [] for place in work}
+        answers: dict[int, Completion | None] = dict.fromkeys(work)
+        found = {}
+        try:
+            while answers:
+                asked = {}
+                for place, answer in answers.items():
+                    try:
+                        asked[place] = work[place].send(answer)
+                    except StopIteration as done:
+                        found[place] = said[place], done.value
+                for place, one in self._answered(asked, known).items():
+                    said[place].append(one)
+                answers = {place: said[place][-1].completion for place in asked}
+        finally:
+            for coroutine in work.values():
+                coroutine.close()
+        return found
+
+    def _answered(
+        self, asked: Mapping[int, Request], known: Mapping[int, deque[Said]]
+    ) -> dict[int, Said]:
+        """Return replies: those that are known, and of all others what the model says now."""
+        old = {place: known[place].popleft() for place in asked if known.get(place)}
+        new = {place: one for place, one in asked.items() if place not in old}
+        if not new:
+            return old
+        ids = [self._ids(place, request) for place, request in new.items()]
+        drawn, chances = self.trainer._generate_single_turn(ids, None, {}, 1)
+        for place, prompt, tokens, own in zip(
+            new, ids, drawn, chances or [None] * len(ids), strict=True
+        ):
+            ended = tokens[-1] in self.ends
+            text = self.tokenizer.decode(tokens, skip_special_tokens=True)
+            finish: Finish = "stop" if ended else "length"
+            completion = Completion(text, finish, len(prompt), len(tokens), model=_Learner.name)
+            old[place] = Said(prompt, [*tokens], own, completion, new[place].messages)
+        return old
+
+    def _ids(self, place: int, request: Request) -> list[int]:
+        """Return a prompt in tokens; in a conversation what was read and said so far stays."""
+        turns = self.played[place].turns
+        if self.whole and turns:
+            last = turns[-1].said[-1]
+            ids = [*last.prompt, *last.tokens, *self._since(last, request.messages)]
+        else:
+            ids = encode(self.tokenizer, request.messages, **self.more)
+        config = self.trainer.model.config
+        most = getattr(config, "max_position_embeddings", None) or 2**31
+        if len(ids) + self.trainer.max_completion_length > most:
+            raise ContextOverflow(
+                f"{self.game.name}: a chat of {len(ids)} tokens has no room for a reply of "
+                f"{self.trainer.max_completion_length}: the model takes {most}. Fewer rounds, a "
+                'smaller memory, or credit = "decision"'
+            )
+        return ids
+
+    def _since(self, last: Said, messages: Chat) -> list[int]:
+        """Return the tokens between the model's last reply and its next."""
+        told = messages[-1]["content"]
+        if len(messages) == len(last.messages):  # its reply was empty, and is no message
+            told = told.removeprefix(last.messages[-1]["content"]).lstrip()
+        one = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        begin = _templated(self.tokenizer, one, **self.more)
+        both = [*one, {"role": "user", "content": told}]
+        full = _templated(self.tokenizer, both, add_generation_prompt=True, **self.more)
+        ends = [place for place, token in enumerate(begin) if token in self.ends]
+        begin = begin[: ends[-1] + 1] if ends else begin
+        if full[: len(begin)] != begin:
+            raise BadParameter(
+                "the model's chat template drops what was said before, so that a game is no one "
+                'conversation: credit = "decision", or another template'
+            )
+        ended = last.tokens[-1] in self.ends
+        return [*([] if ended or not ends else [begin[-1]]), *full[len(begin) :]]
+
+
+def _templated(tokenizer: Any, chat: Any, **more: Any) -> list[int]:
+    text = tokenizer.apply_chat_template(chat, tokenize=False, **more)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _whole(game: Game) -> tuple[list[int], list[int], list[float] | None, list[int]]:
+    """Return a game's chat as one sample: the first prompt, all after it, and what is its own."""
+    said = [one for turn in game.turns for one in turn.said]
+    prompt, last = said[0].prompt, said[-1]
+    tokens = [*last.prompt[len(prompt) :], *last.tokens]
+    mask, chances = [0] * len(tokens), [0.0] * len(tokens)
+    for one in said:
+        begin = len(one.prompt) - len(prompt)
+        own = slice(begin, begin + len(one.tokens))
+        mask[own], chances[own] = [1] * len(one.tokens), one.chances or [0.0] * len(one.tokens)
+    return prompt, tokens, None if said[0].chances is None else chances, mask
+
+
+# -- what the trainer takes beside it --------------------------------------------------------------
+
+
+def _seed(prompt: Any) -> int:
+    """Return the seed that a row of `games` has."""
+    try:
+        return int(prompt[-1]["content"])
+    except (LookupError, TypeError, ValueError):
+        raise BadParameter(f"a prompt is a game's seed, as in games(100); got {prompt!r}") from None
+
+
+def games(count: int, first: int = 1) -> Any:
+    """Return the data set of the games of so many seeds, from `first` on."""
+    from datasets import Dataset
+
+    check_integer("count", count, 1)
+    rows = [[{"role": "user", "content": str(seed)}] for seed in range(first, first + count)]
+    return Dataset.from_dict({"prompt": rows})
+
+
+def score(completions: Any, score: Sequence[float], **more: Any) -> list[float | None]:
+    """Return the rewards of samples, and log what the games paid and how many moves were legal."""
+    for name in ("payoff", "legal"):
+        for value in more[name] if "log_metric" in more else ():
+            more["log_metric"](f"game/{name}", value)
+    return [*score]

@@ -1,0 +1,422 @@
+"""Players that look their moves up in a table: ``tabular:PATH``.
+
+A table is of a small game and its parameters, and of nothing else: it says in every information
+set how likely each move is. The file is NumPy's ``.npz`` with ``player.json`` beside the arrays;
+nothing in it can run.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.codecs import Codec
+from llm_games.errors import BadParameter
+from llm_games.files import DAMAGED, check_unpacked, write_whole
+from llm_games.noise import Noise
+from llm_games.normalisation import Scale
+from llm_games.questions import Shares
+from llm_games.rulebook import Rulebook
+from llm_games.view import Sight, View
+from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.policy import Decided, Decision, Policy
+
+PLAYER = "player.json"
+FORMAT = 1
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+RECALLED = 1e-3
+"""How far off, in scaled numbers, another past is where a seat was never seen before."""
+
+
+class Rows(NamedTuple):
+    """Information sets, and their moves one set after another, the rows.
+
+    A set is a `seat` ``(sets,)``, the row that it took `before`, -1 if none, and what is `seen`
+    now, float32 ``(sets, columns)``; its rows are those from ``first[set]`` to before
+    ``first[set + 1]``. `moves` are the rules' actions, ``(rows, 1)``, or whole plans, ``(rows,
+    players)``, in which a vote stands in the seat's own place.
+    """
+
+    seat: Array
+    before: Array
+    seen: Array
+    first: Array
+    moves: Array
+
+    def check(self) -> None:
+        """Raise ValueError if these are no information sets and moves."""
+        sets, rows = len(self.seat), len(self.moves)
+        whole = [self.seat, self.before, self.first, self.moves]
+        if any(part.dtype.kind != "i" for part in whole) or self.seen.dtype.kind != "f":
+            raise ValueError("sets and moves must be integers, what is seen floats")
+        if any(part.shape != (sets,) for part in (self.seat, self.before)) or not sets:
+            raise ValueError("there must be a seat and a row before for each set")
+        if self.moves.ndim != 2 or self.seen.ndim != 2 or len(self.seen) != sets:
+            raise ValueError("moves and what is seen must be tables")
+        if self.first.shape != (sets + 1,) or (self.first[[0, -1]] != [0, rows]).any():
+            raise ValueError("first must lead from row 0 to the last")
+        if (np.diff(self.first) < 1).any() or (self.before < -1).any():
+            raise ValueError("each set must have a row, and follow one or none")
+
+    def of(self, seat: int, chances: Array) -> tuple[Rows, Array]:
+        """Return the sets and rows of one seat alone, and what of the `chances` is theirs."""
+        own, many = self.seat == seat, np.diff(self.first)
+        mine = np.repeat(own, many)
+        place, before = np.cumsum(mine) - 1, self.before[own]
+        before = np.where(before < 0, -1, place[before])
+        first = np.append(0, np.cumsum(many[own]))
+        return Rows(self.seat[own], before, self.seen[own], first, self.moves[mine]), chances[mine]
+
+
+def keys_of(seat: Any, before: Array, seen: Array) -> Array:
+    """Return what tells information sets apart, one scalar of bytes each, ``(sets,)``."""
+    seats = np.broadcast_to(seat, before.shape)
+    whole = np.column_stack([seats, before, seen])
+    whole = np.ascontiguousarray(whole, np.float64) + 0.0  # no -0
+    return whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
+
+
+class Memory(NamedTuple):
+    """What a seat remembers: its seed, how often it decided, and the row that it took last.
+
+    Of a batch each is int64 ``(players, tables)``.
+    """
+
+    seed: Any
+    decided: Any = 0
+    last: Any = -1
+
+
+class TabularPolicy(Policy):
+    """Draws moves as a table has them, by the seat's own chance.
+
+    Where others did what the table does not know, the nearest set of the seat stands for the one
+    that it is in.
+
+    Args:
+        rows: information sets and moves.
+        chances: how likely each row is within its set, ``(rows,)``.
+        trained: what game it is of.
+        parameters: those of the game, as `parameters_of` gives them.
+        deterministic: always the likeliest move.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        chances: Array,
+        trained: Trained,
+        parameters: Mapping[str, Any],
+        *,
+        deterministic: bool = False,
+        name: str = "tabular",
+    ) -> None:
+        self.rows, self.chances, self.name = rows, np.asarray(chances, np.float64), name
+        self.trained, self.parameters = trained, dict(parameters)
+        self.deterministic = deterministic
+        rows.check()
+        if self.chances.shape != rows.moves.shape[:1]:
+            raise ValueError("there must be a chance for each row")
+        if not np.isin(rows.seat, range(trained.players)).all():
+            raise ValueError("seats must be those of the game")
+        fine = np.isfinite(self.chances) & (self.chances >= 0)
+        sums = np.add.reduceat(np.where(fine, self.chances, 0), rows.first[:-1])
+        if not fine.all() or not np.allclose(sums, 1):
+            raise BadParameter(f"{name}: the chances of a set's moves must add up to 1; train anew")
+        if deterministic:
+            self.chances = likeliest(self.chances, rows.first)
+        self._upto = np.cumsum(self.chances)
+
+    @cached_property
+    def _known(self) -> dict[bytes, int]:
+        keys = keys_of(self.rows.seat, self.rows.before, self.rows.seen)
+        return {key.tobytes(): place for place, key in enumerate(keys)}
+
+    def check(self, game: Rulebook) -> None:
+        """Raise BadParameter if a game is not the one that the table is of."""
+        check_game(self.name, self.trained, self.parameters, game)
+        if self.rows.seen.shape[1] != len(game.column_index):
+            raise BadParameter(f"{self.name} is of other observations of {game.name}; save it anew")
+        low, high = game.bounds()
+        moves, declined = self.rows.moves, 0 if game.decline is None else game.decline
+        if (((moves < low) | (moves > high)) & (moves != declined)).any():
+            raise BadParameter(f"{self.name} has moves that {game.name} has not; save it anew")
+
+    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+        """Return the memory at the start; a BadParameter: it is of another game."""
+        self.check(game)
+        return Memory(seed)
+
+    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+        """Draw a move."""
+        seed, decided, last = (np.array([part]) for part in memory)
+        numbers = np.asarray(view.numbers)[None]
+        row = int(self._drawn(view.game, np.array([view.seat]), numbers, last, seed, decided)[0])
+        after = Memory(memory.seed, memory.decided + 1, row)
+        move = self.rows.moves[row]
+        if isinstance(view.question, Shares):
+            return Decision(tuple(move.tolist())), after
+        own = int(move[view.seat if len(move) > 1 else 0])
+        return Decision(int(_legal(view.sight, view.seat, own))), after
+
+    def start_batch(
+        self, game: Rulebook, where: Array, seeds: Array, memory: Memory | None = None
+    ) -> Memory:
+        """Return the memory of a batch in which these cells begin; raises as `start` does."""
+        if memory is None:
+            self.check(game)
+            memory = Memory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
+        decided, last = np.where(where, 0, memory.decided), np.where(where, -1, memory.last)
+        return Memory(np.where(where, seeds, memory.seed), decided, last)
+
+    async def decide_batch(
+        self, sight: Sight, where: Array, memory: Memory
+    ) -> tuple[Decided, Memory]:
+        """Draw the moves of all cells at once."""
+        cells = seats, tables = np.nonzero(where)
+        seeds, decided, last = (part[cells] for part in memory)
+        rows = self._drawn(sight.game, seats, sight.numbers[cells], last, seeds, decided)
+        moves, actions = self.rows.moves[rows], np.zeros(where.shape, np.int64)
+        if moves.shape[1] > 1:  # plans fill their columns, votes stand among zeros
+            np.add.at(actions.T, tables, moves)
+        else:
+            actions[cells] = moves[:, 0]
+            actions[cells] = _legal(sight, cells, actions[cells])
+        after = Memory(memory.seed, memory.decided + where, memory.last.copy())
+        after.last[cells] = rows
+        return Decided(actions), after
+
+    def _drawn(
+        self, game: Rulebook, seats: Array, seen: Array, last: Array, seeds: Array, decided: Array
+    ) -> Array:
+        """Return the rows that are drawn in these seats."""
+        keys = keys_of(seats, last, seen)
+        found = np.array([self._known.get(key.tobytes(), -1) for key in keys], np.int64)
+        for place in np.flatnonzero(found < 0).tolist():
+            found[place] = self._nearest(game, int(seats[place]), int(last[place]), seen[place])
+            self._known[keys[place].tobytes()] = int(found[place])
+        first, after = self.rows.first[found], self.rows.first[found + 1]
+        luck = Noise(seeds.astype(np.uint64)).of(decided).random()
+        begun = np.where(first > 0, self._upto[first - 1], 0.0)
+        rows = np.searchsorted(self._upto, begun + luck * (self._upto[after - 1] - begun), "right")
+        return np.clip(rows, first, after - 1)
+
+    def _nearest(self, game: Rulebook, seat: int, last: int, seen: Array) -> int:
+        """Return the set of a seat whose numbers are the nearest to these, if any of its own past.
+
+        Raises:
+            BadParameter: the table has none of this seat.
+        """
+        own = np.flatnonzero(self.rows.seat == seat)
+        if not len(own):
+            raise BadParameter(f"{self.name} has no moves for {game.names()[seat]}; solve it anew")
+        scale = Scale(game.columns())
+        far = np.abs(scale(self.rows.seen[own]) - scale(seen[None].astype(np.float32))).sum(axis=1)
+        far = np.nan_to_num(far) + RECALLED * (self.rows.before[own] != last)
+        return int(own[far.argmin()])
+
+
+def _legal(sight: Sight, cells: Any, moves: Any) -> Any:
+    """Return amounts within what is legal; of picks, those that are not are left to the rules."""
+    if sight.game.picks:
+        return moves
+    low, high = (limit[cells] for limit in sight.legal)
+    return np.clip(moves, low, high)
+
+
+def likeliest(chances: Array, first: Array) -> Array:
+    """Return the strategy that takes each set's likeliest row, of equal ones the first."""
+    owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    best = chances >= np.maximum.reduceat(chances, first[:-1])[owner]
+    upto = np.cumsum(best)
+    return (best & (upto - (upto - best)[first[:-1]][owner] == 1)).astype(np.float64)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def parameters_of(game: Rulebook) -> dict[str, Any]:
+    """Return a game's parameters as plain values."""
+    found: dict[str, Any] = json.loads(json.dumps(game.core.__getstate__(), default=str))
+    return found
+
+
+def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game: Rulebook) -> None:
+    """Raise BadParameter if a game, or one of its parameters, is not what a table is of."""
+    trained.check(name, game)
+    for key, ours in parameters_of(game).items():
+        if parameters.get(key) != ours:
+            raise BadParameter(
+                f"{name} is of {game.name} with {key}={parameters.get(key)}, not with {key}={ours};"
+                " give the game the same parameters, or solve this one"
+            )
+
+
+def table_of(game: Rulebook, rows: Rows, chances: Array, name: str = "tabular") -> TabularPolicy:
+    """Return the player of a table of this game."""
+    trained = Trained.of(game.core, "rules")
+    return TabularPolicy(rows, chances, trained, parameters_of(game), name=name)
+
+
+def save_table(player: TabularPolicy, path: str | Path) -> Path:
+    """Save a table as a player that ``tabular:PATH`` seats at tables of its game.
+
+    Without an ending the file gets ``.npz``. `DiskFull` if there is no room.
+    """
+    arrays = {**player.rows._asdict(), "chances": player.chances}
+    return save_arrays(path, "sets", player.trained, player.parameters, arrays)
+
+
+def save_arrays(
+    path: str | Path,
+    kind: str,
+    trained: Trained,
+    parameters: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+) -> Path:
+    """Write arrays, and what they are of, to a file that is whole or not there."""
+    path, content = Path(path), BytesIO()
+    path = path if path.suffix else path.with_suffix(".npz")
+    named: dict[str, Any] = {**arrays}
+    np.savez_compressed(content, **named)
+    about = {"format": FORMAT, "kind": kind, "trained": asdict(trained), "parameters": parameters}
+    with zipfile.ZipFile(content, "a") as file:
+        file.writestr(PLAYER, json.dumps(about, indent=1))
+    return write_whole(path, content.getvalue())
+
+
+def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
+    """Return the player of a file of `save_table` or of `QTable.save`.
+
+    Raises:
+        BadParameter: there is no such file, or it is no such player, or of a later version.
+    """
+    path, name = Path(path), f"tabular:{path}"
+    try:
+        content = path.read_bytes()
+        with zipfile.ZipFile(BytesIO(content)) as file:
+            check_unpacked(file)
+            about = json.loads(file.read(PLAYER))
+            names = [one.removesuffix(".npy") for one in file.namelist() if one.endswith(".npy")]
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            arrays = {one: file[one] for one in names}
+        later, said = about["format"] > FORMAT, about["trained"]
+        package, kind, parameters = said["package"], about["kind"], about["parameters"]
+        trained = Trained.read(said)
+    except FileNotFoundError:
+        raise BadParameter(f"player {name!r}: there is no file {path.absolute()}") from None
+    except (*UNREADABLE, *DAMAGED) as error:
+        fault = f"{path} is no table that save_table wrote: {type(error).__name__}: {error}"
+        raise BadParameter(f"player {name!r}: {fault}") from None
+    if later:
+        raise BadParameter(
+            f"player {name!r} was saved by llm-games {package}: install that, or later"
+        )
+    try:
+        if kind == "values":
+            return ValuePolicy(QTable(**arrays), trained, parameters, name=name)
+        chances = arrays.pop("chances")
+        return TabularPolicy(
+            Rows(**arrays), chances, trained, parameters, deterministic=deterministic, name=name
+        )
+    except UNREADABLE as error:
+        fault = f"its arrays cannot be read: {type(error).__name__}: {error}"
+        raise BadParameter(f"player {name!r}: {fault}; save it again") from None
+
+
+# -- tables of values ------------------------------------------------------------------------------
+
+
+class QTable:
+    """Values of actions by what is seen, as Q-learning has them; a model for `LearnedPolicy`.
+
+    Args:
+        columns: which of the observed numbers make a state, ``(columns,)``.
+        states: those that were met, float32 ``(states, columns)``.
+        values: of each action there, float64 ``(states, actions)``.
+    """
+
+    def __init__(self, columns: Array, states: Array, values: Array) -> None:
+        self.columns, self.states, self.values = columns, states, values
+        whole = columns.dtype.kind == "i" and columns.ndim == 1 and (columns >= 0).all()
+        if not whole or states.shape != (len(values), len(columns)) or values.ndim != 2:
+            raise ValueError("states must have a number for each column, and a row of values each")
+        if not np.isfinite(values).all():
+            raise ValueError("values must be finite numbers")
+        keys = keys_of(0, np.zeros(len(states)), states)
+        self.known = {key.tobytes(): place for place, key in enumerate(keys)}
+
+    def place(self, seen: Array) -> Array:
+        """Return the states of these observations, ``(many,)``; -1 where one was never met."""
+        chosen = np.asarray(seen, np.float32)[:, self.columns]
+        keys = keys_of(0, np.zeros(len(chosen)), chosen)
+        return np.array([self.known.get(key.tobytes(), -1) for key in keys], np.int64)
+
+    def add(self, seen: Array, value: float) -> Array:
+        """Return the states of these observations; new ones begin with this value."""
+        places = self.place(seen)
+        new = np.asarray(seen, np.float32)[places < 0][:, self.columns]
+        if len(new):
+            new = np.unique(new, axis=0)
+            for place, key in enumerate(keys_of(0, np.zeros(len(new)), new), len(self.states)):
+                self.known[key.tobytes()] = place
+            begun = np.full((len(new), self.values.shape[1]), value)
+            self.states = np.concatenate([self.states, new])
+            self.values = np.concatenate([self.values, begun])
+            places = self.place(seen)
+        return places
+
+    def predict(
+        self, seen: Any, deterministic: bool = True, action_masks: Array | None = None
+    ) -> tuple[Array, None]:
+        """Return the best action of each observation; the nearest state stands for a new one."""
+        numbers = seen["observation"] if isinstance(seen, dict) else seen
+        places = self.place(numbers)
+        for one in np.flatnonzero(places < 0).tolist():
+            own = np.asarray(numbers, np.float32)[one, self.columns]
+            places[one] = np.abs(self.states - own).sum(axis=1).argmin()
+        values = self.values[places]
+        if action_masks is not None:
+            values = np.where(action_masks, values, -np.inf)
+        return values.argmax(axis=1), None
+
+    def save(self, path: str | Path, game: Rulebook) -> Path:
+        """Save it as a player that ``tabular:PATH`` seats; its actions are indexes."""
+        trained = Trained.of(game.core)
+        arrays = {"columns": self.columns, "states": self.states, "values": self.values}
+        return save_arrays(path, "values", trained, parameters_of(game), arrays)
+
+
+class ValuePolicy(LearnedPolicy):
+    """Takes the best action by a table of values, at tables of its game and parameters."""
+
+    model: QTable
+
+    def __init__(
+        self, model: QTable, trained: Trained, parameters: Mapping[str, Any], name: str
+    ) -> None:
+        super().__init__(model, trained=trained, name=name)
+        self.parameters = dict(parameters)
+        if not len(model.states) or model.columns.max(initial=0) >= len(trained.columns):
+            raise ValueError("there must be a state, of columns that the game has")
+
+    def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
+        assert self.trained is not None
+        check_game(self.name, self.trained, self.parameters, game)
+        own = super()._codec(game, seat, batch)
+        many, actions = self.model.values.shape[1], getattr(own.space, "n", 0)
+        if many != actions:
+            raise BadParameter(
+                f"{self.name} has values of {many} actions, and {game.name} has {actions}; train "
+                "it anew"
+            )
+        return own
