@@ -108,7 +108,7 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
 # -- tables of rule players ------------------------------------------------------------------------
 
 
-class Played(NamedTuple):
+class BatchEpisodes(NamedTuple):
     """Episodes of rule players, all tables at once.
 
     `records` are the steps' ``Outcome.record``, tables last; a table ended after `lengths` steps.
@@ -140,7 +140,7 @@ def play_rules(
     seeds: Sequence[int],
     fixed_chance: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
-) -> Played:
+) -> BatchEpisodes:
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
@@ -158,7 +158,7 @@ def play_rules(
         lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
-    return Played(payoffs, records, lengths)
+    return BatchEpisodes(payoffs, records, lengths)
 
 
 def play_batch(

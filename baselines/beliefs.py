@@ -17,7 +17,7 @@ from llm_games.baselines.opponents import AT_ONCE, MOST, NoRule, Others
 from llm_games.baselines.tree import TooLarge, deals_of, together
 from llm_games.noise import GOLD, Noise, mix
 from llm_games.rulebook import PerPlayer, Rulebook
-from llm_games.wrappers.tabular_player import Rows
+from llm_games.wrappers.tabular_player import InformationSets
 
 SETS = 200_000
 """Information sets of a reply's table; what is least likely is left out."""
@@ -25,7 +25,7 @@ TRIED = 64  # tables that test whether opponents react to the seat's earlier mov
 ROUGH = 1e-9
 
 
-class _Step(NamedTuple):
+class _BeliefStep(NamedTuple):
     """One step from each belief: payoffs of its moves and the beliefs that follow.
 
     `pays` is ``(beliefs, moves)``, minus infinity where a move is illegal. The other arrays
@@ -42,7 +42,7 @@ class _Step(NamedTuple):
     rows: Array
 
 
-class _Beliefs(NamedTuple):
+class _TableBeliefs(NamedTuple):
     """Beliefs of one step as weights over situations, in order of beliefs, and the situations."""
 
     step: int
@@ -99,7 +99,7 @@ class Iteration:
         rows = self._table(steps, chosen[::-1])
         return {**rows._asdict(), **{name: np.asarray(number) for name, number in about.items()}}
 
-    def _first_step(self) -> tuple[_Step, _Beliefs]:
+    def _first_step(self) -> tuple[_BeliefStep, _TableBeliefs]:
         """Return the step from the start to the first beliefs, and these beliefs.
 
         Raises:
@@ -123,10 +123,10 @@ class Iteration:
         situation, state, which = self.folds[0] if self.forgets else (world, first, world)
         edges, parts = _merge_beliefs(world * 0, look, situation, self.chances)
         origin, look, chances, next_belief = edges
-        step = _Step(
+        step = _BeliefStep(
             np.zeros((1, 1)), origin, origin, look, next_belief, chances, observations[firsts]
         )
-        return step, _Beliefs(0, *parts, state, which)
+        return step, _TableBeliefs(0, *parts, state, which)
 
     def _forgets_actions(self, first: Any) -> bool:
         """Test whether the seat's earlier moves matter to nothing later.
@@ -218,7 +218,7 @@ class Iteration:
         end = np.zeros(1, np.int64)
         return [*reversed(folds), _Fold(world * 0, state.table(end).replace(), end)]
 
-    def _next_step(self, beliefs: _Beliefs) -> tuple[_Step, _Beliefs]:
+    def _next_step(self, beliefs: _TableBeliefs) -> tuple[_BeliefStep, _TableBeliefs]:
         """Return the step from all these beliefs, and the beliefs that it leads to."""
         actions, joint, possible = self._possible_moves(beliefs.state, beliefs.world)
         moves, ways = possible.shape[1:]
@@ -245,11 +245,11 @@ class Iteration:
             weight[unfinished],
         )
         origin, look, chance, belief = edges
-        step = _Step(pays, origin // moves, origin % moves, look, belief, chance, rows)
-        return step, _Beliefs(beliefs.step + 1, *parts, state, world)
+        step = _BeliefStep(pays, origin // moves, origin % moves, look, belief, chance, rows)
+        return step, _TableBeliefs(beliefs.step + 1, *parts, state, world)
 
     def _outcomes(
-        self, beliefs: _Beliefs, actions: PerPlayer, possible: Array
+        self, beliefs: _TableBeliefs, actions: PerPlayer, possible: Array
     ) -> tuple[Array, Array, Array, Array, Any, Array]:
         """Play all possible moves in all situations.
 
@@ -296,7 +296,7 @@ class Iteration:
 
     # -- the policy --------------------------------------------------------------------------------
 
-    def _table(self, steps: list[_Step], chosen: list[Array]) -> Rows:
+    def _table(self, steps: list[_BeliefStep], chosen: list[Array]) -> InformationSets:
         """Return the policy as a table of the observations that following it can bring."""
         step_rows, count, observations = [], 0, np.zeros((1, 0), np.float32)
         belief, previous_rows, likely = np.zeros(1, np.int64), np.full(1, -1), np.ones(1)
@@ -324,7 +324,7 @@ class Iteration:
             )
         parts = [np.concatenate(part) for part in zip(*step_rows, strict=True)]
         seats, ends = np.full(count, self.seat), np.arange(count + 1)
-        return Rows(seats, parts[0], parts[1], ends, parts[2][:, None])
+        return InformationSets(seats, parts[0], parts[1], ends, parts[2][:, None])
 
 
 def _alike(ours: Sequence[Array], theirs: Sequence[Array]) -> bool:

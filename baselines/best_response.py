@@ -38,7 +38,7 @@ from llm_games.table_batch import Tables
 from llm_games.version import __version__
 from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.tabular_player import Rows, parameters_of, table_of
+from llm_games.wrappers.tabular_player import InformationSets, parameters_of, table_of
 
 METHOD = 1  # of this file and of beliefs.py, for what is kept on disk
 EDGES = 100_000  # joint moves up to which a tree is made
@@ -48,7 +48,7 @@ GAMES = 2000
 CHOSEN = 256  # games in which each of some policies is tried
 
 
-class Reply(NamedTuple):
+class BestResponse(NamedTuple):
     """The best response of a seat, or bounds of its payoff.
 
     `value` is its payoff over a whole game: exact, or else the mean of `policy` over fresh games
@@ -78,7 +78,7 @@ def best_response(
     actions: Sequence[int] | None = None,
     games: int = GAMES,
     seed: int = 10**9,
-) -> Reply:
+) -> BestResponse:
     """Return the best response of a seat to its opponents, or bounds of what it gets.
 
     Args:
@@ -115,7 +115,7 @@ def best_response(
 
 def _exact(
     game: Rulebook, seat: int, players: list[Policy], actions: Sequence[int] | None
-) -> Reply:
+) -> BestResponse:
     """Return the exact best response, cached on disk; raises `TooLarge` or `NoRule`."""
     others = Others(game, seat, players)
     moves = _moves(game, actions)
@@ -125,15 +125,15 @@ def _exact(
     solve = Iteration(game, seat, others, moves).solved
     by_kind = all(reading(rule.name) == "kind" for rule in others.rules)  # and not by its own code
     arrays = remember(f"best-response-{name[:32]}", solve) if by_kind else solve()
-    rows = Rows(*(arrays[part] for part in Rows._fields))
+    rows = InformationSets(*(arrays[part] for part in InformationSets._fields))
     policy = table_of(game, rows, np.ones(len(rows.seat)), name=f"best response, seat {seat}")
     belief_space = "worlds" if arrays["forgets"] else "worlds and states"
     how = f"exact: value iteration over {int(arrays['beliefs'])} beliefs about {belief_space}"
     value = float(arrays["value"])
-    return Reply(policy, value, 0.0, value, True, how)
+    return BestResponse(policy, value, 0.0, value, True, how)
 
 
-def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
+def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> BestResponse:
     """Return the exact best response to players with a ``strategy`` in a game tree.
 
     Raises `NoRule` or `TooLarge` where there is no such tree.
@@ -153,7 +153,7 @@ def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> Reply:
     policy = table_of(game, *tree.rows.of(seat, replies), name=f"best response, seat {seat}")
     how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
     value = float(worth[seat])
-    return Reply(policy, value, 0.0, value, True, how)
+    return BestResponse(policy, value, 0.0, value, True, how)
 
 
 def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
@@ -180,7 +180,7 @@ def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
 
 def _bounds(
     game: Rulebook, seat: int, players: list[Policy], games: int, seed: int, why: str
-) -> Reply:
+) -> BestResponse:
     """Return the best rule player as a lower bound, and what a seat that knows all moves gets."""
     names = replies(game) if has(game.name, "replies") else ("rational", "random")
     tried = [make_player(name, game) for name in names]
@@ -202,7 +202,7 @@ def _bounds(
         spread = play.best.std() / np.sqrt(games)
         upper = float(play.best.mean() + 2 * spread)
         how += ", and one who knows what others are about to do"
-    return Reply(best, mean, error, max(upper, mean), False, how)
+    return BestResponse(best, mean, error, max(upper, mean), False, how)
 
 
 def _seat_indices(seat: int, players: Array, others: Array) -> Array:

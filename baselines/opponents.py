@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.rulebook import Rulebook
 from llm_games.view import Sight
-from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Policy
 
 MOST = 60_000_000
@@ -32,12 +32,12 @@ class NoRule(BadParameter):
     """What opponents or chance do cannot be foretold by rules alone."""
 
 
-class _Drawn(Exception):
+class _DrawnOpponents(Exception):
     """A rule drew something."""
 
 
 def _draw() -> Any:
-    raise _Drawn
+    raise _DrawnOpponents
 
 
 class Others:
@@ -112,7 +112,7 @@ class Others:
         try:
             moves = legal(view, rule(view, Noise.due(view.batch, _draw)))
             return np.broadcast_to(moves, tables.shape)[:, None], np.ones((len(tables), 1))
-        except _Drawn:
+        except _DrawnOpponents:
             pass
         step, parts = max(1, AT_ONCE // STRATA), []
         for first in range(0, len(tables), step):
@@ -129,7 +129,7 @@ class Others:
 
 def _options(player: Policy) -> list[tuple[RulePolicy, float]]:
     """Return the rules that a player may follow, and their chances."""
-    if isinstance(player, Mixture):
+    if isinstance(player, PlayerMixture):
         shares = player.weights / player.weights.sum()
         each = zip(player.players, shares.tolist(), strict=True)
         return [(rule, w * share) for member, w in each for rule, share in _options(member)]

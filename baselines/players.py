@@ -205,7 +205,7 @@ def _talker(kind: str, value: str) -> Policy:
 
 def _mixed(value: str) -> Policy:
     """Return a mixture of the named players, each perhaps after a weight and a star."""
-    from llm_games.wrappers.player_mixture import Mixture
+    from llm_games.wrappers.player_mixture import PlayerMixture
 
     name, names, weights = f"mix:{value}", [], []
     for part in value.split("|"):
@@ -224,9 +224,12 @@ def _mixed(value: str) -> Policy:
         if asks_model(player):
             raise BadParameter(
                 f"{name}: {player!r} asks a model, whose client and budget a name cannot give; "
-                "make it by llm_games.player and mix it by llm_games.wrappers.player_mixture.Mixture"
+                "make it by llm_games.player and mix it by "
+                "llm_games.wrappers.player_mixture.PlayerMixture"
             )
-    return Mixture([make_player(player) for player in names], [float(w) for w in weights], name)
+    return PlayerMixture(
+        [make_player(player) for player in names], [float(w) for w in weights], name
+    )
 
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}

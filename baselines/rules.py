@@ -66,7 +66,7 @@ class Players:
     reply_to: Callable[[View, Array], Any] | None = None
 
 
-class Found:
+class BoundRule:
     """A rule bound to a game; unpickling makes the rule anew."""
 
     def __init__(self, rule_in: Callable[[Rulebook], Rule], game: Rulebook) -> None:
@@ -76,10 +76,10 @@ class Found:
         return self.rule(view, noise)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Found, (self.rule_in, self.game)
+        return BoundRule, (self.rule_in, self.game)
 
 
-class Memory(NamedTuple):
+class RuleMemory(NamedTuple):
     """Memory of a rule player: its rule, its seed, and its number of decisions."""
 
     rule: Rule
@@ -113,7 +113,7 @@ class Cells:
         self.full = cells == (count if self.alone else count * len(rows))
 
 
-class Memories(NamedTuple):
+class RuleMemories(NamedTuple):
     """Memory of rule players in a batch: the keys of its seats' noise, and decision counts.
 
     Both are ``(players, tables)``. `cells` are those that it decided for last.
@@ -136,31 +136,31 @@ class RulePolicy(Policy):
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
         self.name, self.rule_in = name, rule_in
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+    def start(self, game: Rulebook, seat: int, seed: int) -> RuleMemory:
         """Return the memory at the start; of a batch, `seed` may have one for each table."""
-        return Memory(Found(self.rule_in, game), seed)
+        return RuleMemory(BoundRule(self.rule_in, game), seed)
 
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: RuleMemory) -> tuple[Decision, RuleMemory]:
         """Decide by the rule; copies in a batch have independent noise."""
         rule, seed, decided = memory
         alike = view.batch and not np.ndim(seed)
         noise = Noise.copies(seed, view.batch) if alike else Noise(seed)
-        return decision(view, rule(view, noise.of(decided))), Memory(rule, seed, decided + 1)
+        return decision(view, rule(view, noise.of(decided))), RuleMemory(rule, seed, decided + 1)
 
     def start_batch(
-        self, game: Rulebook, mask: Array, seeds: Array, memory: Memories | None = None
-    ) -> Memories:
+        self, game: Rulebook, mask: Array, seeds: Array, memory: RuleMemories | None = None
+    ) -> RuleMemories:
         """Return the memory of a batch; the seats that begin have not decided yet."""
         if memory is None:
             counts = np.zeros(mask.shape, np.int64)
-            memory = Memories(Found(self.rule_in, game), counts.astype(np.uint64), counts)
+            memory = RuleMemories(BoundRule(self.rule_in, game), counts.astype(np.uint64), counts)
         keys = memory.keys.copy()
         keys[mask] = Noise(seeds[mask].astype(np.uint64)).key
         return memory._replace(keys=keys, decided=np.where(mask, 0, memory.decided))
 
     async def decide_batch(
-        self, sight: Sight, mask: Array, memory: Memories
-    ) -> tuple[Decided, Memories]:
+        self, sight: Sight, mask: Array, memory: RuleMemories
+    ) -> tuple[Decided, RuleMemories]:
         """Follow the rule in all these seats at once, at the tables that have any."""
         cells = memory.cells
         if cells is None or cells.where is not mask:
@@ -174,7 +174,7 @@ class RulePolicy(Policy):
         return Decided(actions), next_memory
 
 
-def _rule_actions(memory: Memories, sight: Sight, cells: Cells) -> Array:
+def _rule_actions(memory: RuleMemories, sight: Sight, cells: Cells) -> Array:
     """Return the rule's actions in the cells of a batch; `sight` is of their tables."""
     rule, keys, decided, _ = memory
     mask, index = cells.own, cells.place

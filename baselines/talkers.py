@@ -24,7 +24,7 @@ TRIES = 20  # draws of another move to name
 PROPOSAL = "Let us all do what is best for all of us."
 
 
-class Memory(NamedTuple):
+class TalkerMemory(NamedTuple):
     """Memory of a talker, of one table or of a batch.
 
     `plays` and `names` are the memories of the rules that it moves by and names moves by (None: the
@@ -63,13 +63,13 @@ class Talker(Policy):
             return None
         return rule_player(self.names)
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+    def start(self, game: Rulebook, seat: int, seed: int) -> TalkerMemory:
         """Return the memory at the start; raises as the rules' `start` do."""
         core, other = game.core, self._named_by(game)
         plays = self.plays.start(core, seat, seed)
-        return Memory(plays, other and other.start(core, seat, seed), seed, 0)
+        return TalkerMemory(plays, other and other.start(core, seat, seed), seed, 0)
 
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: TalkerMemory) -> tuple[Decision, TalkerMemory]:
         """Decide by the rule, or speak; naming a move draws nothing from the move's chance."""
         core, other = view.core, self._named_by(view.game)
         speaks = bool(view.sight.talking)
@@ -79,7 +79,7 @@ class Talker(Policy):
         decision, plays = self.plays.act(core, memory.plays)
         named, names = other.act(core, memory.names) if other else (decision, None)
         if not speaks:
-            return decision, Memory(plays, names, memory.seed, memory.moved + 1)
+            return decision, TalkerMemory(plays, names, memory.seed, memory.moved + 1)
         noise = Noise(memory.seed).of("lie", memory.moved)
         if view.game.talk.alphabet is None:
             assert question is not None
@@ -112,12 +112,12 @@ class Talker(Policy):
     # -- of a batch ------------------------------------------------------------------------------
 
     def start_batch(
-        self, game: Rulebook, mask: Array, seeds: Array, memory: Memory | None = None
-    ) -> Memory:
+        self, game: Rulebook, mask: Array, seeds: Array, memory: TalkerMemory | None = None
+    ) -> TalkerMemory:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
-        previous = memory or Memory(None, None, seeds, np.zeros(seeds.shape, np.int64))
+        previous = memory or TalkerMemory(None, None, seeds, np.zeros(seeds.shape, np.int64))
         core, other = game.core, self._named_by(game)
-        return Memory(
+        return TalkerMemory(
             self.plays.start_batch(core, mask, seeds, previous.plays),
             other and other.start_batch(core, mask, seeds, previous.names),
             np.where(mask, seeds, previous.seed),
@@ -125,8 +125,8 @@ class Talker(Policy):
         )
 
     async def decide_batch(
-        self, sight: Sight, mask: Array, memory: Memory
-    ) -> tuple[Decided, Memory]:
+        self, sight: Sight, mask: Array, memory: TalkerMemory
+    ) -> tuple[Decided, TalkerMemory]:
         """Decide as `act` in these cells; in words only at a single table."""
         core, other = sight.core, self._named_by(sight.game)
         game: Any = sight.game
@@ -137,7 +137,7 @@ class Talker(Policy):
             decided, plays = await self.plays.decide_batch(core, moves, memory.plays)
             names = other and (await other.decide_batch(core, moves, memory.names))[1]
             actions = decided.actions
-            next_memory = Memory(plays, names, memory.seed, memory.moved + moves)
+            next_memory = TalkerMemory(plays, names, memory.seed, memory.moved + moves)
         if speaks.any():
             own_moves = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
             named = own_moves

@@ -30,7 +30,7 @@ from llm_games.noise import Noise
 from llm_games.rulebook import PerPlayer, Rulebook, State
 from llm_games.view import Sight
 from llm_games.wrappers.policy import Policy
-from llm_games.wrappers.tabular_player import Rows, keys_of, likeliest
+from llm_games.wrappers.tabular_player import InformationSets, keys_of, likeliest
 from llm_games.wrappers.together import at_once
 
 MOST_EDGES = 1_000_000
@@ -205,7 +205,7 @@ class Tree:
     def _finish(self, sets: _Sets) -> None:
         first = np.array(sets.first)
         seat, previous_rows = np.array(sets.seat), np.array(sets.before)
-        self.rows = Rows(
+        self.rows = InformationSets(
             seat, previous_rows, np.array(sets.observations), first, np.concatenate(sets.moves)
         )
         self.count = int(first[-1])

@@ -108,7 +108,7 @@ class GameEnv(vf.Env[GameConfig]):
         if config.seat != ROTATE:
             check_integer("seat", config.seat, 0, count)
         self.others = [make_player(name, self.rules) for name in names]
-        _learner(_Learner(None, config.conversation), config)
+        _learner(_VerifierLearner(None, config.conversation), config)
 
     async def run(self, task: vf.Task[Any], agents: Any) -> None:
         """Play one game, and record the rewards of its traces."""
@@ -116,7 +116,7 @@ class GameEnv(vf.Env[GameConfig]):
         seat = seed % self.rules.players if config.seat == ROTATE else int(config.seat)
         policies: list[Policy] = [*self.others]
         async with AsyncExitStack() as stack:
-            asked = _Learner((agents.learner, task, stack), config.conversation)
+            asked = _VerifierLearner((agents.learner, task, stack), config.conversation)
             policies.insert(seat, _learner(asked, config))
             episode = await play_table(self.rules, policies, seed)
         rewards = _rewards(self.rules, episode, seat, config)
@@ -150,7 +150,7 @@ def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -
     return np.cumsum(gains[::-1])[::-1] if config.conversation else gains
 
 
-class _Learner:
+class _VerifierLearner:
     """The client of the model's seat: each reply is a turn of an agent of verifiers.
 
     `traces` are the step, the trace and the number of each call.

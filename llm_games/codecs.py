@@ -252,7 +252,7 @@ class Steps(Codec):
         return _declined(self.game, amounts, index < 0) * where, where
 
 
-class Grid(Codec):
+class NamedActions(Codec):
     """A number from 0 on for each of some actions that a game names, see `Rulebook.grid`."""
 
     def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
@@ -616,7 +616,7 @@ def codec(
     if actions == "unit":
         return Unit(game, seat, batch)
     if game.grid is not None:
-        return Grid(game, seat, batch)
+        return NamedActions(game, seat, batch)
     if indexed(game):
         return Index(game, seat, batch)
     least = actions == "least" and game.decline is not None

@@ -18,7 +18,7 @@ class TooMessy(Exception):
     """The text holds more than is looked at."""
 
 
-class Found(NamedTuple):
+class JsonSpan(NamedTuple):
     """An object, or a list that begins with one, with where it stands and how it is no JSON."""
 
     value: Any
@@ -27,7 +27,7 @@ class Found(NamedTuple):
     leniencies: frozenset[str]
 
 
-def values(text: str, plain: bool = False) -> Iterator[Found]:
+def values(text: str, plain: bool = False) -> Iterator[JsonSpan]:
     """Yield the complete objects in a text, and lists of objects, none of them inside another.
 
     `plain`: only JSON, with trailing commas, ``//`` comments and line breaks in strings.
@@ -40,7 +40,7 @@ def values(text: str, plain: bool = False) -> Iterator[Found]:
         reader.leniencies = set()
         try:
             value, at = reader.value(match.start(), 0)
-            yield Found(value, match.start(), at, frozenset(reader.leniencies))
+            yield JsonSpan(value, match.start(), at, frozenset(reader.leniencies))
         except _NotJSON:
             at = match.start() + 1
 

@@ -140,7 +140,7 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
 # -- the readings ---------------------------------------------------------------------------------
 
 
-class _Answer(NamedTuple):
+class _FormAnswer(NamedTuple):
     reply: Reply
     standing: int
     begin: int
@@ -212,7 +212,7 @@ READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
 }
 
 
-def _answers(text: str, question: Question) -> list[_Answer]:
+def _answers(text: str, question: Question) -> list[_FormAnswer]:
     """Return the objects that are answers, with how they stand in the text."""
     objects = list(values(text))
     replies = [
@@ -225,19 +225,19 @@ def _answers(text: str, question: Question) -> list[_Answer]:
 
 def _placed(
     text: str, spans: list[tuple[int, int]], replies: list[tuple[int, Reply]]
-) -> list[_Answer]:
+) -> list[_FormAnswer]:
     """Return answers, each with the index of its span, with how they stand in the text."""
     differ = any(reply != replies[0][1] for _, reply in replies)
     ends = [0, *(end for _, end in spans)]
     begins = [*(begin for begin, _ in spans), len(text)]
-    read = list[_Answer]()
+    read = list[_FormAnswer]()
     for at, reply in replies:
         begin, end, since = begins[at], ends[at + 1], ends[at]
         place = standing(text, begin, end, since, begins[at + 1], differ)
         gap = text[since:begin]
         if read and read[-1].end == since and not gap.strip(" \t\r\n,") and gap.count("\n") < 2:
             place = min(place, read[-1].standing)  # they are listed together
-        read.append(_Answer(reply, place, begin, end))
+        read.append(_FormAnswer(reply, place, begin, end))
     return read
 
 
@@ -300,7 +300,7 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
             yield from _inside(inner, question)
 
 
-def _enclosed(text: str, question: Question) -> list[_Answer]:
+def _enclosed(text: str, question: Question) -> list[_FormAnswer]:
     """Return the values in tags of answers, or in boxes that stand alone on their lines."""
     matches = list(_ENCLOSED.finditer(text)) if question.bare and question.key else []
     replies = [
@@ -310,12 +310,12 @@ def _enclosed(text: str, question: Question) -> list[_Answer]:
     return _placed(text, [match.span() for match in matches], read)
 
 
-def _bare(text: str, question: Question) -> _Answer:
+def _bare(text: str, question: Question) -> _FormAnswer:
     """Read a whole reply that is the value alone, or the value with its key."""
     if len(text) <= LONGEST_BARE and question.bare and question.key:
         reply = _value(text, question)
         if reply.outcome != "unparsable":
-            return _Answer(reply, PLAIN, 0, len(text))
+            return _FormAnswer(reply, PLAIN, 0, len(text))
     raise _no_object(question, text)
 
 

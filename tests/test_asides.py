@@ -20,7 +20,7 @@ from llm_games.view import View
 from llm_games.words import Notes, Prompts
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.cache import ReplyCache
-from llm_games.wrappers.clients.sampled import Sampled
+from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Mind
@@ -265,7 +265,7 @@ def test_notes():
 
 
 def test_samples_of_replies_are_kept_by_situation_only_where_numbers_tell_all(tmp_path):
-    kept = Sampled(ScriptedClient([]), ReplyCache(tmp_path / "replies.db"), samples=2)
+    kept = ReplySampler(ScriptedClient([]), ReplyCache(tmp_path / "replies.db"), samples=2)
     policy, plain = LLMPolicy(kept), PublicGoods(players=2, rounds=1)
     assert policy._situations(plain) is not None
     assert policy._situations(Feeling(players=2, rounds=1)) is None

@@ -34,7 +34,12 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
     standings,
 )
 from llm_games.benchmarks.papers.auc_arena.spearman import average_ranks, spearman
-from llm_games.benchmarks.papers.auc_arena.true_skill import MARGIN, Skill, ratings, trueskill
+from llm_games.benchmarks.papers.auc_arena.true_skill import (
+    MARGIN,
+    SkillPosterior,
+    ratings,
+    trueskill,
+)
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.run.conduct import play_run, start
@@ -182,7 +187,7 @@ def test_small_probabilities_keep_their_digits():
 
 # -- ratings ---------------------------------------------------------------------------------------
 
-NEW = Skill()
+NEW = SkillPosterior()
 SIX = [(35.2972, 5.9776), (30.3288, 5.3630), (26.6878, 5.2027), (23.3122, 5.2027),
        (19.6712, 5.3630), (14.7028, 5.9776)]  # fmt: skip
 SIX_AGAIN = [(23.5434, 4.2551), (24.7099, 3.8469), (24.9493, 3.7484), (25.0507, 3.7484),
@@ -219,7 +224,7 @@ def test_trueskill_goes_on_from_what_is_known():
 
 @each_row("scores", [(1, 0), (0, 0), (0, 1)])
 def test_two_players_as_in_the_closed_form(scores):
-    before = [Skill(27, 3), Skill(22, 6)]
+    before = [SkillPosterior(27, 3), SkillPosterior(22, 6)]
     spreads = [rating.sigma**2 + (25 / 300) ** 2 for rating in before]
     c = np.sqrt(2 * (25 / 6) ** 2 + sum(spreads))
     sign = -1 if scores[0] < scores[1] else 1
@@ -244,7 +249,7 @@ def test_two_players_as_in_the_closed_form(scores):
                 max_size=5, unique_by=lambda row: row[2]), st.data())  # fmt: skip
 def test_seats_do_not_matter(rows, data):
     order = data.draw(st.permutations(range(len(rows))))
-    before, scores = [Skill(*row[:2]) for row in rows], [row[2] for row in rows]
+    before, scores = [SkillPosterior(*row[:2]) for row in rows], [row[2] for row in rows]
     found = trueskill(before, scores)
     moved = trueskill([before[i] for i in order], [scores[i] for i in order])
     assert_ratings(moved, [found[i] for i in order])
@@ -252,7 +257,9 @@ def test_seats_do_not_matter(rows, data):
 
 def test_surprises_stay_finite():
     for scores in itertools.product((0, 1), repeat=3):
-        found = trueskill([Skill(0, 1), Skill(500, 1), Skill(1000, 1)], scores)
+        found = trueskill(
+            [SkillPosterior(0, 1), SkillPosterior(500, 1), SkillPosterior(1000, 1)], scores
+        )
         assert np.isfinite(found).all()
         assert all(rating.sigma > 0 for rating in found)
 

@@ -708,8 +708,8 @@ def test_one_market_learns_as_the_formula_says():
     game, how = bertrand(), Learning(prices=3, decay=1e-2, patience=10**6, max_periods=256)
     grid = q_learning.grid_of(game, how)
     profits = q_learning.profits_of(game, grid)
-    fast = q_learning._Tables(profits, 1, 3, how, np.random.default_rng(5))
-    slow = q_learning._Tables(profits, 1, 3, how, np.random.default_rng(5))
+    fast = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))
+    slow = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))
     values, state = slow.values.reshape(2, 9, 3).copy(), int(slow.state[0])
     tries, picked = slow._chance(256)
     for tried, pick in zip(tries[..., 0], picked[..., 0], strict=True):

@@ -13,7 +13,7 @@ import llm_games
 from llm_games.baselines import opponents as opponents
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.beliefs import Iteration
-from llm_games.baselines.best_response import Reply, best_response
+from llm_games.baselines.best_response import BestResponse, best_response
 from llm_games.baselines.games.el_farol_bar.theory import Bar, mixed_equilibrium
 from llm_games.baselines.opponents import Others, Strata
 from llm_games.baselines.players import make_player
@@ -26,7 +26,7 @@ from llm_games.errors import BadParameter
 from llm_games.game_rooms import part
 from llm_games.noise import Noise
 from llm_games.view import Sight
-from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.tabular_player import save_table
 
 
@@ -37,7 +37,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def rules_of(player):
     """Return the names and weights of what a player may be."""
-    if isinstance(player, Mixture):
+    if isinstance(player, PlayerMixture):
         return list(zip(player.players, player.weights / player.weights.sum(), strict=True))
     return [(player, 1.0)]
 
@@ -314,18 +314,18 @@ def test_nothing_bounds_what_opponents_who_mind_would_do():
 def test_players_that_follow_no_rule_are_met_by_bounds():
     game = llm_games.rules("public_goods", players=3, rounds=2)
     learned = best_response(game, 0, "rational").policy
-    policy = Mixture([learned])
+    policy = PlayerMixture([learned])
     reply = best_response(game, 1, [policy, "rational"], games=50)
     assert not reply.exact
     assert "follows no rule" in reply.how
 
 
 def test_a_share_of_the_best_response():
-    exact = Reply(None, 8.0, 0.0, 8.0, True, "")
-    bounds = Reply(None, 8.0, 0.1, 10.0, False, "")
+    exact = BestResponse(None, 8.0, 0.0, 8.0, True, "")
+    bounds = BestResponse(None, 8.0, 0.1, 10.0, False, "")
     assert exact.share(6) == (0.75, 0.75)
     assert bounds.share(6) == (0.6, 0.75)
-    assert np.isnan(Reply(None, -1.0, 0.0, -1.0, True, "").share(-2)).all()
+    assert np.isnan(BestResponse(None, -1.0, 0.0, -1.0, True, "").share(-2)).all()
 
 
 # -- bad input, and the script ---------------------------------------------------------------------

@@ -5,12 +5,12 @@ from collections import Counter
 from playing import each_row
 
 from llm_games.benchmarks.studies import carried
-from llm_games.benchmarks.studies.carried import FILE, GAMES, PAGE, Row, shown
+from llm_games.benchmarks.studies.carried import FILE, GAMES, PAGE, CarryResult, shown
 from llm_games.benchmarks.studies.dated import filled, read, write
 
 
 def row(seed, player, ghost, against, payoff, game="beauty_contest"):
-    return Row(game, seed, player, ghost, against, payoff, 24, 100, "2026-01-01", "0", 1.5)
+    return CarryResult(game, seed, player, ghost, against, payoff, 24, 100, "2026-01-01", "0", 1.5)
 
 
 def made_up():
@@ -37,22 +37,22 @@ def test_the_table_has_means_with_students_intervals_of_payoffs_and_gains():
 
 def test_rows_are_added_and_read_again_as_they_were(tmp_path):
     file, found = tmp_path / "rows.csv", made_up()
-    assert read(Row, file) == []
+    assert read(CarryResult, file) == []
     write(found[:3], file)
-    write([*read(Row, file), *found[3:]], file)
-    assert read(Row, file) == found
+    write([*read(CarryResult, file), *found[3:]], file)
+    assert read(CarryResult, file) == found
 
 
 def test_the_docs_have_the_table_of_the_file():
     text = PAGE.read_text("utf-8")
-    assert filled("carried", shown(read(Row, FILE)), text) == text
+    assert filled("carried", shown(read(CarryResult, FILE)), text) == text
     assert filled("carried", shown(made_up()), text) != text
 
 
-@each_row("name", dict.fromkeys(row.game for row in read(Row, FILE)))
+@each_row("name", dict.fromkeys(row.game for row in read(CarryResult, FILE)))
 def test_each_game_in_the_file_was_played_with_all_seeds(name):
     found = Counter(
-        (r.seed, r.player, r.ghost, r.against) for r in read(Row, FILE) if r.game == name
+        (r.seed, r.player, r.ghost, r.against) for r in read(CarryResult, FILE) if r.game == name
     )
     assert set(found.values()) == {1}
     assert len({seed for seed, *_ in found}) >= carried.SEEDS

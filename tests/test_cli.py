@@ -22,9 +22,9 @@ from llm_games import __version__
 from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.judge.intervals import Interval
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import papers
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.papers.alympics.metrics import living
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.record.plain_text import speak_plainly
@@ -298,12 +298,15 @@ def test_no_output_fails_for_its_encoding(tmp_path, encoding):
 
 @each_row("width", [100, 80, 60, 30])
 def test_no_table_breaks_a_number(width):
-    means = Cell(45.25, 10.125, 5), Cell(7.5, None, 5, Interval(-3.25, 18.75, "Student t", 5))
+    means = (
+        MeanCell(45.25, 10.125, 5),
+        MeanCell(7.5, None, 5, Interval(-3.25, 18.75, "Student t", 5)),
+    )
     rows = [("gamma_bench, ratio 3/2", 6_970_593, *means, "0 of 1000 !")]
     heads = columns("what was played", "tokens in", ",") | {"score": ".1f", "payoff": ".1f"}
     console = Console(file=io.StringIO(), width=width)
     foot = [("all", 63_202_435, None, None, "")]
-    console.print(Grid(heads | {"filled in": ">"}, rows, foot=foot, note="[b] ±"))
+    console.print(ResultTable(heads | {"filled in": ">"}, rows, foot=foot, note="[b] ±"))
     out = console.file.getvalue()
     whole = ("6,970,593", "63,202,435", "45.2 ± 10.1", "[-3.2 to 18.8]", "[b] ±")
     assert all(text in out for text in whole)
@@ -313,12 +316,14 @@ def test_no_table_breaks_a_number(width):
 
 def test_what_intervals_rest_on_is_said_once():
     def cell(method, n, note=""):
-        return Cell(1.0, None, n, Interval(0.5, 1.5, method, n, note))
+        return MeanCell(1.0, None, n, Interval(0.5, 1.5, method, n, note))
 
     usual, other = cell("logit-t", 5), cell("Gaffke", 3, "no spread in 3 runs")
-    none = Cell(2.0, None, 4, Interval(2.0, 2.0, "none", 4, "no spread in 4 runs"))
+    none = MeanCell(2.0, None, 4, Interval(2.0, 2.0, "none", 4, "no spread in 4 runs"))
     heads = {"game": "", "score": ".1f", "payoff": ".1%"}
-    grid = Grid(heads, [("a", usual, cell("Student t", 5)), ("b", usual, none), ("c", other, 0.5)])
+    grid = ResultTable(
+        heads, [("a", usual, cell("Student t", 5)), ("b", usual, none), ("c", other, 0.5)]
+    )
     shown = [grid.written(row)[1:] for row in grid.rows]
     assert shown == [
         ["1.0 [0.5 to 1.5]", "100.0% [50.0% to 150.0%]"],
@@ -333,7 +338,7 @@ def test_what_intervals_rest_on_is_said_once():
     ends = [second[f"payoff {part}"] for part in ("low", "high", "method", "n")]
     assert ends == [None, None, "none", 4]
     assert (third["score low"], third["payoff"], third["payoff n"]) == (0.5, 0.5, None)
-    aside = Grid(
+    aside = ResultTable(
         {"game": "", "score": ".1f"}, [("a", other), *[("b", usual)] * 5], beside=range(1, 6)
     )
     assert aside.basis == (
@@ -342,15 +347,17 @@ def test_what_intervals_rest_on_is_said_once():
 
 
 def test_numbers_are_written_for_readers():
-    share = Cell(0.256, None, 2, Interval(0.1, 0.5, "Student t", 2))
-    most = Cell(1.0, None, 1, Interval(1.0, 1.0, "none", 4, "no spread in 4 runs"))
-    row = [share, Cell(-0.001, None, 1, None), float("nan"), float("inf"), -0.001]
+    share = MeanCell(0.256, None, 2, Interval(0.1, 0.5, "Student t", 2))
+    most = MeanCell(1.0, None, 1, Interval(1.0, 1.0, "none", 4, "no spread in 4 runs"))
+    row = [share, MeanCell(-0.001, None, 1, None), float("nan"), float("inf"), -0.001]
     heads = {"share": ".1%", "rating": ".2f", "gap": ".2f", "price": ".2f", "sum": ".2f"}
-    grid = Grid(heads, [row, [most, *row[1:]], [most, *row[1:]]])
+    grid = ResultTable(heads, [row, [most, *row[1:]], [most, *row[1:]]])
     assert grid.written(row) == ["25.6% [10.0% to 50.0%]", "0.00", "–", "∞", "0.00"]
     assert grid.basis == "95 % intervals: Student t, n = 2; a: no spread in 4 runs."
-    few = Cell(0.3, None, 4, Interval(0.3, 0.3, "none", 4, "most of 4 runs equal"))
-    grid = Grid({"gap": ".2f"}, [[few], [few]])  # there is some spread, so that it is not denied
+    few = MeanCell(0.3, None, 4, Interval(0.3, 0.3, "none", 4, "most of 4 runs equal"))
+    grid = ResultTable(
+        {"gap": ".2f"}, [[few], [few]]
+    )  # there is some spread, so that it is not denied
     assert grid.written([few]) == ["0.30 [no interval]"]
 
 
@@ -527,7 +534,7 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
         return 1 / 0
 
     def crooked(run):
-        return Grid(columns("player", "calls", ","), [("random", "no number")])
+        return ResultTable(columns("player", "calls", ","), [("random", "no number")])
 
     monkeypatch.setattr("llm_games.benchmarks.show.page.figures._payoffs", broken)
     monkeypatch.setattr("llm_games.benchmarks.show.page.page_tables.player_grid", crooked)

@@ -16,7 +16,7 @@ from playing import SETTINGS, each_row, legal_actions
 from test_clients_openai import KEY, Server, run
 
 from llm_games.asides import Lessons, Text
-from llm_games.baselines.games.english_auction.graded_notes import Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import BeliefAside, Priorities
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import Integer
 from llm_games.registry import rulebook
@@ -597,7 +597,7 @@ def questions():
         ("planning", Text("plan", "a plan")),
         ("planning", Lessons("lessons")),
         ("english_auction", Priorities("priorities", ("A", "B"))),
-        ("english_auction", Beliefs("money", "Ann", TRUTH, ("A",))),
+        ("english_auction", BeliefAside("money", "Ann", TRUTH, ("A",))),
     ):
         take(name, question)
     return {f"{name} {kind} {i}": q for i, ((name, kind, _), q) in enumerate(forms.items())}

@@ -257,7 +257,7 @@ def test_tables_are_put_into_a_document(tmp_path, monkeypatch, capsys):
     page.write_text("before\n<!-- some -->\nold\n<!-- /some -->\nafter\n", "utf-8")
 
     def make(rng, sims):
-        return [tables.Table("Head", ["a", "b"], [["1", str(sims)]])]
+        return [tables.MarkdownTable("Head", ["a", "b"], [["1", str(sims)]])]
 
     monkeypatch.setattr("sys.argv", ["", "--sims", "7", "--into", str(page)])
     tables.write("some", make, 5)

@@ -11,7 +11,7 @@ from playing import each_row
 from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs, standings
@@ -262,7 +262,7 @@ def test_statistics_over_sessions():
     a, _ = standings(sessions)
     assert a.payoff[:3] == (2 / 3, pytest.approx(np.std([1, 0, 1], ddof=1)), 3)
     assert a.payoff.error == pytest.approx(a.payoff.std / np.sqrt(3))
-    assert Cell(1.0, None, 1).error is None
+    assert MeanCell(1.0, None, 1).error is None
 
 
 def test_sessions_are_the_units_of_intervals():
@@ -279,7 +279,7 @@ def test_sessions_are_the_units_of_intervals():
     assert a.shown["deviation"].mean == a.deviation
     assert a.shown["deviation"].interval[:2] == pytest.approx(intervals.score(own, 0, 1)[:2])
     assert standings(sessions[:1])[0].shown["deviation"].interval is None
-    track = econ_arena.Results()
+    track = econ_arena.SessionResults()
     for session in sessions:
         track.add(session)
     assert track.track("a").tolist() == [[0, 0], [0.5, 0.09], [0, 0.6]]

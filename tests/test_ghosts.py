@@ -16,19 +16,19 @@ from llm_games.baselines.best_response import best_response
 from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.training.harness import evaluate
 from llm_games.benchmarks.ghosts import mixture
-from llm_games.benchmarks.ghosts.answer_classes import VOTES, Answers, Limits
+from llm_games.benchmarks.ghosts.answer_classes import VOTES, AnswerLimits, Answers
 from llm_games.benchmarks.ghosts.fit import find, played
 from llm_games.benchmarks.ghosts.ghost_model import Ghost, NotAGhost
-from llm_games.benchmarks.ghosts.ghost_policy import Named
-from llm_games.benchmarks.ghosts.history import Memory
+from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
+from llm_games.benchmarks.ghosts.history import GhostMemory
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
+    FitData,
     Forest,
+    GhostModel,
     LastOwn,
     Marginal,
-    Mixture,
     Nearest,
-    Rows,
     judged,
     measured,
     weights_of,
@@ -154,9 +154,9 @@ def test_how_likely_each_answer_is(record, name):
     seat = int(game.asked(state).argmax())
     cells = (np.full(many, seat),)
     sight = Sight(game, state)
-    numbers, limits = sight.numbers[cells], Limits.of(sight, cells)
+    numbers, limits = sight.numbers[cells], AnswerLimits.of(sight, cells)
     for begun in (0, 7):  # as in no record: some other past
-        memory = Memory.new(np.arange(many))._replace(key=np.full(many, begun, np.uint64))
+        memory = GhostMemory.new(np.arange(many))._replace(key=np.full(many, begun, np.uint64))
         actions, chances, after = ghost.likely(numbers, limits, memory)
         drawn, then = ghost.decide(numbers, limits, memory)
         assert (then.last == ghost.answers.classes(drawn, limits)).all()
@@ -274,7 +274,7 @@ class Sloppy(RandomPolicy):
 def test_answers_against_the_rules_are_no_answers(tmp_path):
     game = {"game": "public_goods", "params": SMALL["public_goods"], "seats": [Sloppy]}
     path = lg.run({"title": "sloppy", "episodes": 4, "games": [game]}, tmp_path / "a.db").path
-    ghost = Named(path).ghost(judge=True)
+    ghost = GhostAddress(path).ghost(judge=True)
     assert len(ghost.own.action) == 4 * 3 * 4  # four of five rounds
     assert ghost.own.left_out == 4 * 3
     assert ghost.own.action.max() <= 20
@@ -314,11 +314,11 @@ def made_up(episodes=16, length=40, classes=3, seed=1):
     answer = np.where(rng.random(len(seen)) < 0.9, right, rng.integers(classes, size=len(seen)))
     episode = np.repeat(np.arange(episodes), length)
     last = np.where(np.arange(len(seen)) % length == 0, -1, np.roll(answer, 1))
-    return Rows(seen, last, answer, episode, np.ones(len(seen)))
+    return FitData(seen, last, answer, episode, np.ones(len(seen)))
 
 
 def test_parts_by_hand():
-    rows = Rows(
+    rows = FitData(
         np.zeros((4, 1), np.float32), np.array([-1, 0, 0, 1]), np.array([0, 0, 1, 1]),
         np.array([0, 0, 1, 1]), np.array([1.0, 1, 1, 3]),
     )  # fmt: skip
@@ -341,7 +341,7 @@ def test_a_number_that_never_changes_says_nothing_of_what_is_near():
     assert number.std() > 0  # by rounding
     ones, rows = np.ones(353, np.int64), []
     for more in (seen, np.concatenate([seen, number], axis=1)):
-        rows.append(Nearest(Rows(more, -ones, answer, ones, ones), 2).chances(more, -ones))
+        rows.append(Nearest(FitData(more, -ones, answer, ones, ones), 2).chances(more, -ones))
     np.testing.assert_array_equal(*rows)
     np.testing.assert_array_equal(rows[0].argmax(axis=1), answer)
 
@@ -352,7 +352,7 @@ def test_the_mixture_finds_what_answers_follow_and_nothing_is_impossible():
     assert said[MIXTURE].loss < said[LastOwn.name].loss - 0.4
     assert said[MIXTURE].right > 0.85
     assert said[MIXTURE].off < 0.2
-    fitted = Mixture.fitted(rows, 4)
+    fitted = GhostModel.fitted(rows, 4)
     chances = fitted.chances(rows.seen, rows.last)
     assert chances.min() > 0
     assert chances.sum(axis=1) == pytest.approx(1)
@@ -373,7 +373,7 @@ def test_what_an_episode_shares_is_no_help_in_another():
     episode = np.repeat(np.arange(24), 20)
     answer = rng.integers(4, size=24)[episode]
     seen = episode[:, None].astype(np.float32)
-    rows = Rows(seen, np.full(len(episode), -1), answer, episode, np.ones(len(episode)))
+    rows = FitData(seen, np.full(len(episode), -1), answer, episode, np.ones(len(episode)))
     said = measured(rows, 4)
     assert said[MIXTURE].loss > 1.2  # of log(4) = 1.39
     assert said[MIXTURE].right < 0.5
@@ -418,7 +418,7 @@ def test_classes_of_answers(name, more, limits, actions, classes):
     answers, many = Answers(rulebook(name, **more)), len(actions)
     low, high = (np.full(many, limit) for limit in limits)
     mask = np.ones((many, 5), bool) if name == "battle_royale" else None
-    given = Limits(low, high, mask)
+    given = AnswerLimits(low, high, mask)
     assert answers.classes(np.array(actions), given).tolist() == classes
     assert answers.actions(np.array(classes), given).tolist() == actions
     assert answers.legal(given)[np.arange(many), classes].all()
@@ -428,7 +428,7 @@ def test_classes_of_answers(name, more, limits, actions, classes):
 
 
 def test_a_file_has_all_of_a_ghost(record, tmp_path, monkeypatch):
-    ghost = Named.read(f"{record}#divide_dollar#0").ghost(judge=True)
+    ghost = GhostAddress.read(f"{record}#divide_dollar#0").ghost(judge=True)
     path = ghost.save(tmp_path / "a.ghost")
     monkeypatch.setattr(mixture, "forester", lambda: lambda *_, **__: pytest.fail("grown"))
     again = Ghost.load(path)
@@ -445,7 +445,7 @@ def test_a_file_has_all_of_a_ghost(record, tmp_path, monkeypatch):
 @pytest.mark.parametrize("spoil", [b"PK and nothing", b"", b"bits"])
 def test_damaged_files(record, tmp_path, spoil):
     path = tmp_path / "a.ghost"
-    Named.read(f"{record}#divide_dollar#0").ghost().save(path)
+    GhostAddress.read(f"{record}#divide_dollar#0").ghost().save(path)
     whole = path.read_bytes()
     if spoil == b"bits":  # amid what is compressed
         spoil = whole[:200] + bytes(byte ^ 0x55 for byte in whole[200:220]) + whole[220:]
@@ -455,7 +455,7 @@ def test_damaged_files(record, tmp_path, spoil):
 
 
 def test_a_file_of_other_rules_or_columns_is_refused(record, tmp_path, monkeypatch):
-    path = Named.read(f"{record}#divide_dollar#0").ghost().save(tmp_path / "a.ghost")
+    path = GhostAddress.read(f"{record}#divide_dollar#0").ghost().save(tmp_path / "a.ghost")
     kind = type(rules("divide_dollar"))
     monkeypatch.setattr(kind, "edition", kind.edition + 1)
     with pytest.raises(NotAGhost, match=r"other rules of divide_dollar \(edition"):
@@ -510,7 +510,7 @@ def test_too_little_of_a_player(tmp_path):
     with pytest.raises(BadParameter, match=said):
         lg.player(f"ghost:{path}", rulebook("public_goods", **game["params"]))
     lg.resume(path, episodes=2)
-    ghost = Named(path).ghost(judge=True)
+    ghost = GhostAddress(path).ghost(judge=True)
     assert "54 decisions are few: 200 or more foretell better" in [*ghost.doubts()]
 
 
@@ -544,7 +544,7 @@ def command(monkeypatch, capsys):
 def fitted(record, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path("one.ghost")
-    return Named.read(f"{record}#beauty_contest#0").ghost(judge=True).save(path)
+    return GhostAddress.read(f"{record}#beauty_contest#0").ghost(judge=True).save(path)
 
 
 def test_ghosts_in_an_experiment(record, fitted, command):
@@ -627,7 +627,7 @@ def test_plans_at_a_learners_table_go_by_what_they_are(tmp_path):
     game = {"game": "pirate_game", "params": {"players": 4}, "seats": ["random"]}
     raw = {"episodes": 6, "games": [game]}
     runs = [lg.run(raw | {"seed": seed}, tmp_path / f"{seed}.db").path for seed in (1, 2)]
-    ghost, other = (Named.read(f"{path}#0").ghost() for path in runs)
+    ghost, other = (GhostAddress.read(f"{path}#0").ghost() for path in runs)
     own, last = ghost.own, 2 * VOTES + len(ghost.own.plans) - 1
     assert {*other.own.plans} - {*own.plans}
     assert np.isfinite(ghost.foretold(other.own)[MIXTURE].loss)
@@ -658,12 +658,14 @@ def test_who_is_led_astray_is_told_so(fitted):
 
 
 def test_ghosts_of_one_run_have_files_of_their_own(record, fitted):
-    named = {name: Named.read(f"{record}{name}").file for name in ("", "#1", "#a/b", "#a/b#1")}
+    named = {
+        name: GhostAddress.read(f"{record}{name}").file for name in ("", "#1", "#a/b", "#a/b#1")
+    }
     assert [path.name.removeprefix(record.stem) for path in named.values()] == [
         ".ghost", "-1.ghost", "-a-b.ghost", "-a-b-1.ghost"
     ]  # fmt: skip
     assert {path.parent for path in named.values()} == {record.parent}
-    assert Named.read(str(fitted)).file == fitted
+    assert GhostAddress.read(str(fitted)).file == fitted
 
 
 def test_the_commands(record, fitted, command):

@@ -29,7 +29,7 @@ from llm_games.baselines.tiny.runtime import WEIGHTS  # noqa: E402
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName  # noqa: E402
 from llm_games.wrappers.clients.base import ContextOverflow  # noqa: E402
 from llm_games.wrappers.clients.budget import BudgetExceeded  # noqa: E402
-from llm_games.wrappers.grpo_rollout import Game, GameRollout, Turn, games, score  # noqa: E402
+from llm_games.wrappers.grpo_rollout import GameRollout, LearnerGame, LearnerTurn, games, score  # noqa: E402
 from llm_games.wrappers.policy import Decision, Policy  # noqa: E402
 
 END = 0  # the embedded model's token for the end of a reply
@@ -196,8 +196,8 @@ def test_where_players_talk_only_moves_have_regret():
 
 
 def test_rewards_from_a_turn_on():
-    decisions = [Turn([], Decision(1), at) for at in (1, 2, 5)]
-    game = Game(0, decisions, rewards=[9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    decisions = [LearnerTurn([], Decision(1), at) for at in (1, 2, 5)]
+    game = LearnerGame(0, decisions, rewards=[9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     assert game.to_go(0, 1.0) == 21
     assert game.to_go(1, 1.0) == 20
     assert game.to_go(2, 1.0) == 11
@@ -635,7 +635,7 @@ def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
     from llm_games.benchmarks.studies import grpo_gains as figures
     from llm_games.benchmarks.studies.dated import filled, read
 
-    found = read(figures.Point, figures.FILE)
+    found = read(figures.TrainingPoint, figures.FILE)
     wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}
     last = {}
     for point in found:

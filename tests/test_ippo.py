@@ -174,7 +174,7 @@ def test_only_numbers_and_shares_are_learned():
 
 def settings(folder, **given):
     usual = {"game": "el_farol_bar", "param": ["players=3", "rounds=1"], "gamma": 0.0}
-    return ippo.Settings(**{**usual, "steps": 640, "episodes": 10, "folder": folder, **given})
+    return ippo.PPOSettings(**{**usual, "steps": 640, "episodes": 10, "folder": folder, **given})
 
 
 def weights(folder):
@@ -297,7 +297,7 @@ def test_of_several_networks_each_plays_its_seat(tmp_path):
 def test_what_a_seat_is_paid_later_counts_until_it_is_out():
     steps, zero = 3, torch.zeros(3, 1, 1)
     rewards, goes_on = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 0.0, 1.0])
-    rows = ippo.Rows(
+    rows = ippo.RolloutBuffer(
         *[zero] * 4, zero, rewards.view(steps, 1, 1), zero, zero, goes_on.view(3, 1, 1)
     )
     found = ippo.advantages(rows, torch.full((1, 1), 8.0), gamma=0.5, trace=1.0)

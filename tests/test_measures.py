@@ -335,7 +335,7 @@ def test_known_mixed_equilibria_cannot_be_exploited():
     game = bar.Bar()
     assert bar.gain_on_copies(bar.mixed_equilibrium(game), game)[0] == pytest.approx(0, abs=1e-9)
     assert 10 * bar.gain_on_copies(0.6, game)[0] == pytest.approx(0.6956, abs=5e-5)
-    split = guess.Contest(10, Fraction(2, 3), prize_rule="split")
+    split = guess.ContestRules(10, Fraction(2, 3), prize_rule="split")
     mixed = np.repeat([0, 1], (129_408, 870_592))
     assert guess.gain_on_copies(mixed, split)[0] == pytest.approx(0, abs=2e-6)
     assert guess.gain_on_copies(np.repeat([0, 1], (1, 1)), split)[0] > 0.05
@@ -362,7 +362,7 @@ def test_symmetric_equilibria_of_two_by_nashpy_cannot_be_exploited():
 
 
 def test_wide_ranges_are_searched_at_best_replies():
-    wide = guess.Contest(3, Fraction(2, 3), high=10**6, prize_rule="split")
+    wide = guess.ContestRules(3, Fraction(2, 3), high=10**6, prize_rule="split")
     assert guess.gain_on_copies(np.array([999_999, 500_000]), wide)[0] > 0.5
     game = rulebook("beauty_contest", preset="econ_arena_L", rounds=1, reveal_last=0)
     assert np.isnan(exploitability(game, steps_of(game, ["random"] * 9)[0])).all()

@@ -8,7 +8,7 @@ import llm_games
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.players import make_player
 from llm_games.errors import BadParameter, UnknownName
-from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
 
 GAME = llm_games.rules("beauty_contest", players=3, rounds=4)
@@ -86,7 +86,10 @@ class Scribe(Policy):
 
 
 def test_those_who_wait_hear_and_look_back_do():
-    plain, mixture = Mixture([RandomPolicy()]), Mixture([RandomPolicy(), Scribe()], [1, 2])
+    plain, mixture = (
+        PlayerMixture([RandomPolicy()]),
+        PlayerMixture([RandomPolicy(), Scribe()], [1, 2]),
+    )
     for own, does in ((plain, False), (mixture, True)):
         assert (own.waits, own.does("hear"), own.does("finish")) == (does, does, does)
     others = [make_player("random")] * 2
@@ -121,14 +124,14 @@ def test_what_cannot_be_mixed(name, error, said):
 
 def test_a_mixture_needs_players_and_a_weight_for_each():
     with pytest.raises(BadParameter, match="at least one player"):
-        Mixture([])
+        PlayerMixture([])
     with pytest.raises(BadParameter, match="got 1 players and the weights"):
-        Mixture([RandomPolicy()], [1, 2])
+        PlayerMixture([RandomPolicy()], [1, 2])
 
 
 def test_the_log_of_a_training_counts_what_its_models_are_asked():
     from llm_games.wrappers.sb3_log import OpponentLog
 
     asking = make_player("tiny", GAME)
-    log = OpponentLog([Mixture([RandomPolicy(), asking])])
+    log = OpponentLog([PlayerMixture([RandomPolicy(), asking])])
     assert log.clients == [asking.client]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from playing import each_row, sampled
 
 from llm_games.asides import Lessons, Text
-from llm_games.baselines.games.english_auction.graded_notes import Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import BeliefAside, Priorities
 from llm_games.baselines.players import llm_player, make_player, mind_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.store import Records, Store
@@ -55,7 +55,7 @@ SECOND = FIRST | {
 
 def beliefs(**changes):
     given = {"me": "player_0", "truth": TRUTH, "items": ("Widget A", "Gadget B")} | changes
-    return Beliefs("remaining_budget", **given)
+    return BeliefAside("remaining_budget", **given)
 
 
 def counts(question, belief):
@@ -78,7 +78,7 @@ def legal(request):
         return question.reply(question.floor if question.floor < 1300 else -1)
     if isinstance(question, Priorities):
         return question.reply(dict.fromkeys(question.items, 3))
-    if isinstance(question, Beliefs):
+    if isinstance(question, BeliefAside):
         return question.reply({"summary": "So it is."} | dict(question.truth))
     if isinstance(question, Lessons):
         return '{"lessons": ["Bid less.", "Wait."]}'
@@ -380,7 +380,7 @@ def holding(budget):
 
     def script(request):
         question = request.question
-        if isinstance(question, Beliefs):
+        if isinstance(question, BeliefAside):
             return question.reply({"summary": "", **question.truth, "remaining_budget": budget})
         return None
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 
@@ -15,8 +15,8 @@ def test_leaderboard_is_sorted_and_complete():
     )
     assert all(tuple(entry.cells) == GAMES for entry in board)
     first = board[0]
-    assert (first.model, first.overall) == ("Gemini-1.5-Pro", Cell(69.8, 1.6, 5))
-    assert first.cells["public_goods"] == Cell(100.0, 0.0, 5)
+    assert (first.model, first.overall) == ("Gemini-1.5-Pro", MeanCell(69.8, 1.6, 5))
+    assert first.cells["public_goods"] == MeanCell(100.0, 0.0, 5)
 
 
 def test_the_leaderboard_of_v4_has_twelve_models():
@@ -24,8 +24,8 @@ def test_the_leaderboard_of_v4_has_twelve_models():
     assert [entry.rank for entry in board] == list(range(1, 13))
     assert {one.model for one in later} - {one.model for one in board} == {"GPT-4o-0806"}
     first = board[0]
-    assert (first.model, first.overall) == ("Gemini-1.5-Pro", Cell(68.1, 1.5, 5))
-    assert first.cells == later[0].cells | {"sealed_bid_auction": Cell(13.3, 4.6, 5)}
+    assert (first.model, first.overall) == ("Gemini-1.5-Pro", MeanCell(68.1, 1.5, 5))
+    assert first.cells == later[0].cells | {"sealed_bid_auction": MeanCell(13.3, 4.6, 5)}
     overall = [entry.overall.mean for entry in board]
     assert overall == sorted(overall, reverse=True)
     assert published.rank_of(68.0, "v4") == 2

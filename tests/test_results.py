@@ -11,7 +11,7 @@ from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.judge.results import Series, Statistic, measured_by
 from llm_games.benchmarks.show.page import build
 from llm_games.benchmarks.show.view import run_page
-from llm_games.benchmarks.show.view.run_shelf import Shelf
+from llm_games.benchmarks.show.view.run_shelf import RunShelf
 
 MEDIAN = Statistic(
     "median payoff",
@@ -50,7 +50,7 @@ def test_one_declaration_shows_a_statistic_everywhere(llm_games, tmp_path, monke
         numbers = [float(row[statistic.key]) for row in csv.DictReader(file)]
     assert np.mean(numbers) == pytest.approx(mean)
 
-    shelf = Shelf([path], None)
+    shelf = RunShelf([path], None)
     shown = run_page.scores(shelf.runs()[0])["grids"]
     shelf.close()
     assert any(statistic.title in grid.columns for grid in shown)

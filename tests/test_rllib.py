@@ -20,7 +20,7 @@ GAMES = {
 @pytest.mark.parametrize("case", GAMES)
 def test_both_nodes_play_and_what_is_learned_sits_down_elsewhere(case, tmp_path, capfd):
     game, actions, param = GAMES[case]
-    told = rllib.Settings(
+    told = rllib.RLlibSettings(
         game=game, actions=actions, param=[param], copies=4, rollout=8, steps=64, episodes=5,
         folder=tmp_path,
     )  # fmt: skip
@@ -30,7 +30,7 @@ def test_both_nodes_play_and_what_is_learned_sits_down_elsewhere(case, tmp_path,
     assert steps[0] == 0
     assert ((steps[1:] >= [32, 64]) & (steps[1:] < [40, 72])).all()
     make_player(f"torch:{tmp_path / 'player.safetensors'}", told.table().rules)
-    rllib.train(rllib.Settings(**{**vars(told), "steps": 96, "resume": True}))
+    rllib.train(rllib.RLlibSettings(**{**vars(told), "steps": 96, "resume": True}))
     assert 96 <= curve(tmp_path)["payoff"][0, -1] < 112
     with pytest.raises(BadParameter, match="was trained for"):
         make_player(f"torch:{tmp_path / 'player.safetensors'}", "water_allocation")

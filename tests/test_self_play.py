@@ -51,7 +51,7 @@ def settings(folder, **given):
         "matches": 6,
         "width": 8,
     }
-    return self_play.Settings(**{**usual, "folder": folder, **given})
+    return self_play.SelfPlaySettings(**{**usual, "folder": folder, **given})
 
 
 @each_row(
@@ -174,7 +174,7 @@ def test_a_past_self_of_another_game_is_refused(tmp_path):
 
 
 def test_the_tables_in_the_docs_are_those_of_the_file():
-    found = read(league_figures.Row, league_figures.FILE)
+    found = read(league_figures.LeagueResult, league_figures.FILE)
     held = {(row.experiment, row.seed) for row in found if row.seed}
     assert {one["name"] for one in league_figures.EXPERIMENTS} == {name for name, _ in held}
     assert {seed for _, seed in held} == {*league_figures.SEEDS}
@@ -196,7 +196,7 @@ def test_learners_are_compared_with_the_best_player_by_rule():
     paid = [(f"{league_figures.RULE}: a", 0, 4.0), (f"{league_figures.RULE}: b", 0, 8.0)]
     paid += [("self_play", seed, value) for seed, value in ((1, 6.0), (2, 10.0))]
     rows = [
-        league_figures.Row(name, who, seed, 0, "payoff at last", value, *more)
+        league_figures.LeagueResult(name, who, seed, 0, "payoff at last", value, *more)
         for who, seed, value in paid
     ]
     (row,) = league_figures.compared(rows).splitlines()[2:]

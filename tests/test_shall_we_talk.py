@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,17 +16,17 @@ import llm_games as lg
 from llm_games.baselines.games.bertrand_competition import collusion
 from llm_games.baselines.games.emergency_evacuation.escape import balance
 from llm_games.benchmarks.judge.intervals import Interval
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.model_labels import label_run, rubric
 from llm_games.benchmarks.judge.results import run_results, total
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
 from llm_games.benchmarks.papers.shall_we_talk import page as page_of
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
 from llm_games.benchmarks.papers.shall_we_talk.statements import (
-    Contest,
+    Clause,
+    ContestRun,
     Escape,
     Market,
-    Part,
     statements,
 )
 from llm_games.benchmarks.record.queries import Records
@@ -111,7 +112,7 @@ def test_differences():
     assert found.interval[:2] == pytest.approx((2 - half, 2 + half))
     assert metrics.difference([1, 1], [0, 0]).interval.method == "none"
     assert metrics.difference([], [1]) is None
-    assert metrics.difference([2], [1]) == Cell(1, None, 1)
+    assert metrics.difference([2], [1]) == MeanCell(1, None, 1)
     found = metrics.share_difference([True] * 7 + [False] * 3, [True] * 5 + [False] * 5)
     assert found.mean == pytest.approx(0.2)
     p, q = 8 / 12, 6 / 12
@@ -168,17 +169,20 @@ def test_agreed_prices(messages, price):
 # -- statements ------------------------------------------------------------------------------------
 
 
+clause = partial(Clause, "", "")
+
+
 @each_row(
     ("part", "verdict", "region"),
     [
-        (Part("", "", None, 0), "", "above 0"),
-        (Part("", "", Cell(1, None, 1), 0), "yes, no interval", "above 0"),
-        (Part("", "", Cell(1, None, 5, Interval(0.5, 2, "", 5)), 0), "yes", "above 0"),
-        (Part("", "", Cell(1, None, 5, Interval(-1, 2, "", 5)), 0), "yes, not clear", "above 0"),
-        (Part("", "", Cell(0, None, 5, Interval(-1, 2, "", 5)), 0), "no, not clear", "above 0"),
-        (Part("", "", Cell(0, None, 5, Interval(-1, 0, "", 5)), high=0, closed=True), "yes",
+        (Clause("", "", None, 0), "", "above 0"),
+        (clause(MeanCell(1, None, 1), 0), "yes, no interval", "above 0"),
+        (clause(MeanCell(1, None, 5, Interval(0.5, 2, "", 5)), 0), "yes", "above 0"),
+        (clause(MeanCell(1, None, 5, Interval(-1, 2, "", 5)), 0), "yes, not clear", "above 0"),
+        (clause(MeanCell(0, None, 5, Interval(-1, 2, "", 5)), 0), "no, not clear", "above 0"),
+        (clause(MeanCell(0, None, 5, Interval(-1, 0, "", 5)), high=0, closed=True), "yes",
          "at most 0"),
-        (Part("", "", Cell(9, None, 5, Interval(8, 9, "", 5)), 6.5, 7.5), "no", "6.5 to 7.5"),
+        (clause(MeanCell(9, None, 5, Interval(8, 9, "", 5)), 6.5, 7.5), "no", "6.5 to 7.5"),
     ],
 )  # fmt: skip
 def test_verdicts(part, verdict, region):
@@ -206,7 +210,7 @@ def made_up():
         if cell == "KBC-talk":
             numbers[:4] = [np.full(24, 33)] * 4
         zipped = zip(numbers, plans, strict=False)
-        runs[cell] = [Contest(list(map(int, own)), plan) for own, plan in zipped]
+        runs[cell] = [ContestRun(list(map(int, own)), plan) for own, plan in zipped]
     rounds = np.arange(1, 1001)
     late = {"BC-silent": np.clip(rounds / 100 + 2, 6, 7), "BC-talk": np.clip(rounds / 80, 5, 8)}
     late["BC-uncooperative"] = np.where(rounds <= 400, rounds / 80 + 2, 8 - rounds / 250)
@@ -251,11 +255,11 @@ def test_statements_leave_out_runs_without_a_number_or_of_few_rounds():
     """Some run of each cell has no readable answer; then all have none, and games end early."""
     runs = made_up()
     contests = [cell for cell in runs if cell.startswith("KBC")]
-    some = runs | {cell: [*runs[cell], Contest([])] for cell in contests}
+    some = runs | {cell: [*runs[cell], ContestRun([])] for cell in contests}
     values = {(part.of, part.what): part.value for part in statements(runs)}
     assert values == {(part.of, part.what): part.value for part in statements(some)}
     early = {
-        cell: [Contest([])] * 5
+        cell: [ContestRun([])] * 5
         if cell in contests
         else [one._replace(prices=one.prices[:5]) for one in found]
         if cell.startswith("BC")

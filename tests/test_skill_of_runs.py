@@ -8,7 +8,7 @@ import pytest
 import llm_games as lg
 from llm_games.baselines import disk_arrays
 from llm_games.benchmarks.judge import references
-from llm_games.benchmarks.judge.player_skill import Seen, measured
+from llm_games.benchmarks.judge.player_skill import StackedEpisode, measured
 from llm_games.benchmarks.show.page import build
 from llm_games.benchmarks.studies.skill_accuracy import reference_players
 from llm_games.game_rooms import ROOMS
@@ -113,7 +113,7 @@ def test_what_is_not_paid_again_has_no_replies():
     """Files of other rules are measured without playing them again."""
     game, actions = rulebook("diners_dilemma", rounds=1), np.zeros((10, 1), np.int64)
     steps = {"actions": actions}
-    episode = Seen(game, 1, None, ["one"] * 10, range(10), steps, np.full(10, 5.0))
+    episode = StackedEpisode(game, 1, None, ["one"] * 10, range(10), steps, np.full(10, 5.0))
     (found,) = measured([episode], ["one"] * 10)
     assert found.gain == [0.0 + 4.0]
     (found,) = measured([episode._replace(payoffs=np.full(10, 7.0))], ["one"] * 10)

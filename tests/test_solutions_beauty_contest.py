@@ -12,7 +12,7 @@ from playing import each_row
 from llm_games.baselines.games.beauty_contest.theory import (
     PRIZES,
     SHARED,
-    Contest,
+    ContestRules,
     best_response,
     distance,
     equal_equilibria,
@@ -60,7 +60,7 @@ def flat(contest):
     ],
 )
 def test_known_equal_equilibria(players, ratio, rule, known):
-    assert flat(Contest(players, Fraction(ratio), prize_rule=rule)) == known
+    assert flat(ContestRules(players, Fraction(ratio), prize_rule=rule)) == known
 
 
 @given(
@@ -72,7 +72,7 @@ def test_known_equal_equilibria(players, ratio, rule, known):
     st.booleans(),
 )
 def test_equal_equilibria_are_those_that_pass_the_test(players, ratio, rule, low, width, first):
-    contest = Contest(players, ratio, low, low + width, rule, first_number=first)
+    contest = ContestRules(players, ratio, low, low + width, rule, first_number=first)
     grid = np.arange(low, low + width + 1)
     nash = grid[is_nash(np.tile(grid, (players, 1)), contest)]
     assert flat(contest) == nash.tolist()
@@ -80,7 +80,7 @@ def test_equal_equilibria_are_those_that_pass_the_test(players, ratio, rule, low
 
 @given(st.data())
 def test_best_response_is_the_best_of_all_numbers(data):
-    contest = Contest(
+    contest = ContestRules(
         data.draw(st.integers(2, 6)),
         data.draw(st.sampled_from(RATIOS)),
         0,
@@ -106,7 +106,7 @@ def test_best_response_is_the_best_of_all_numbers(data):
 @each_row("ratio", ["1/2", "2/3", "5/6", "1", "4/3"])
 @each_row(("players", "low", "high"), [(3, 0, 8), (4, 0, 5), (4, -2, 3)])
 def test_distance_is_to_the_nearest_of_all_equilibria(rule, ratio, players, low, high):
-    contest = Contest(players, Fraction(ratio), low, high, rule)
+    contest = ContestRules(players, Fraction(ratio), low, high, rule)
     profiles = np.array(list(product(range(low, high + 1), repeat=players))).T
     nash = profiles[:, is_nash(profiles, contest)]
     far = np.abs(profiles[:, :, None] - nash[:, None]).sum(axis=0).min(axis=1)
@@ -114,7 +114,7 @@ def test_distance_is_to_the_nearest_of_all_equilibria(rule, ratio, players, low,
 
 
 def test_batch_equals_loop():
-    contest = Contest(5, Fraction(2, 3), prize_rule="split")
+    contest = ContestRules(5, Fraction(2, 3), prize_rule="split")
     numbers = np.random.default_rng(0).integers(0, 101, (5, 40))
     for function in (regret, distance):
         whole = function(numbers, contest)
@@ -123,7 +123,7 @@ def test_batch_equals_loop():
 
 
 def test_regret_and_distance_disagree_next_to_the_equilibrium():
-    contest = Contest(5, Fraction(2, 3), prize_rule="split")
+    contest = ContestRules(5, Fraction(2, 3), prize_rule="split")
     numbers = np.array([0, 0, 0, 0, 1])
     assert regret(numbers, contest).tolist() == [0, 0, 0, 0, 1 / 5]
     assert distance(numbers, contest) == 1
@@ -133,23 +133,23 @@ def test_regret_and_distance_disagree_next_to_the_equilibrium():
 def test_the_reply_on_target_always_wins(players, ratio, data):
     if ratio >= players:
         return
-    contest = Contest(players, ratio)
+    contest = ContestRules(players, ratio)
     others = data.draw(st.lists(st.integers(0, 100), min_size=players - 1, max_size=players - 1))
     own = int(reply_to_total(np.array(sum(others)), contest))
     assert winners(np.array([own, *others]), contest)[0]
 
 
 def test_scripted_numbers():
-    contest = Contest(10, Fraction(2, 3))
+    contest = ContestRules(10, Fraction(2, 3))
     assert [level_k(k, contest) for k in range(5)] == [50, 33, 22, 15, 10]
     assert undominated(contest) == 0
-    assert undominated(Contest(10, Fraction(4, 3))) == 100
-    assert undominated(Contest(10, Fraction(2, 3), 100, 200)) == 100
-    assert undominated(Contest(10, Fraction(1))) == 50
+    assert undominated(ContestRules(10, Fraction(4, 3))) == 100
+    assert undominated(ContestRules(10, Fraction(2, 3), 100, 200)) == 100
+    assert undominated(ContestRules(10, Fraction(1))) == 50
 
 
 def test_decimals_are_the_same_game_in_small_units():
-    contest = Contest(5, Fraction(2, 3), 0, 10_000 * 10**6, "split")
+    contest = ContestRules(5, Fraction(2, 3), 0, 10_000 * 10**6, "split")
     assert equal_equilibria(contest) == (range(0, 1), range(1, 2))
     numbers = np.array([3_300_000, 0, 17, 9_999_999_999, 5])
     replies, values = best_response(numbers, contest)
@@ -160,14 +160,14 @@ def test_decimals_are_the_same_game_in_small_units():
 
 @each_row(("rule", "share"), [("split", 1), ("each_winner", 0.1), ("amplified", 0.01)])
 def test_efficiency_of_one_winner(rule, share):
-    contest = Contest(10, Fraction(2, 3), prize_rule=rule)
+    contest = ContestRules(10, Fraction(2, 3), prize_rule=rule)
     assert efficiency(np.arange(0, 100, 10), contest) == pytest.approx(share)
 
 
 @pytest.mark.slow
 def test_an_independent_solver_finds_the_same_pure_equilibria():
     gambit = pytest.importorskip("pygambit")
-    contest = Contest(3, Fraction(2, 3), 0, 4, "split")
+    contest = ContestRules(3, Fraction(2, 3), 0, 4, "split")
     profiles = np.stack(np.meshgrid(*[np.arange(5)] * 3, indexing="ij"))
     paid = np.rint(6 * contest.pay(winners(profiles, contest))).astype(int)
     found = gambit.nash.enumpure_solve(gambit.Game.from_arrays(*paid)).equilibria

@@ -17,7 +17,7 @@ from llm_games.baselines.games.water_allocation.theory import (
     LEVELS,
     NEVER,
     RULES,
-    Situation,
+    WaterSituation,
     best_plan,
     best_response,
     critical_price,
@@ -102,7 +102,7 @@ def test_a_player_needs_water_on_seven_days():
     ],
 )  # fmt: skip
 def test_rules_of_thumb(name, hp, dry, days_left, bid):
-    now = Situation(*map(np.array, (100, 70, hp, dry, days_left, 15)))
+    now = WaterSituation(*map(np.array, (100, 70, hp, dry, days_left, 15)))
     assert RULES[name](now, np.random.default_rng(0)) == bid
 
 
@@ -255,7 +255,7 @@ def test_backward_induction_by_hand():
         patch.setattr(solution, "unit", lambda game: 1)
         found = best_response(game, None, 0)
     assert found.value == pytest.approx(best)
-    now = Situation(*map(np.array, (10, 10, 1, 0, 2, 1)))
+    now = WaterSituation(*map(np.array, (10, 10, 1, 0, 2, 1)))
     assert found(now) == 10
 
 
@@ -338,7 +338,10 @@ def test_players_see_what_the_rules_of_thumb_need():
     state = game.reset(1, (50,))
     for _ in range(10):
         for seat in range(5):
-            seen, known = situation(View.of(game, state, seat)), Situation.of(game, state, seat)
+            seen, known = (
+                situation(View.of(game, state, seat)),
+                WaterSituation.of(game, state, seat),
+            )
             alive = state.living[seat]
             for field in dataclasses.fields(known):
                 one, two = getattr(seen, field.name), getattr(known, field.name)

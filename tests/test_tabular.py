@@ -597,15 +597,17 @@ def test_where_a_table_was_never_the_nearest_set_stands_for_it():
 
 
 def test_the_figures_are_of_all_games_and_the_docs_show_them():
-    held = {(point.game, point.method, point.seed) for point in read(tabular.Point, tabular.FILE)}
+    held = {
+        (point.game, point.method, point.seed) for point in read(tabular.SolverPoint, tabular.FILE)
+    }
     seeds = tabular.SETTINGS["seeds"]
     for game in tabular.SETTINGS["games"]:
         assert {(game["name"], method, 1) for method in ("rational", *tabular.SOLVERS)} <= held
     assert {seed for _, method, seed in held if method in tabular.DRAWN} == {*seeds}
-    learned = {(row.experiment, row.seed) for row in read(training.Row, tabular.LEARNED)}
+    learned = {(row.experiment, row.seed) for row in read(training.TrainingResult, tabular.LEARNED)}
     assert learned == {(one["name"], s) for one in tabular.SETTINGS["learners"] for s in seeds}
     page = tabular.PAGE.read_text("utf-8")
-    solvers = tabular.table(read(tabular.Point, tabular.FILE))
+    solvers = tabular.table(read(tabular.SolverPoint, tabular.FILE))
     assert filled("solvers", solvers, page) == page
-    learners = training.text(read(training.Row, tabular.LEARNED))
+    learners = training.text(read(training.TrainingResult, tabular.LEARNED))
     assert filled("q-learners", learners, page) == page

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from playing import each_row, sampled
 
-from llm_games.baselines.games.english_auction.graded_notes import Beliefs
+from llm_games.baselines.games.english_auction.graded_notes import BeliefAside
 from llm_games.baselines.players import mind_of
 from llm_games.baselines.tiny.chat_template import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, legal, schema_allows, whole
@@ -248,7 +248,7 @@ def test_our_schemas_constrain_like_the_questions(question):
 
 def test_schemas_of_several_keys_constrain_like_the_forms():
     truth = {"remaining_budget": 3, "total_profits": {"Ann": 1}, "winning_bids": {"Ann": {}}}
-    form = Beliefs("belief", "Ann", truth, ("Widget A",))
+    form = BeliefAside("belief", "Ann", truth, ("Widget A",))
     allows = schema_allows(form.schema(reasoning=True))
     reply = '{"explanation": "so", "summary": "a", "remaining_budget": 3, "total_profits": {"Ann": '
     assert all(allows(reply[:end]) for end in range(len(reply) + 1))

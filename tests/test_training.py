@@ -427,16 +427,19 @@ def test_a_budget_that_ends_is_said_and_kept(tmp_path):
 
 
 def row(**more):
-    given = dict.fromkeys(figures.Row._fields, 0.0) | {"experiment": "a", "learner": "ppo"}
+    given = dict.fromkeys(figures.TrainingResult._fields, 0.0) | {
+        "experiment": "a",
+        "learner": "ppo",
+    }
     texts = dict.fromkeys(("game", "parameters", "opponents", "day", "versions"), "x")
-    return figures.Row(**given | texts | {"seed": 1, "steps": 5} | more)
+    return figures.TrainingResult(**given | texts | {"seed": 1, "steps": 5} | more)
 
 
 def test_rows_take_the_place_of_those_of_the_same_training(tmp_path):
     file = tmp_path / "training.csv"
     figures.record([row(seed=2), row(seed=1, value=float("nan"))], file)
     figures.record([row(seed=2, payoff=3.5)], file)
-    first, second = read(figures.Row, file)
+    first, second = read(figures.TrainingResult, file)
     assert (first.seed, second.seed, second.payoff) == (1, 2, 3.5)
     assert np.isnan(first.value)
 
@@ -449,7 +452,7 @@ def test_one_seed_has_no_interval_and_several_have():
 
 
 def test_the_docs_have_the_table_of_the_file():
-    found = read(figures.Row, figures.FILE)
+    found = read(figures.TrainingResult, figures.FILE)
     assert found
     text = figures.PAGE.read_text("utf-8")
     assert filled("trained", figures.text(found), text) == text

@@ -38,7 +38,7 @@ from llm_games.benchmarks.show.view import search as searching
 from llm_games.benchmarks.show.view.decision_index import Decisions
 from llm_games.benchmarks.show.view.filter import BadFilter, Filter
 from llm_games.benchmarks.show.view.reading import key_of, place_of
-from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, Shelf
+from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.benchmarks.show.view.search import Search, terms
 from llm_games.wrappers.clients.scripted import ScriptedClient
 
@@ -308,7 +308,7 @@ def test_what_is_asked_when_the_game_is_over(growing):
     assert decisions.read() == 1
     assert decisions.read() == 0
     (row,) = everything(decisions, phase=("after",))
-    assert row == decision_index.Row(
+    assert row == decision_index.ListedDecision(
         1, 3, 1, "goods", 0, 3, "b", "after", "valid", False, 0.0, None, 1, 100, 50, 0.5,
         None, "a lesson",
     )  # fmt: skip
@@ -534,7 +534,7 @@ def test_an_index_is_of_one_run(growing, tmp_path):
 
 
 def shelf_of(*paths, tmp_path):
-    return Shelf(paths, tmp_path / "cache")
+    return RunShelf(paths, tmp_path / "cache")
 
 
 def test_a_shelf_of_a_folder(copy, tmp_path):
@@ -544,7 +544,7 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
     (tmp_path / "other.db").write_text("no run")
     with closing(sqlite3.connect(tmp_path / "others.db")) as other:
         other.execute("CREATE TABLE run (id)")
-    with closing(Shelf([tmp_path], tmp_path / "cache")) as shelf:
+    with closing(RunShelf([tmp_path], tmp_path / "cache")) as shelf:
         shelf.check()
         first = shelf.number()
         assert {run.path.name for run in shelf.runs()} == {"copy.db", "second.db"}
@@ -557,7 +557,7 @@ def test_a_shelf_of_a_folder(copy, tmp_path):
         shutil.copy(copy, tmp_path / "third.db")
         assert len(shelf.runs()) == 3
         assert shelf.number() != first
-    with closing(Shelf([below], tmp_path / "cache")) as shelf:
+    with closing(RunShelf([below], tmp_path / "cache")) as shelf:
         (run,) = shelf.runs()
         shown = run_page.run(run)
     assert (shown["title"], shown["progress"].state, shown["warnings"]) == ("A run", "complete", [])
@@ -663,7 +663,7 @@ def test_an_older_edition(tmp_path):
 
 @pytest.fixture
 def site(copy, tmp_path):
-    with closing(Shelf([copy], tmp_path / "cache")) as shelf:
+    with closing(RunShelf([copy], tmp_path / "cache")) as shelf:
         client = TestClient(app.app(shelf, TOKEN), base_url="http://127.0.0.1:8000")
         client.shelf = shelf
         yield client
@@ -766,7 +766,7 @@ def test_a_failure_has_its_guards(inside, monkeypatch):
 def test_names_cannot_steer_a_display(growing, tmp_path):
     with closing(sqlite3.connect(growing.path)) as file, file:
         file.execute("UPDATE run SET title = ?", ("gniht\u202ea thing\u2066",))
-    with closing(Shelf([growing.path], tmp_path / "cache")) as shelf:
+    with closing(RunShelf([growing.path], tmp_path / "cache")) as shelf:
         client = TestClient(app.app(shelf, TOKEN), base_url="http://127.0.0.1")
         (run,) = shelf.runs()
         for page in ("/", f"/run/{run.id}", f"/run/{run.id}/decisions?player=b\u202e"):

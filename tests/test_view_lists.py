@@ -12,7 +12,7 @@ from llm_games.benchmarks.show.view import compare_page, list_page, run_page
 from llm_games.benchmarks.show.view.curve import curve, ticks
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.benchmarks.show.view.render import number, render
-from llm_games.benchmarks.show.view.run_shelf import NoSuchRun, Shelf
+from llm_games.benchmarks.show.view.run_shelf import NoSuchRun, RunShelf
 from llm_games.errors import UnknownName
 
 GAME = {"game": "public_goods", "params": {"players": 3, "rounds": 3}}
@@ -27,7 +27,7 @@ def shelf(tmp_path_factory):
     lg.run(RUN | {"episodes": 2}, folder / "a.db")
     lg.run(RUN | {"episodes": 2, "seats": ["random", *SEATS[1:]]}, folder / "b.db")
     lg.run(RUN | {"episodes": 1, "seed": 3}, folder / "c.db")
-    found = Shelf([folder], tmp_path_factory.mktemp("cache"))
+    found = RunShelf([folder], tmp_path_factory.mktemp("cache"))
     yield found
     found.close()
 

@@ -23,10 +23,10 @@ def served(*paths, cache):
     """Serve runs at a free port, with a folder for what is kept of them; give the address."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
     from llm_games.benchmarks.show.view.app import app
-    from llm_games.benchmarks.show.view.run_shelf import Shelf
+    from llm_games.benchmarks.show.view.run_shelf import RunShelf
     from llm_games.benchmarks.show.view.serve import listening
 
-    shelf = Shelf(paths, cache)
+    shelf = RunShelf(paths, cache)
     sock = listening(0)
     config = uvicorn.Config(app(shelf, TOKEN), log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)

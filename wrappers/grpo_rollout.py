@@ -53,7 +53,7 @@ def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
 # -- what the model said ---------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
+class GeneratedReply(NamedTuple):
     """One reply of the learner, in the tokens that were read and drawn, with the chat before it.
 
     `chances` are the logarithms of the tokens' probabilities, None where the trainer has none.
@@ -66,23 +66,23 @@ class Said(NamedTuple):
     messages: Chat
 
 
-class Turn(NamedTuple):
+class LearnerTurn(NamedTuple):
     """A decision of the learner: its replies, one unless it was asked again, and what came of it.
 
     `at` counts the game's steps before it.
     """
 
-    said: list[Said]
+    said: list[GeneratedReply]
     decision: Decision
     at: int
 
 
 @dataclass
-class Game:
+class LearnerGame:
     """A game as its learner met it: its turns, and what each step paid."""
 
     seed: int
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[LearnerTurn] = field(default_factory=list)
     paid: list[float] = field(default_factory=list)
     """by step, in the game's own payoffs"""
     rewards: list[float] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Game:
         return value
 
 
-class _Asked:
+class _OpenQuestion:
     """A reply that is waited for: whoever drives the coroutine is handed its request."""
 
     def __init__(self, request: Request) -> None:
@@ -117,13 +117,13 @@ class _Asked:
         return (yield self.request)
 
 
-class _Learner:
+class _GroupLearner:
     """The client of a model that is being trained: it answers what `GameRollout` lets it answer."""
 
     name = "learner"
 
     async def complete(self, request: Request) -> Completion:
-        return await _Asked(request)
+        return await _OpenQuestion(request)
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -191,7 +191,7 @@ class GameRollout:
         settings = {"max_attempts": 1, **(player or {})}
         if credit == "conversation":
             settings = kept_whole(settings)
-        self.player = LLMPolicy(_Learner(), **settings)
+        self.player = LLMPolicy(_GroupLearner(), **settings)
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Return one sample for each prompt, as `GRPOTrainer` takes them.
@@ -222,7 +222,7 @@ class GameRollout:
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
         picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
-        seeds, known, places = list[int](), list[list[Turn]](), list[int]()
+        seeds, known, places = list[int](), list[list[LearnerTurn]](), list[int]()
         for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
             seeds += [trunk.seed] * size
             known += [trunk.turns[:pick]] * size
@@ -237,7 +237,7 @@ class GameRollout:
         found = [(one.prompt, one.tokens, one.chances, None) for one in said]
         return self._rows(played, found, places)
 
-    def _deciding(self, seeds: Sequence[int], trainer: Any) -> list[Game]:
+    def _deciding(self, seeds: Sequence[int], trainer: Any) -> list[LearnerGame]:
         """Play games in which the learner decides: of each seed, or of one that follows from it."""
         played = self.play(seeds, trainer)
         for again in range(1, TRIES):
@@ -250,7 +250,7 @@ class GameRollout:
         raise BadParameter(f"{self.game.name}: the learner has nothing to decide in {TRIES} games")
 
     def _rows(
-        self, played: Sequence[Game], found: Sequence[Any], places: Sequence[int]
+        self, played: Sequence[LearnerGame], found: Sequence[Any], places: Sequence[int]
     ) -> dict[str, Any]:
         """Return samples as TRL has them, of the turns from these places on."""
         prompts, tokens, chances, masks = zip(*found, strict=True)
@@ -270,8 +270,8 @@ class GameRollout:
     # -- playing -----------------------------------------------------------------------------------
 
     def play(
-        self, seeds: Sequence[int], trainer: Any, known: Sequence[Sequence[Turn]] = ()
-    ) -> list[Game]:
+        self, seeds: Sequence[int], trainer: Any, known: Sequence[Sequence[LearnerTurn]] = ()
+    ) -> list[LearnerGame]:
         """Play a game of each seed; `known` are turns with which each begins, said once more."""
         game, every = self.game, np.ones(len(seeds), np.bool_)
         tables, own = Tables(game, len(seeds)), self.seating.seats(np.array(seeds, np.uint64), -1)
@@ -279,9 +279,9 @@ class GameRollout:
         seats = BatchSeats(tables, self.seating.policies, sits)
         tables.reset([int(seed) for seed in seeds])
         seats.start(every)
-        played = [Game(int(seed)) for seed in seeds]
-        told = [deque(turns) for turns in known] or [deque[Turn]() for _ in seeds]
-        table = _Table(self, trainer, played, told)
+        played = [LearnerGame(int(seed)) for seed in seeds]
+        told = [deque(turns) for turns in known] or [deque[LearnerTurn]() for _ in seeds]
+        table = _GroupTable(self, trainer, played, told)
         table.start(own)
         done = ~every
         for _ in range(self.max_steps or game.length() or LONGEST_WAIT):
@@ -303,7 +303,7 @@ class GameRollout:
                 break
         return played
 
-    def _pay(self, played: list[Game], part: Array, paid: Array, lost: Array | None) -> None:
+    def _pay(self, played: list[LearnerGame], part: Array, paid: Array, lost: Array | None) -> None:
         """Note down what a step brought."""
         rewards = paid if lost is None else -lost
         for place, payoff, reward in zip(part.tolist(), paid.tolist(), rewards, strict=True):
@@ -314,11 +314,15 @@ class GameRollout:
             one.rewards.append(float(reward) - self.penalty * bool(bad))
 
 
-class _Table:
+class _GroupTable:
     """The learner in games that are played together: its memories, and how it is asked."""
 
     def __init__(
-        self, rollout: GameRollout, trainer: Any, played: list[Game], known: list[deque[Turn]]
+        self,
+        rollout: GameRollout,
+        trainer: Any,
+        played: list[LearnerGame],
+        known: list[deque[LearnerTurn]],
     ) -> None:
         self.player, self.whole = rollout.player, rollout.credit == "conversation"
         self.game, self.trainer, self.played, self.known = rollout.game, trainer, played, known
@@ -343,15 +347,17 @@ class _Table:
         for cell in views:
             replies, (decision, memory) = said[cell[1]]
             self.memories[cell[1]] = memory
-            self.played[cell[1]].turns.append(Turn(replies, decision, begun[cell[1]]))
+            self.played[cell[1]].turns.append(LearnerTurn(replies, decision, begun[cell[1]]))
             moves[cell] = decision.action
         return assembled(where, views, moves)
 
     def _driven(
-        self, work: Mapping[int, Coroutine[Any, Any, Any]], known: Mapping[int, deque[Said]]
-    ) -> dict[int, tuple[list[Said], Any]]:
+        self,
+        work: Mapping[int, Coroutine[Any, Any, Any]],
+        known: Mapping[int, deque[GeneratedReply]],
+    ) -> dict[int, tuple[list[GeneratedReply], Any]]:
         """Run coroutines that wait for nothing but replies, and answer all of them together."""
-        said: dict[int, list[Said]] = {place: [] for place in work}
+        said: dict[int, list[GeneratedReply]] = {place: [] for place in work}
         answers: dict[int, Completion | None] = dict.fromkeys(work)
         found = {}
         try:
@@ -371,8 +377,8 @@ class _Table:
         return found
 
     def _answered(
-        self, asked: Mapping[int, Request], known: Mapping[int, deque[Said]]
-    ) -> dict[int, Said]:
+        self, asked: Mapping[int, Request], known: Mapping[int, deque[GeneratedReply]]
+    ) -> dict[int, GeneratedReply]:
         """Return replies: those that are known, and of all others what the model says now."""
         old = {place: known[place].popleft() for place in asked if known.get(place)}
         new = {place: one for place, one in asked.items() if place not in old}
@@ -386,8 +392,10 @@ class _Table:
             ended = tokens[-1] in self.ends
             text = self.tokenizer.decode(tokens, skip_special_tokens=True)
             finish: Finish = "stop" if ended else "length"
-            completion = Completion(text, finish, len(prompt), len(tokens), model=_Learner.name)
-            old[place] = Said(prompt, [*tokens], own, completion, new[place].messages)
+            completion = Completion(
+                text, finish, len(prompt), len(tokens), model=_GroupLearner.name
+            )
+            old[place] = GeneratedReply(prompt, [*tokens], own, completion, new[place].messages)
         return old
 
     def _ids(self, place: int, request: Request) -> list[int]:
@@ -408,7 +416,7 @@ class _Table:
             )
         return ids
 
-    def _since(self, last: Said, messages: Chat) -> list[int]:
+    def _since(self, last: GeneratedReply, messages: Chat) -> list[int]:
         """Return the tokens between the model's last reply and its next."""
         told = messages[-1]["content"]
         if len(messages) == len(last.messages):  # its reply was empty, and is no message
@@ -433,7 +441,7 @@ def _templated(tokenizer: Any, chat: Any, **more: Any) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def _whole(game: Game) -> tuple[list[int], list[int], list[float] | None, list[int]]:
+def _whole(game: LearnerGame) -> tuple[list[int], list[int], list[float] | None, list[int]]:
     """Return a game's chat as one sample: the first prompt, all after it, and what is its own."""
     said = [one for turn in game.turns for one in turn.said]
     prompt, last = said[0].prompt, said[-1]

@@ -84,7 +84,7 @@ class Trained:
         raise BadParameter(f"{name} was trained for {fault}; {out}")
 
 
-class Memory(NamedTuple):
+class NetworkMemory(NamedTuple):
     """What a learned player remembers: its seed, how often it decided, and its network's state."""
 
     codec: Codec
@@ -94,7 +94,7 @@ class Memory(NamedTuple):
     state: Any = None
 
 
-class Memories(NamedTuple):
+class NetworkMemories(NamedTuple):
     """The same of many seats and tables, int64 ``(players, tables)``.
 
     `state` are arrays ``(layers, players, tables, ...)``, once a recurrent network has given some.
@@ -109,7 +109,7 @@ class Memories(NamedTuple):
         """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
         return self.state and tuple(value[(slice(None), *cells)] for value in self.state)
 
-    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> Memories:
+    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> NetworkMemories:
         """Return the memory after these cells decided and have this state."""
         decided, kept = self.decided.copy(), self.state
         decided[cells] += 1
@@ -167,9 +167,9 @@ class LearnedPolicy(Policy):
                 f"{name} has weights that are no numbers: {broken[0]}; train it anew"
             )
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+    def start(self, game: Rulebook, seat: int, seed: int) -> NetworkMemory:
         """Return the memory at the start; a BadParameter: it was trained for something else."""
-        return Memory(self._codec(game, seat), self._scale(game), seed)
+        return NetworkMemory(self._codec(game, seat), self._scale(game), seed)
 
     def _scale(self, game: Rulebook) -> Scale | None:
         return Scale(game.columns()) if self.normalize else None
@@ -189,7 +189,7 @@ class LearnedPolicy(Policy):
             )
         return own
 
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: NetworkMemory) -> tuple[Decision, NetworkMemory]:
         """Predict from the numbers of the view, until the move is whole."""
         own, scale, seed, decided, state = memory
         own.begin()
@@ -201,21 +201,21 @@ class LearnedPolicy(Policy):
             numbers = _scaled(scale, own.shown(view.numbers.copy())[None])
             (action,), state = self._predict(numbers, mask, state, first, noise)
             move, part = own.take(view, action), part + 1
-        return Decision(move), Memory(own, scale, seed, decided + 1, state)
+        return Decision(move), NetworkMemory(own, scale, seed, decided + 1, state)
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Memories | None = None
-    ) -> Memories:
+        self, game: Rulebook, where: Array, seeds: Array, memory: NetworkMemories | None = None
+    ) -> NetworkMemories:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self._codec(game, 0)
-            memory = Memories(self._scale(game), seeds, np.zeros_like(seeds))
+            memory = NetworkMemories(self._scale(game), seeds, np.zeros_like(seeds))
         seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
         return memory._replace(seeds=seeds, decided=decided)
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: Memories
-    ) -> tuple[Decided, Memories]:
+        self, sight: Sight, where: Array, memory: NetworkMemories
+    ) -> tuple[Decided, NetworkMemories]:
         """Predict for all cells at once, until all moves are whole."""
         cells = seats, tables = np.nonzero(where)
         seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)

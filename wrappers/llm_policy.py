@@ -21,7 +21,7 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.view import Sight, View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, ContextOverflow, Request, Sampling
-from llm_games.wrappers.clients.sampled import Sampled
+from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.dialogue import (
     ALL,
     PLANS,
@@ -34,7 +34,7 @@ from llm_games.wrappers.dialogue import (
 from llm_games.wrappers.policy import Attempt, Decided, Decision, Note, Policy
 from llm_games.wrappers.situations import Situations
 from llm_games.wrappers.together import run_sync
-from llm_games.wrappers.tools import Bench, Call, Tool, checked
+from llm_games.wrappers.tools import Bench, Tool, ToolCall, checked
 from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
@@ -215,7 +215,7 @@ class LLMPolicy(Policy):
 
     def _situations(self, game: Rulebook) -> Situations | None:
         """Return what is known of a game, for players who keep samples and are all their words."""
-        if not isinstance(self.client, Sampled) or type(self) is not LLMPolicy:
+        if not isinstance(self.client, ReplySampler) or type(self) is not LLMPolicy:
             return None
         if self.tools or self.remembering.limited:
             return None
@@ -484,7 +484,7 @@ class LLMPolicy(Policy):
         completion = await self.client.complete(request)
         reply = read_reply(completion.text, question, self.reading, completion.finish)
         native = completion.finish != "refusal" and completion.tool_calls
-        if bench and bench.left and (native or isinstance(reply.action, Call)):
+        if bench and bench.left and (native or isinstance(reply.action, ToolCall)):
             why, detail = bench.native(native) if native else bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
         thoughts = completion.thoughts or split_thoughts(completion.text, completion.finish)[0]

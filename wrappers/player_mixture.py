@@ -16,7 +16,7 @@ from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, act
 from llm_games.wrappers.together import together
 
 
-class Drawn(NamedTuple):
+class MixtureMemory(NamedTuple):
     """Which of the players a seat is, and what that one remembers."""
 
     which: int
@@ -30,7 +30,7 @@ class Drawns(NamedTuple):
     memories: list[Any]
 
 
-class Mixture(Policy):
+class PlayerMixture(Policy):
     """Is one of `players` for a whole episode, drawn by the seat's own chance.
 
     A player drawn in a seat does exactly what it would do there alone. Where the game is talked in,
@@ -72,33 +72,33 @@ class Mixture(Policy):
         """Return which of the players seats with these seeds are, int64 of their shape."""
         return Noise(np.asarray(seeds).astype(np.uint64)).of("mix").choice(self.weights)
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Drawn:
+    def start(self, game: Rulebook, seat: int, seed: int) -> MixtureMemory:
         """Draw a player; raises what any of them says it cannot play."""
         begun = [player.start(game, seat, seed) for player in self.players]
         which = int(self.drawn(seed))
-        return Drawn(which, begun[which])
+        return MixtureMemory(which, begun[which])
 
-    def act(self, view: View, memory: Drawn) -> tuple[Decision, Drawn]:
+    def act(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
         """Decide as the one that was drawn."""
         decision, after = act(self.players[memory.which], view, memory.memory)
-        return decision, Drawn(memory.which, after)
+        return decision, MixtureMemory(memory.which, after)
 
-    async def decide(self, view: View, memory: Drawn) -> tuple[Decision, Drawn]:
+    async def decide(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
         """Decide as the one that was drawn, which may wait."""
         decision, after = await decide_in(self.players[memory.which], view, memory.memory)
-        return decision, Drawn(memory.which, after)
+        return decision, MixtureMemory(memory.which, after)
 
-    def hear(self, view: View, memory: Drawn) -> Drawn:
+    def hear(self, view: View, memory: MixtureMemory) -> MixtureMemory:
         """Let the one that was drawn hear."""
-        return Drawn(memory.which, self.players[memory.which].hear(view, memory.memory))
+        return MixtureMemory(memory.which, self.players[memory.which].hear(view, memory.memory))
 
-    async def finish(self, view: View, memory: Drawn) -> Decision | None:
+    async def finish(self, view: View, memory: MixtureMemory) -> Decision | None:
         """Let the one that was drawn look back."""
         return await self.players[memory.which].finish(view, memory.memory)
 
-    def recall(self, memory: Drawn, notes: Sequence[Note]) -> Drawn:
+    def recall(self, memory: MixtureMemory, notes: Sequence[Note]) -> MixtureMemory:
         """Let the one that was drawn recall, whoever noted it down."""
-        return Drawn(memory.which, self.players[memory.which].recall(memory.memory, notes))
+        return MixtureMemory(memory.which, self.players[memory.which].recall(memory.memory, notes))
 
     # -- of a batch ------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Mixture(Policy):
         return Drawns(memory.which, memories)
 
 
-class BySeat(Mixture):
+class BySeat(PlayerMixture):
     """Is another player in each seat: the first in seat 0, and so on; `players` are one for each.
 
     What is raised is as of `Mixture`, and at `start` a BadParameter where there are not as many
@@ -178,10 +178,10 @@ class BySeat(Mixture):
         self._check(shape[0])
         return np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape)
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Drawn:
+    def start(self, game: Rulebook, seat: int, seed: int) -> MixtureMemory:
         """Begin as the player of this seat."""
         self._check(game.players)
-        return Drawn(seat, self.players[seat].start(game, seat, seed))
+        return MixtureMemory(seat, self.players[seat].start(game, seat, seed))
 
     def _check(self, seats: int) -> None:
         if seats != len(self.players):

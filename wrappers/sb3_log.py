@@ -17,7 +17,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.wrappers.clients.budget import Ledger
 from llm_games.wrappers.clients.stack import booked, books_of, spent, tally
-from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Policy
 
 _booked: WeakKeyDictionary[Ledger, set[Path]] = WeakKeyDictionary()
@@ -35,7 +35,7 @@ def _players(given: Any) -> Iterable[Policy]:
     found = [*found] if isinstance(found, Iterable) else [found]
     if not all(isinstance(player, Policy) for player in found):
         raise BadParameter(f"opponents must be an environment with some, or policies: got {given}")
-    mixed = [player.players if isinstance(player, Mixture) else [player] for player in found]
+    mixed = [player.players if isinstance(player, PlayerMixture) else [player] for player in found]
     return [player for players in mixed for player in players]
 
 

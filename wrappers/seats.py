@@ -18,7 +18,7 @@ from llm_games.wrappers.policy import Decision, Note, Policy, act, decide_in, fi
 from llm_games.wrappers.together import run_sync, together
 
 
-class Place(NamedTuple):
+class DecisionPlace(NamedTuple):
     """A decision in an episode."""
 
     step: int

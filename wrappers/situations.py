@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.rulebook import Array, Rulebook, actions_of
 from llm_games.view import Sight, Who
-from llm_games.wrappers.clients.sampled import Sampled
+from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.dialogue import ChatMemory, Dialogue
 from llm_games.wrappers.policy import Cell, Decided, Decision, Policy, assembled, cells_of, views_of
 
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     anew: bool
 
 
-class Known(NamedTuple):
+class KnownSituation(NamedTuple):
     """A decision, and the memory after it; `near`: by a reply to another situation."""
 
     decision: Decision
@@ -44,14 +44,14 @@ class Known(NamedTuple):
 class Situations:
     """All of one game that a player with samples of replies has met."""
 
-    def __init__(self, game: Rulebook, cache: Sampled) -> None:
+    def __init__(self, game: Rulebook, cache: ReplySampler) -> None:
         self.game, self.cache = game, cache
         self._forget()
 
     def _forget(self) -> None:
         self._places: dict[Dialogue, Common] = {}
         self._starts: dict[int, Common] = {}
-        self._answers: dict[tuple[bytes, int], Known] = {}
+        self._answers: dict[tuple[bytes, int], KnownSituation] = {}
         self._seen = 0
 
     def start(self, player: Any, where: Array, memory: Mapping[Cell, Common]) -> dict[Cell, Common]:
@@ -65,7 +65,7 @@ class Situations:
         self, player: Any, sight: Sight, where: Array, memory: Mapping[Cell, Common]
     ) -> tuple[Decided, dict[Cell, Common]]:
         """Decide as `Policy.decide_batch` does; what is known costs no words and no reading."""
-        left, found = self._draws(player, sight, where, memory), dict[Cell, Known]()
+        left, found = self._draws(player, sight, where, memory), dict[Cell, KnownSituation]()
         for alike in (True, False):  # of those who draw the same, one asks first
             asking = dict[Any, Cell]()
             for cell, draw in left.items():
@@ -104,7 +104,7 @@ class Situations:
         draws = map(Wanted, situations, samples.tolist(), anew.tolist())
         return dict(zip(cells, draws, strict=True))
 
-    def _known(self, draw: Wanted) -> Known | None:
+    def _known(self, draw: Wanted) -> KnownSituation | None:
         """Return what is known of a draw, and count it."""
         known = self._answers.get(draw[:2])
         if known is None or (known.near and not self.cache.ended):
@@ -120,7 +120,7 @@ class Situations:
         draws: Mapping[Cell, Wanted],
         memory: Mapping[Cell, Common],
         shape: tuple[int, ...],
-    ) -> dict[Cell, Known]:
+    ) -> dict[Cell, KnownSituation]:
         """Let these cells decide by themselves, and learn from it."""
         where, near = np.zeros(shape, bool), self.cache.near
         where[tuple(np.array([*draws]).T)] = True
@@ -132,7 +132,7 @@ class Situations:
             decision, place = decided.replies[cell], self._place(after[cell])
             own = self.cache.keeps(draw.situation, draw.sample)
             own &= len(decision.attempts) == 1 or near == self.cache.near
-            found[cell] = known = Known(decision, place, not own)
+            found[cell] = known = KnownSituation(decision, place, not own)
             whole = all(a.finish == "stop" and a.text for a in decision.attempts)
             if whole and not decision.notes and (own or self.cache.ended):
                 self._answers[draw[:2]] = known

@@ -37,7 +37,7 @@ RECALLED = 1e-3
 """How far off, in scaled numbers, another past is where a seat was never seen before."""
 
 
-class Rows(NamedTuple):
+class InformationSets(NamedTuple):
     """Information sets, and their moves one set after another, the rows.
 
     A set is a `seat` ``(sets,)``, the row that it took `before`, -1 if none, and what is `seen`
@@ -67,14 +67,16 @@ class Rows(NamedTuple):
         if (np.diff(self.first) < 1).any() or (self.before < -1).any():
             raise ValueError("each set must have a row, and follow one or none")
 
-    def of(self, seat: int, chances: Array) -> tuple[Rows, Array]:
+    def of(self, seat: int, chances: Array) -> tuple[InformationSets, Array]:
         """Return the sets and rows of one seat alone, and what of the `chances` is theirs."""
         own, many = self.seat == seat, np.diff(self.first)
         mine = np.repeat(own, many)
         place, before = np.cumsum(mine) - 1, self.before[own]
         before = np.where(before < 0, -1, place[before])
         first = np.append(0, np.cumsum(many[own]))
-        return Rows(self.seat[own], before, self.seen[own], first, self.moves[mine]), chances[mine]
+        return InformationSets(
+            self.seat[own], before, self.seen[own], first, self.moves[mine]
+        ), chances[mine]
 
 
 def keys_of(seat: Any, before: Array, seen: Array) -> Array:
@@ -85,7 +87,7 @@ def keys_of(seat: Any, before: Array, seen: Array) -> Array:
     return whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
 
 
-class Memory(NamedTuple):
+class TableMemory(NamedTuple):
     """What a seat remembers: its seed, how often it decided, and the row that it took last.
 
     Of a batch each is int64 ``(players, tables)``.
@@ -112,7 +114,7 @@ class TabularPolicy(Policy):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: InformationSets,
         chances: Array,
         trained: Trained,
         parameters: Mapping[str, Any],
@@ -151,17 +153,17 @@ class TabularPolicy(Policy):
         if (((moves < low) | (moves > high)) & (moves != declined)).any():
             raise BadParameter(f"{self.name} has moves that {game.name} has not; save it anew")
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+    def start(self, game: Rulebook, seat: int, seed: int) -> TableMemory:
         """Return the memory at the start; a BadParameter: it is of another game."""
         self.check(game)
-        return Memory(seed)
+        return TableMemory(seed)
 
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: TableMemory) -> tuple[Decision, TableMemory]:
         """Draw a move."""
         seed, decided, last = (np.array([part]) for part in memory)
         numbers = np.asarray(view.numbers)[None]
         row = int(self._drawn(view.game, np.array([view.seat]), numbers, last, seed, decided)[0])
-        after = Memory(memory.seed, memory.decided + 1, row)
+        after = TableMemory(memory.seed, memory.decided + 1, row)
         move = self.rows.moves[row]
         if isinstance(view.question, Shares):
             return Decision(tuple(move.tolist())), after
@@ -169,18 +171,18 @@ class TabularPolicy(Policy):
         return Decision(int(_legal(view.sight, view.seat, own))), after
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Memory | None = None
-    ) -> Memory:
+        self, game: Rulebook, where: Array, seeds: Array, memory: TableMemory | None = None
+    ) -> TableMemory:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self.check(game)
-            memory = Memory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
+            memory = TableMemory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
         decided, last = np.where(where, 0, memory.decided), np.where(where, -1, memory.last)
-        return Memory(np.where(where, seeds, memory.seed), decided, last)
+        return TableMemory(np.where(where, seeds, memory.seed), decided, last)
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: Memory
-    ) -> tuple[Decided, Memory]:
+        self, sight: Sight, where: Array, memory: TableMemory
+    ) -> tuple[Decided, TableMemory]:
         """Draw the moves of all cells at once."""
         cells = seats, tables = np.nonzero(where)
         seeds, decided, last = (part[cells] for part in memory)
@@ -191,7 +193,7 @@ class TabularPolicy(Policy):
         else:
             actions[cells] = moves[:, 0]
             actions[cells] = _legal(sight, cells, actions[cells])
-        after = Memory(memory.seed, memory.decided + where, memory.last.copy())
+        after = TableMemory(memory.seed, memory.decided + where, memory.last.copy())
         after.last[cells] = rows
         return Decided(actions), after
 
@@ -261,7 +263,9 @@ def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game:
             )
 
 
-def table_of(game: Rulebook, rows: Rows, chances: Array, name: str = "tabular") -> TabularPolicy:
+def table_of(
+    game: Rulebook, rows: InformationSets, chances: Array, name: str = "tabular"
+) -> TabularPolicy:
     """Return the player of a table of this game."""
     trained = Trained.of(game.core, "rules")
     return TabularPolicy(rows, chances, trained, parameters_of(game), name=name)
@@ -326,7 +330,12 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
             return ValuePolicy(QTable(**arrays), trained, parameters, name=name)
         chances = arrays.pop("chances")
         return TabularPolicy(
-            Rows(**arrays), chances, trained, parameters, deterministic=deterministic, name=name
+            InformationSets(**arrays),
+            chances,
+            trained,
+            parameters,
+            deterministic=deterministic,
+            name=name,
         )
     except UNREADABLE as error:
         fault = f"its arrays cannot be read: {type(error).__name__}: {error}"

@@ -165,7 +165,7 @@ def checked(tools: Iterable[Tool]) -> tuple[Tool, ...]:
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """A call as a model wrote it: any JSON values."""
 
     tool: Any
@@ -198,12 +198,12 @@ class OrCall:
             raise BadReply("format", "it is an answer and the call of a tool at once")
         return call
 
-    def _call(self, whole: Mapping[str, Any]) -> Call | None:
+    def _call(self, whole: Mapping[str, Any]) -> ToolCall | None:
         """Read a call in our form, or one of a tool of ours in the form of native calls."""
         name = whole.get("tool")
         if name is None and whole.get("name") in [tool.name for tool in self._tools]:
             name = whole["name"]
-        return None if name is None else Call(name, whole.get("arguments", {}))
+        return None if name is None else ToolCall(name, whole.get("arguments", {}))
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         """Return the schema of answers and calls."""
@@ -252,12 +252,12 @@ class Bench:
     def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         """Run native calls of one reply, as many as there may be; return as `call` does."""
         done = [
-            self.call(Call(made["name"], made["arguments"]), native=True)
+            self.call(ToolCall(made["name"], made["arguments"]), native=True)
             for made in [*calls][: self.left]
         ]
         return next((bad for bad in done if bad[1]), ("", ""))
 
-    def call(self, call: Call, native: bool = False) -> tuple[str, str]:
+    def call(self, call: ToolCall, native: bool = False) -> tuple[str, str]:
         """Run a call; return what was wrong with it, in words and in a word, "" if nothing."""
         self.left -= 1
         why = kind = ""

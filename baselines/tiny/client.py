@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.tiny.chat_template import render
-from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, SampledText, TinyLM
 from llm_games.questions import Question
 from llm_games.schemas import beginnings
 from llm_games.wrappers.clients.base import Completion, Request
@@ -30,22 +30,22 @@ class Batcher:
 
     def __init__(self, model: TinyLM) -> None:
         self.model = model
-        self._waiting: list[tuple[Ask, asyncio.Future[Sampled]]] = []
+        self._waiting: list[tuple[Ask, asyncio.Future[SampledText]]] = []
         self._runner: asyncio.Task[None] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:  # who waits belongs to an event loop of this process
         return Batcher, (self.model,)
 
-    async def reply(self, ask: Ask) -> Sampled:
+    async def reply(self, ask: Ask) -> SampledText:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Sampled] = loop.create_future()
+        future: asyncio.Future[SampledText] = loop.create_future()
         if self._runner is None or self._runner.done():
             self._waiting = []  # what a closed event loop may have left
             self._runner = loop.create_task(self._run())
         self._waiting.append((ask, future))
         return await future
 
-    async def replies(self, asks: Sequence[Ask]) -> list[Sampled]:
+    async def replies(self, asks: Sequence[Ask]) -> list[SampledText]:
         """Return the model's replies, sampled together where they fit into one batch."""
         return await asyncio.gather(*map(self.reply, asks))
 

@@ -40,7 +40,7 @@ class Ask:
 
 
 @dataclass
-class Sampled:
+class SampledText:
     """One reply. Log-probabilities are the model's own, before temperature and constraints."""
 
     tokens_in: int
@@ -58,10 +58,10 @@ class TinyLM:
         self.llama = Llama(Path(folder))
         self._prefixes: dict[str, Cache] = {}
 
-    def generate(self, asks: Sequence[Ask]) -> list[Sampled]:
+    def generate(self, asks: Sequence[Ask]) -> list[SampledText]:
         """Return one reply for each ask, in order."""
-        replies: list[Sampled] = []
-        rows: dict[int, list[_Row]] = {}
+        replies: list[SampledText] = []
+        rows: dict[int, list[_TokenRow]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
         for ask in asks:
             prefix_cache = self._prefix(ask.prefix)
@@ -69,12 +69,12 @@ class TinyLM:
             reply = min(ask.max_tokens, self.llama.limit // 4)  # of a long prompt, the end is read
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
-            replies.append(Sampled(start + len(ids)))
+            replies.append(SampledText(start + len(ids)))
             key = (ask.prefix, ask.prompt)
             if key not in read:
                 read[key] = self.llama.read(ids, prefix_cache)
             logits, cache = read[key]
-            row = _Row(ask, replies[-1], prefix_cache, cache)
+            row = _TokenRow(ask, replies[-1], prefix_cache, cache)
             row.sample(self.llama, logits)
             if row.reply.finish is None:
                 rows.setdefault(-(-len(ids) // PAGE) * PAGE, []).append(row)
@@ -93,7 +93,7 @@ class TinyLM:
             del self._prefixes[next(iter(self._prefixes))]
         return cache
 
-    def _decode(self, live: list[_Row], room: int) -> None:
+    def _decode(self, live: list[_TokenRow], room: int) -> None:
         """Sample rows to their ends. `room`: tokens that each prompt takes, with padding."""
         caches, mask, step = *_gather(_pad(live), room), 0
         while live:
@@ -119,10 +119,10 @@ class TinyLM:
                 caches, mask = [(k[going], v[going]) for k, v in caches], mask[going]
 
 
-class _Row:
+class _TokenRow:
     """An unfinished reply: the caches of its system text and its prompt, and its own noise."""
 
-    def __init__(self, ask: Ask, reply: Sampled, prefix_cache: Cache, cache: Cache) -> None:
+    def __init__(self, ask: Ask, reply: SampledText, prefix_cache: Cache, cache: Cache) -> None:
         self.ask, self.reply, self.prefix_cache, self.cache = ask, reply, prefix_cache, cache
         self._rng = np.random.default_rng(ask.seed)
 
@@ -191,7 +191,7 @@ def _pad(items: list[Any]) -> list[Any]:
     return items + items[-1:] * (-len(items) % BLOCK)
 
 
-def _gather(rows: list[_Row], room: int) -> tuple[Cache, Floats]:
+def _gather(rows: list[_TokenRow], room: int) -> tuple[Cache, Floats]:
     """Stack the rows' caches, ``(rows, groups, room, size)`` a layer, and mask what is padding."""
 
     def stack(arrays: Iterable[Floats]) -> Floats:

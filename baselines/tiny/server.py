@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from llm_games.baselines.tiny.chat_template import render
 from llm_games.baselines.tiny.client import MAX_TOKENS, Batcher, schema_allows, whole
-from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, Sampled, TinyLM
+from llm_games.baselines.tiny.runtime import WEIGHTS, Ask, SampledText, TinyLM
 from llm_games.errors import BadParameter, LLMGamesError, install
 
 NAME = "tiny"
@@ -33,7 +33,7 @@ class ServerNotInstalled(LLMGamesError, ImportError):
         super().__init__(f"the server needs `{install('serve')}` ({error})")
 
 
-class Part(BaseModel):
+class ContentPart(BaseModel):
     """A part of a message; only text is understood."""
 
     type: Literal["text"]
@@ -44,7 +44,7 @@ class ChatMessage(BaseModel):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
 
     def plain(self) -> dict[str, str]:
         """Return the message with its role and text only."""
@@ -174,7 +174,7 @@ def _error(error: ValueError) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": param or None, "code": None}}
 
 
-def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> dict[str, Any]:
+def _completion(model: TinyLM, wanted: ChatRequest, replies: list[SampledText]) -> dict[str, Any]:
     choices = [
         {
             "index": i,
@@ -201,7 +201,7 @@ def _completion(model: TinyLM, wanted: ChatRequest, replies: list[Sampled]) -> d
     }
 
 
-def _logprobs(model: TinyLM, reply: Sampled) -> dict[str, Any]:
+def _logprobs(model: TinyLM, reply: SampledText) -> dict[str, Any]:
     def entry(token: int, logprob: float) -> dict[str, Any]:
         text = model.llama.pieces[token]
         return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
@@ -215,7 +215,7 @@ def _logprobs(model: TinyLM, reply: Sampled) -> dict[str, Any]:
 
 
 async def _stream(
-    model: TinyLM, wanted: ChatRequest, replies: list[Sampled], body: dict[str, Any]
+    model: TinyLM, wanted: ChatRequest, replies: list[SampledText], body: dict[str, Any]
 ) -> AsyncIterator[str]:
     """Send finished replies as server-sent events, one event a token."""
     frame = body | {"object": "chat.completion.chunk", "choices": []}

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Judged, command
+from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 
@@ -59,7 +59,7 @@ class CFR(Solver):
         return {"tree/last_nash_conv": self.tree.nash_conv(self.tree.scaled(self.regrets))}
 
 
-def train(options: CFROptions) -> Judged:
+def train(options: CFROptions) -> Evaluation:
     """Solve the game, and return the strategy's evaluation."""
     return solve("cfr", CFR, options)
 

@@ -13,7 +13,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.harness import Judged, command, option
+from llm_games.baselines.training.harness import Evaluation, command, option
 from llm_games.baselines.training.stable import StableOptions, learn
 from llm_games.errors import BadParameter
 
@@ -30,7 +30,7 @@ class DQNOptions(StableOptions):
     least: Annotated[float, option("X", "share of random moves after that", min=0, max=1)] = 0.02
 
 
-def train(options: DQNOptions) -> Judged:
+def train(options: DQNOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     if options.actions != "index":
         raise BadParameter(f"DQN takes --actions index, got {options.actions!r}: train PPO instead")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Judged, command
+from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 
@@ -41,7 +41,7 @@ class FictitiousPlay(Solver):
         return self.tree.scaled(self.played)
 
 
-def train(options: FictitiousOptions) -> Judged:
+def train(options: FictitiousOptions) -> Evaluation:
     """Solve the game, and return the strategy's evaluation."""
     return solve("fictitious_play", FictitiousPlay, options)
 

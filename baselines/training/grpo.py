@@ -22,7 +22,7 @@ from typer import Option
 from llm_games.baselines.deviation import regret
 from llm_games.baselines.tiny.chat_template import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.baselines.training.harness import Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option
 from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.facts import check_number
 from llm_games.files import full
@@ -105,7 +105,7 @@ class GRPOOptions(Options):
             )
 
 
-class Loop(TrainerCallback):
+class GRPOCallback(TrainerCallback):
     """Reports the state of TRL's trainer to a `Training` after each update."""
 
     def __init__(self, run: Training, trainer: Any, options: GRPOOptions) -> None:
@@ -138,7 +138,7 @@ class Loop(TrainerCallback):
             control.should_training_stop = True
 
 
-def train(options: GRPOOptions) -> Judged:
+def train(options: GRPOOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     options.check()
     if options.device == "cpu":
@@ -220,7 +220,7 @@ def make(run: Training, options: GRPOOptions) -> Any:
         processing_class=tokenizer,
         rollout_func=rollout,
     )
-    trainer.add_callback(Loop(run, trainer, options))
+    trainer.add_callback(GRPOCallback(run, trainer, options))
     trainer.remove_callback(PrinterCallback)
     return trainer
 

@@ -52,7 +52,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import MOVING, Seating, seating
 
 if TYPE_CHECKING:
-    from llm_games.baselines.best_response import Reply
+    from llm_games.baselines.best_response import BestResponse
 
 POINTS = 20
 """How often a training is judged."""
@@ -109,7 +109,7 @@ class Options:
         False
     )
 
-    def table(self) -> Table:
+    def table(self) -> TrainingTable:
         """Return the checked table; raises as `rulebook` and `make_player`."""
         rules = rulebook(self.game, **assigned("--param", self.param, "rounds=5"))
         if rules.players < 2:
@@ -121,7 +121,7 @@ class Options:
         if (client or settings) and not any(policy.waits for policy in policies.values()):
             raise BadParameter("--client and --set are for opponents that ask a model: none does")
         opponents = [policies[name] for name in self.opponents]
-        return Table(
+        return TrainingTable(
             rules, seating(rules, seat, opponents[0] if len(opponents) == 1 else opponents)
         )
 
@@ -149,7 +149,7 @@ def _opponent(name: str, rules: Rulebook, client: Any, settings: Any) -> Policy:
     return policy
 
 
-class Table(NamedTuple):
+class TrainingTable(NamedTuple):
     """A game, and the players around the learner."""
 
     rules: Rulebook
@@ -169,7 +169,7 @@ class Table(NamedTuple):
         moves = isinstance(self.seat, str)
         return np.arange(episodes) % self.rules.players if moves else np.full(episodes, self.seat)
 
-    def best(self) -> list[Reply]:
+    def best(self) -> list[BestResponse]:
         """Return the best response to the others, in each of the learner's seats that differ."""
         from llm_games.baselines.best_response import best_response
 
@@ -203,7 +203,7 @@ def _played(rules: Rulebook, players: Sequence[Any], sits: Array, seeds: Sequenc
     return play_batch(rules, players, sits, seeds, max_steps=steps, models=True)
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """Evaluation of a learner in games that it was not trained on.
 
     `payoffs` are its own, ``(episodes,)``. `regret` is its mean gain a step by other moves in
@@ -233,8 +233,8 @@ class Judged(NamedTuple):
 
 
 def judge(
-    table: Table, learner: Policy, episodes: int, first: int = FRESH, theory: bool = True
-) -> Judged:
+    table: TrainingTable, learner: Policy, episodes: int, first: int = FRESH, theory: bool = True
+) -> Evaluation:
     """Evaluate a learner at its table in games of the seeds from `first` on.
 
     Without `theory` only payoffs are measured.
@@ -252,7 +252,7 @@ def judge(
             lost.append(regret[seats, episode][~over])
             conv.append(regret.sum(axis=0)[~over])
     mean, every = (float(np.concatenate(p).mean()) if p else np.nan for p in (lost, conv))
-    return Judged(payoffs, mean, every, _exploited(rules, records, seats))
+    return Evaluation(payoffs, mean, every, _exploited(rules, records, seats))
 
 
 def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
@@ -474,7 +474,7 @@ class Training(Generic[Told]):
         time = self._mark != previous_mark or self.step >= self.options.steps
         return time and self.step != self._judged
 
-    def judge(self, learner: Policy, **extra: float) -> Judged:
+    def judge(self, learner: Policy, **extra: float) -> Evaluation:
         """Evaluate the learner in games of its own, and log the measures."""
         evaluation = judge(self.table, learner, self.options.episodes)
         self.log(**evaluation.values(), **extra)
@@ -523,7 +523,7 @@ class Training(Generic[Told]):
 
     def end(
         self, learner: Policy, player: str, games: int | None = None, **measures: float
-    ) -> Judged:
+    ) -> Evaluation:
         """Evaluate the learner in further games, and print the measures and its player's name.
 
         The method's own `measures` come first, then those among the opponents. `player` is its
@@ -567,7 +567,7 @@ class Training(Generic[Told]):
         return write_whole(self.folder / "table.toml", "\n".join([*lines, ""]).encode())
 
 
-def _in_words(payoff: float, responses: Sequence[Reply]) -> str:
+def _in_words(payoff: float, responses: Sequence[BestResponse]) -> str:
     """Return the best response's value, or its bounds, and the payoff as a share of it."""
     low, high = (
         np.mean([getattr(reply, end) for reply in responses]) for end in ("value", "upper")

@@ -20,10 +20,10 @@ from typer import Option
 
 from llm_games.baselines.training.harness import (
     Codec,
-    Judged,
+    Evaluation,
     Options,
-    Table,
     Training,
+    TrainingTable,
     command,
     judge,
     option,
@@ -42,7 +42,7 @@ DRAWS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Options):
+class PPOSettings(Options):
     """Options of independent PPO; `steps` are those of each seat."""
 
     actions: Codec = "index"
@@ -60,16 +60,16 @@ class Settings(Options):
     clip: Annotated[float, option("X", "how far a chance may move", min=0)] = 0.2
 
 
-class Learner:
+class PPOLearner:
     """A network and its optimizer."""
 
-    def __init__(self, run: Training[Settings]) -> None:
+    def __init__(self, run: Training[PPOSettings]) -> None:
         options = run.options
         self.net: ActorCritic = network(run.table.rules, options.actions)
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=options.rate, eps=1e-5)
 
 
-class Rows(NamedTuple):
+class RolloutBuffer(NamedTuple):
     """A rollout of some seats, ``(steps, seats, copies, ...)``.
 
     `lives` is 0 where a seat was out before the step, `goes_on` where it was out after it, and
@@ -108,7 +108,7 @@ class Rewards:
 class Team:
     """Copies of the game, and the learner of each seat."""
 
-    def __init__(self, run: Training[Settings], learners: list[Learner]) -> None:
+    def __init__(self, run: Training[PPOSettings], learners: list[PPOLearner]) -> None:
         rules, options = run.table.rules, run.options
         self.env = TeamVectorEnv(rules, options.copies, actions=options.actions, normalize=True)
         self.learners, self.told = learners, options
@@ -138,7 +138,7 @@ class Team:
         return [ask(learner.net, slice(k, k + 1)) for k, learner in enumerate(self.learners)]
 
     @torch.no_grad()
-    def step(self) -> Rows:
+    def step(self) -> RolloutBuffer:
         """Play one step and return it."""
         numbers, masks, asked, lives = self.numbers, self.masks, self.asked, self.lives
 
@@ -159,7 +159,9 @@ class Team:
         again = torch.as_tensor(out.all(axis=0), dtype=torch.float32)
         self.lives = torch.maximum(goes_on, again)
         reward = torch.as_tensor(scaled_rewards, dtype=torch.float32)
-        return Rows(numbers, masks, actions, chances, values, reward, asked, lives, goes_on)
+        return RolloutBuffer(
+            numbers, masks, actions, chances, values, reward, asked, lives, goes_on
+        )
 
     @torch.no_grad()
     def worth(self) -> Tensor:
@@ -167,7 +169,7 @@ class Team:
         return torch.cat(self._each_learner(lambda net, seats: net.worth(self.numbers[seats])))
 
 
-def advantages(rows: Rows, next_values: Tensor, gamma: float, trace: float) -> Tensor:
+def advantages(rows: RolloutBuffer, next_values: Tensor, gamma: float, trace: float) -> Tensor:
     """Return generalised advantage estimates; `next_values` are those after the last step."""
     gains, last = torch.zeros_like(rows.values), torch.zeros_like(next_values)
     for t in reversed(range(len(gains))):
@@ -177,16 +179,20 @@ def advantages(rows: Rows, next_values: Tensor, gamma: float, trace: float) -> T
     return gains
 
 
-def update(learner: Learner, rows: Rows, gains: Tensor, options: Settings) -> float:
+def update(learner: PPOLearner, rows: RolloutBuffer, gains: Tensor, options: PPOSettings) -> float:
     """Update a learner by its seats' rollout; return the mean loss."""
-    flat = Rows(*(part.flatten(0, 2) for part in rows))
+    flat = RolloutBuffer(*(part.flatten(0, 2) for part in rows))
     gain, target = gains.flatten(), (gains + rows.values).flatten()
     alive = torch.nonzero(flat.lives).flatten()  # out: nothing to learn
     losses = []
     for _ in range(options.epochs):
         for part in alive[torch.randperm(len(alive))].chunk(options.batches):
             loss = _loss(
-                learner.net, Rows(*(v[part] for v in flat)), gain[part], target[part], options
+                learner.net,
+                RolloutBuffer(*(v[part] for v in flat)),
+                gain[part],
+                target[part],
+                options,
             )
             learner.optimizer.zero_grad()
             loss.backward()
@@ -196,7 +202,9 @@ def update(learner: Learner, rows: Rows, gains: Tensor, options: Settings) -> fl
     return float(np.mean(losses))
 
 
-def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, options: Settings) -> Tensor:
+def _loss(
+    net: ActorCritic, rows: RolloutBuffer, gain: Tensor, target: Tensor, options: PPOSettings
+) -> Tensor:
     likely, asked = net.chances(rows.numbers, rows.masks), rows.asked
     asked_count = asked.sum().clamp(min=1)
     centre = (gain * asked).sum() / asked_count
@@ -210,11 +218,11 @@ def _loss(net: ActorCritic, rows: Rows, gain: Tensor, target: Tensor, options: S
     return acted - options.entropy * spread_out + 0.5 * valued
 
 
-def learned(run: Training[Settings], team: Team) -> float:
+def learned(run: Training[PPOSettings], team: Team) -> float:
     """Play a rollout and update all learners; return the mean loss."""
-    options: Settings = team.told
+    options: PPOSettings = team.told
     steps = (team.step() for _ in range(options.rollout))
-    rows = Rows(*map(torch.stack, zip(*steps, strict=True)))
+    rows = RolloutBuffer(*map(torch.stack, zip(*steps, strict=True)))
     gains = advantages(rows, team.worth(), options.gamma, options.trace)
     losses = []
     for k, learner in enumerate(team.learners):
@@ -222,14 +230,14 @@ def learned(run: Training[Settings], team: Team) -> float:
         learner.optimizer.param_groups[0]["lr"] = options.rate * max(
             0.0, 1 - run.step / options.steps
         )
-        mine = Rows(*(part[:, seats] for part in rows))
+        mine = RolloutBuffer(*(part[:, seats] for part in rows))
         losses.append(update(learner, mine, gains[:, seats], options))
         run.check(**{name: value.numpy() for name, value in learner.net.state_dict().items()})
     run.advance(run.step + options.rollout * options.copies)
     return float(np.mean(losses))
 
 
-def first_team(run: Training[Settings]) -> Team:
+def first_team(run: Training[PPOSettings]) -> Team:
     """Return the team of a new training, or that of the saved state."""
     if run.state is not None:
         team, step, chance = run.read()
@@ -239,10 +247,10 @@ def first_team(run: Training[Settings]) -> Team:
     options = run.options
     torch.manual_seed(options.seed)
     networks = 1 if options.shared else run.table.rules.players
-    return Team(run, [Learner(run) for _ in range(networks)])
+    return Team(run, [PPOLearner(run) for _ in range(networks)])
 
 
-def player(run: Training[Settings], team: Team) -> Policy:
+def player(run: Training[PPOSettings], team: Team) -> Policy:
     """Return the networks as one player, each in its seat."""
     trained = Trained.of(run.table.rules, team.told.actions, True)
     sure = not team.discrete
@@ -253,11 +261,11 @@ def player(run: Training[Settings], team: Team) -> Policy:
     return policies[0] if len(policies) == 1 else BySeat(policies)
 
 
-def self_measures(run: Training[Settings], policy: Policy, tree: Tree | None) -> dict[str, Any]:
+def self_measures(run: Training[PPOSettings], policy: Policy, tree: Tree | None) -> dict[str, Any]:
     """Return measures of the players among themselves, and with a tree the exact NashConv."""
     rules = run.table.rules
     evaluation = judge(
-        Table(rules, seating(rules, run.table.seat, policy)), policy, run.options.episodes
+        TrainingTable(rules, seating(rules, run.table.seat, policy)), policy, run.options.episodes
     )
     values = {f"self/{name}": value for name, value in evaluation.values().items()}
     if tree is None:
@@ -265,7 +273,7 @@ def self_measures(run: Training[Settings], policy: Policy, tree: Tree | None) ->
     return {"tree/nash_conv": tree.nash_conv(tree.strategy_of(policy, DRAWS))} | values
 
 
-def train(options: Settings) -> Judged:
+def train(options: PPOSettings) -> Evaluation:
     """Train, and return the evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("ippo", options) as run:
@@ -290,4 +298,4 @@ def train(options: Settings) -> Judged:
 
 
 if __name__ == "__main__":
-    command(train, Settings)
+    command(train, PPOSettings)

@@ -15,7 +15,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.harness import Judged, command, option
+from llm_games.baselines.training.harness import Evaluation, command, option
 from llm_games.baselines.training.stable import Make, StableOptions, learn
 from llm_games.errors import BadParameter
 
@@ -66,7 +66,7 @@ def maker(options: PPOOptions) -> Make:
     return make
 
 
-def train(options: PPOOptions) -> Judged:
+def train(options: PPOOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     return learn("ppo", options, maker(options))
 

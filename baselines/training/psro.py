@@ -33,12 +33,12 @@ from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.baselines.players import make_player, players_for, rule_of
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.training import ppo
-from llm_games.baselines.training.harness import LONGEST, Judged, Training, command, option
+from llm_games.baselines.training.harness import LONGEST, Evaluation, Training, command, option
 from llm_games.baselines.training.stable import TRAINED, WIDEST, settings
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.player_mixture import Mixture
+from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player
 from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
@@ -102,9 +102,9 @@ class Population:
         return equilibria(self.game)[0].mixture
 
     @property
-    def mixture(self) -> Mixture:
+    def mixture(self) -> PlayerMixture:
         weighted = self._weighted_names
-        return Mixture(
+        return PlayerMixture(
             [self.players[name] for name, _ in weighted], [w for _, w in weighted], "population"
         )
 
@@ -218,7 +218,7 @@ def by_rule(population: Population) -> tuple[str, float]:
     return names[best], float(earned[best] - mixture_payoff)
 
 
-class Stop(BaseCallback):
+class EarlyStop(BaseCallback):
     """Reports the steps of a reply's training, and stops it at Ctrl-C."""
 
     def __init__(self, run: Training, first_step: int) -> None:
@@ -240,7 +240,7 @@ def by_learning(run: Training, population: Population, number: int) -> tuple[str
     env = VecNormalize(SB3VecEnv(games), norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
     model = ppo.maker(options)(env, {**settings(options, env), "seed": options.seed + number})
     env.seed(TRAINED * (options.seed + 1) + number * 10**4)
-    model.learn(options.steps // options.rounds, callback=Stop(run, run.step))
+    model.learn(options.steps // options.rounds, callback=EarlyStop(run, run.step))
     if run.stopping:
         return "", 0.0
     run.check(**{name: value.numpy() for name, value in model.policy.state_dict().items()})
@@ -257,7 +257,7 @@ def reply(run: Training, population: Population, number: int) -> tuple[str, floa
     return (by_tree if oracle == "exact" else by_learning)(run, population, number)
 
 
-def train(options: PSROOptions) -> Judged:
+def train(options: PSROOptions) -> Evaluation:
     """Grow a population, and return its mixture's evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("psro", options) as run:

@@ -13,7 +13,7 @@ from sb3_contrib import RecurrentPPO
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from llm_games.baselines.training.harness import Judged, command, option
+from llm_games.baselines.training.harness import Evaluation, command, option
 from llm_games.baselines.training.ppo import PPOOptions, rollout_settings
 from llm_games.baselines.training.stable import learn
 
@@ -25,7 +25,7 @@ class RecurrentOptions(PPOOptions):
     memory: Annotated[int, option("N", "numbers that the network remembers", min=1)] = 32
 
 
-def train(options: RecurrentOptions) -> Judged:
+def train(options: RecurrentOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     rollouts = rollout_settings(options)
 

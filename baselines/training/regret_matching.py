@@ -16,7 +16,7 @@ import numpy as np
 from typer import Option
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Judged, command
+from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
@@ -121,7 +121,7 @@ def normal_form(tree: Tree) -> Array:
     return summed
 
 
-def train(options: RegretOptions) -> Judged:
+def train(options: RegretOptions) -> Evaluation:
     """Play, and return the strategy's evaluation."""
     kind = SwapRegretMatching if options.swap else RegretMatching
     return solve("regret_matching", kind, options)

@@ -27,7 +27,14 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.tune.registry import register_env
 
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Codec, Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import (
+    Codec,
+    Evaluation,
+    Options,
+    Training,
+    command,
+    option,
+)
 from llm_games.errors import BadParameter
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.torch_player import ILLEGAL, ActorCritic, network, save_network
@@ -36,7 +43,7 @@ ROOM = 100 * 2**20  # bytes of memory for what nodes share
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Options):
+class RLlibSettings(Options):
     """Options of RLlib's PPO."""
 
     actions: Codec = "index"
@@ -74,7 +81,7 @@ class Module(TorchRLModule, ValueFunctionAPI):
 
 
 @contextmanager
-def cluster(options: Settings) -> Iterator[list[str]]:
+def cluster(options: RLlibSettings) -> Iterator[list[str]]:
     """Join or make a cluster, and yield its nodes' names."""
     local_cluster = None
     if not options.address:
@@ -94,7 +101,7 @@ def cluster(options: Settings) -> Iterator[list[str]]:
             local_cluster.shutdown()
 
 
-def make_algorithm(run: Training[Settings], nodes: int) -> Algorithm:
+def make_algorithm(run: Training[RLlibSettings], nodes: int) -> Algorithm:
     """Return RLlib's PPO with copies of the table on as many nodes."""
     options, table = run.options, run.table
 
@@ -141,10 +148,10 @@ def playing_nodes(algorithm: Algorithm) -> list[str]:
     return workers
 
 
-class Learner:
+class RLlibLearner:
     """RLlib's algorithm, and the player of its network."""
 
-    def __init__(self, run: Training[Settings], nodes: list[str]) -> None:
+    def __init__(self, run: Training[RLlibSettings], nodes: list[str]) -> None:
         self.run, self.algorithm = run, make_algorithm(run, len(nodes))
         if idle := {*nodes} - {*playing_nodes(self.algorithm)}:
             raise BadParameter(f"nothing plays on {len(idle)} of {len(nodes)} nodes: {idle}")
@@ -181,11 +188,11 @@ class Learner:
         return save_network(self.net, rules, self.trained, self.run.folder / "player")
 
 
-def train(options: Settings) -> Judged:
+def train(options: RLlibSettings) -> Evaluation:
     """Train on all nodes of a cluster, and return the learner's evaluation."""
     torch.set_num_threads(1)
     with Training("rllib", options) as run, cluster(options) as nodes:
-        learner = Learner(run, nodes)
+        learner = RLlibLearner(run, nodes)
         run.saving = learner.state
         while True:
             stops = run.stopping or run.step >= options.steps
@@ -200,4 +207,4 @@ def train(options: Settings) -> Judged:
 
 
 if __name__ == "__main__":
-    command(train, Settings)
+    command(train, RLlibSettings)

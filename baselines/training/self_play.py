@@ -23,9 +23,9 @@ from llm_games.baselines.training import ppo
 from llm_games.baselines.training.harness import (
     LONGEST,
     POINTS,
-    Judged,
-    Table,
+    Evaluation,
     Training,
+    TrainingTable,
     command,
     judge,
     option,
@@ -33,7 +33,7 @@ from llm_games.baselines.training.harness import (
 from llm_games.baselines.training.stable import learn, player
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.learned import LearnedPolicy
-from llm_games.wrappers.player_mixture import Drawns, Mixture
+from llm_games.wrappers.player_mixture import Drawns, PlayerMixture
 from llm_games.wrappers.policy import Policy, RandomPolicy
 from llm_games.wrappers.sb3 import save_player
 from llm_games.wrappers.single_agent import seating
@@ -45,7 +45,7 @@ SELDOM = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ppo.PPOOptions):
+class SelfPlaySettings(ppo.PPOOptions):
     """Options of self-play."""
 
     latest: Annotated[
@@ -67,7 +67,7 @@ class Copy:
         self.predict = self.policy.predict
 
 
-class League(Mixture):
+class League(PlayerMixture):
     """Past selves, of which each seat draws one an episode; it grows between episodes."""
 
     def __init__(self, latest: float, draw: str) -> None:
@@ -115,7 +115,7 @@ def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: in
     return np.asarray(won.reshape(len(past), matches).mean(axis=1))
 
 
-def grown(run: Training[Settings], model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
+def grown(run: Training[SelfPlaySettings], model: BaseAlgorithm, env: VecEnv) -> dict[str, float]:
     """Add a copy of the model to the league, weigh all, and return measures for the log."""
     options, rules, policy = run.options, run.table.rules, player(model, env, run.method)
     (league,) = env.get_attr("opponents")[0]
@@ -127,7 +127,7 @@ def grown(run: Training[Settings], model: BaseAlgorithm, env: VecEnv) -> dict[st
         league.weigh(np.append(wins, 0.5))
         save_player(model, env, run.folder / "league" / f"{run.step}.zip")
     measures = judge(
-        Table(rules, seating(rules, "rotate", policy)), policy, options.episodes
+        TrainingTable(rules, seating(rules, "rotate", policy)), policy, options.episodes
     ).values()
     return {"league/beaten": float(wins.mean()), **{f"self/{k}": v for k, v in measures.items()}}
 
@@ -137,7 +137,7 @@ def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
     return player(Copy(model), env, "past", sure=False)
 
 
-def train(options: Settings) -> Judged:
+def train(options: SelfPlaySettings) -> Evaluation:
     """Train, and return the learner's evaluation among the opponents."""
     league, make_model = League(options.latest, options.draw), ppo.maker(options)
 
@@ -150,4 +150,4 @@ def train(options: Settings) -> Judged:
 
 
 if __name__ == "__main__":
-    command(train, Settings)
+    command(train, SelfPlaySettings)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Judged, Options, Training, option
+from llm_games.baselines.training.harness import Evaluation, Options, Training, option
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
 from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
@@ -58,7 +58,7 @@ class Solver(ABC):
         return {}
 
 
-def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Judged:
+def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Evaluation:
     """Run a solver and return its strategy's evaluation; raises as `Training`.
 
     Its log has ``tree/nash_conv``, the exact sum of seats' gains by best replies, at powers of two

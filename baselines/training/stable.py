@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from typer import Option
 
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Codec, Judged, Options, Training, option
+from llm_games.baselines.training.harness import Codec, Evaluation, Options, Training, option
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
 from llm_games.wrappers.learned import LearnedPolicy, Trained
@@ -57,7 +57,7 @@ class StableOptions(Options):
 Run = Training[StableOptions]
 
 
-class Loop(BaseCallback):
+class SB3Callback(BaseCallback):
     """Reports the model's state to a `Training` between rollouts, where the state is whole."""
 
     def __init__(self, run: Run, env: VecEnv, grown: Grown | None = None) -> None:
@@ -133,7 +133,7 @@ def learn(
     make: Make,
     opponents: Any = None,
     grown: Grown | None = None,
-) -> Judged:
+) -> Evaluation:
     """Train a model and return its evaluation; raises as `Training`.
 
     `opponents`, as `GameVectorEnv` takes them, play in the training; by default those of the table
@@ -149,7 +149,7 @@ def learn(
         else:
             model = restore_model(run, make, env, saved)
         run.saving = lambda: state(run, model, env)
-        loop, remaining = Loop(run, env, grown), options.steps - model.num_timesteps
+        loop, remaining = SB3Callback(run, env, grown), options.steps - model.num_timesteps
         loop.init_callback(model)
         try:
             if remaining > 0:

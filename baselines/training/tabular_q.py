@@ -18,7 +18,7 @@ from typer import Option
 
 from llm_games.arrays import Array
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Judged, Options, Training, command, option
+from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option
 from llm_games.errors import unknown
 from llm_games.wrappers.clients.stack import booked, spent
 from llm_games.wrappers.learned import LearnedPolicy, Trained
@@ -131,7 +131,7 @@ def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
     )  # fmt: skip
 
 
-def train(options: QOptions) -> Judged:
+def train(options: QOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     with Training("tabular_q", options) as run:
         clients = [p.client for p in run.table.seating.policies if hasattr(p, "client")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from llm_games.baselines.best_response import Reply, best_response
+from llm_games.baselines.best_response import BestResponse, best_response
 from llm_games.baselines.training.harness import Options, Training, command, option
 from llm_games.errors import BadParameter
 from llm_games.wrappers.tabular_player import TabularPolicy, save_table
@@ -24,7 +24,7 @@ class IterationOptions(Options):
     steps: Annotated[int, option("N", "there are none to count", min=1)] = 1
 
 
-def train(options: IterationOptions) -> Reply:
+def train(options: IterationOptions) -> BestResponse:
     """Find the best response, save it as a player, and return it.
 
     Raises:

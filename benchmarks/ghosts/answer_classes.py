@@ -21,7 +21,7 @@ VOTES = 2
 Plan = tuple[int, ...]
 
 
-class Limits(NamedTuple):
+class AnswerLimits(NamedTuple):
     """What is legal in some seats: amounts from `low` to `high`, ``(seats,)``, and their masks."""
 
     low: Array
@@ -29,20 +29,20 @@ class Limits(NamedTuple):
     mask: Array | None
 
     @classmethod
-    def of(cls, sight: Sight, cells: tuple[Array, ...]) -> Limits:
+    def of(cls, sight: Sight, cells: tuple[Array, ...]) -> AnswerLimits:
         """Return those of seats, or of seats and tables, at the places `cells`."""
         low, high = sight.amounts
         return cls(low[cells], high[cells], sight.mask[cells] if sight.game.picks else None)
 
     @property
-    def tall(self) -> Limits:
+    def tall(self) -> AnswerLimits:
         """Those of each seat beside several of its answers, ``(seats, 1)``; without masks."""
-        return Limits(self.low[:, None], self.high[:, None], None)
+        return AnswerLimits(self.low[:, None], self.high[:, None], None)
 
-    def repeated(self, many: int) -> Limits:
+    def repeated(self, many: int) -> AnswerLimits:
         """Return those of each seat so many times."""
         mask = None if self.mask is None else self.mask.repeat(many, 0)
-        return Limits(self.low.repeat(many), self.high.repeat(many), mask)
+        return AnswerLimits(self.low.repeat(many), self.high.repeat(many), mask)
 
 
 class Answers:
@@ -57,7 +57,7 @@ class Answers:
         if game.division is not None:
             self.count = VOTES + len(plans)
 
-    def classes(self, actions: Array, limits: Limits) -> Array:
+    def classes(self, actions: Array, limits: AnswerLimits) -> Array:
         """Return the classes of legal actions, int64 ``(seats,)``; of a plan, `VOTES` + its number.
 
         `actions` are int64, those of plans already so.
@@ -70,7 +70,7 @@ class Answers:
         share: Array = ((actions - low) * PARTS + wide // 2) // wide + self.declines
         return np.where(actions == self.decline, 0, share) if self.declines else share
 
-    def actions(self, classes: Array, limits: Limits) -> Array:
+    def actions(self, classes: Array, limits: AnswerLimits) -> Array:
         """Return the actions that classes mean now; the other way round."""
         if self.game.division is not None:
             return classes
@@ -85,7 +85,7 @@ class Answers:
         most = VOTES if self.game.division is not None else max(self.count - 1, 1)
         return np.minimum(classes / most, 1)
 
-    def legal(self, limits: Limits) -> Array:
+    def legal(self, limits: AnswerLimits) -> Array:
         """Return which classes are legal, bool ``(seats, classes)``; of plans see `plans_for`."""
         places = np.arange(self.count)
         if self.game.division is not None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.ghosts.answer_classes import VOTES, Answers, Limits, Plan
-from llm_games.benchmarks.ghosts.history import Memory
-from llm_games.benchmarks.ghosts.mixture import Rows
+from llm_games.benchmarks.ghosts.answer_classes import VOTES, AnswerLimits, Answers, Plan
+from llm_games.benchmarks.ghosts.history import GhostMemory
+from llm_games.benchmarks.ghosts.mixture import FitData
 from llm_games.benchmarks.record.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, StepRow, move_of
@@ -30,7 +30,7 @@ BESIDE = "failed_reply"  # a parameter that no legal answer hangs on
 
 
 @dataclass
-class Played:
+class ImitationData:
     """Decisions of a player: what a row of them has beside `Rows`, and what they are of.
 
     `action` are int64, of plans `VOTES` + their place in `plans`; `key` and `here` as of `Memory`,
@@ -38,7 +38,7 @@ class Played:
     """
 
     game: Rulebook
-    rows: Rows
+    rows: FitData
     action: Array
     key: Array
     here: Array
@@ -46,7 +46,7 @@ class Played:
     seats: list[int]
     left_out: int = 0
 
-    def plus(self, other: Played, weight: float) -> Played:
+    def plus(self, other: ImitationData, weight: float) -> ImitationData:
         """Return these and other decisions, each of which counts so much."""
         plans = [*dict.fromkeys([*self.plans, *other.plans])]
         moved = np.array([*range(VOTES), *(VOTES + plans.index(plan) for plan in other.plans)])
@@ -60,9 +60,9 @@ class Played:
             episode=other.rows.episode + self.rows.episode.max() + 1,
             weight=np.full(len(other.action), weight),
         )
-        return Played(
+        return ImitationData(
             self.game,
-            Rows(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
+            FitData(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
             np.concatenate([self.action, now(other.action)]),
             np.concatenate([self.key, other.key]),
             np.concatenate([self.here, other.here]),
@@ -83,7 +83,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class GhostSource:
     """A player in a recorded run: the `label` of its game there, and its `seat` as configured."""
 
     path: Path
@@ -117,7 +117,7 @@ def values_of(names: Sequence[str], there: Rulebook, here: Rulebook) -> str:
     return "; ".join(f"{name} is {old!r} there, {new!r} here" for name, old, new in pairs)
 
 
-def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -> Recorded:
+def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -> GhostSource:
     """Find a player in a run's record: who sat at `seat`, as configured, in a game.
 
     Raises:
@@ -144,7 +144,7 @@ def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -
         raise UnknownName(f"{path} has no seat {seat} in {one.label}; its seats are {names}")
     own = one.seats[seat or 0]
     places = [i for i, each in enumerate(one.seats) if each.key == own.key]
-    return Recorded(path, one.label, one.rules().core, one.params, own, places)
+    return GhostSource(path, one.label, one.rules().core, one.params, own, places)
 
 
 def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
@@ -156,7 +156,7 @@ def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
     return f"{said}; seat it with its own parameters, or record a run with these"
 
 
-def played(found: Recorded) -> Played:
+def played(found: GhostSource) -> ImitationData:
     """Play the episodes of a record again and return what its player saw and did.
 
     Raises:
@@ -167,7 +167,7 @@ def played(found: Recorded) -> Played:
         rows = [row for row in records.episodes() if row.game.label == found.label]
         rows = [row for row in rows if row.status in ("done", "running")]
         check_rules(records, rows)
-        reading = _Reading(found)
+        reading = _GhostReading(found)
         for row in rows:
             reading.episode(row, records.steps(row.id), _by_step(records.decisions(row.id)))
     return reading.whole()
@@ -196,10 +196,10 @@ def _by_step(decisions: Sequence[DecisionRow]) -> dict[int, dict[int, DecisionRo
     return found
 
 
-class _Reading:
+class _GhostReading:
     """Decisions as they are collected, episode by episode."""
 
-    def __init__(self, found: Recorded) -> None:
+    def __init__(self, found: GhostSource) -> None:
         self.found, self.plans = found, dict[Plan, int]()
         self.parts: list[tuple[Any, ...]] = []
         self.seats: set[int] = set()
@@ -212,7 +212,7 @@ class _Reading:
         noise, answers = Noise(row.seed), Answers(table.game)
         mine = [i for i, place in enumerate(row.seating) if place in self.found.places]
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]
-        memory = Memory.new(np.array(seeds, np.int64))
+        memory = GhostMemory.new(np.array(seeds, np.int64))
         self.seats |= {*mine}
         for step in (step for step in steps if not step.talk):
             now = made.get(step.step, {})
@@ -230,10 +230,10 @@ class _Reading:
         self.number += 1
 
     def _decided(
-        self, table: Table, answers: Answers, memory: Memory, legal: Sequence[DecisionRow]
-    ) -> Memory:
+        self, table: Table, answers: Answers, memory: GhostMemory, legal: Sequence[DecisionRow]
+    ) -> GhostMemory:
         sight, cells = table.ready(), (np.array([decision.seat for decision in legal]),)
-        numbers, limits = sight.numbers[cells], Limits.of(sight, cells)
+        numbers, limits = sight.numbers[cells], AnswerLimits.of(sight, cells)
         before = memory.at(cells).met(numbers)
         actions = actions_of([self._number(decision.action) for decision in legal])
         classes = answers.classes(actions, limits)
@@ -249,7 +249,7 @@ class _Reading:
             raise BadParameter(f"{self.found.path}: a ghost plays moves only, not {action!r}")
         return action
 
-    def whole(self) -> Played:
+    def whole(self) -> ImitationData:
         """Return all that was collected."""
         if not self.parts:
             raise BadParameter(
@@ -257,8 +257,8 @@ class _Reading:
             )
         columns = (np.concatenate(parts) for parts in zip(*self.parts, strict=True))
         seen, last, classes, episode, moves, key, here = columns
-        rows = Rows(seen, last, classes, episode, np.ones(len(seen)))
-        return Played(
+        rows = FitData(seen, last, classes, episode, np.ones(len(seen)))
+        return ImitationData(
             self.found.game, rows, moves, key, here, [*self.plans], sorted(self.seats),
             self.left_out,
         )  # fmt: skip

@@ -14,18 +14,25 @@ from typing import Any
 import numpy as np
 
 from llm_games.benchmarks.ghosts import mixture
-from llm_games.benchmarks.ghosts.answer_classes import Limits
-from llm_games.benchmarks.ghosts.fit import DECIDED, Played, Recorded, differing, played, values_of
-from llm_games.benchmarks.ghosts.history import OWN, Memory
+from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits
+from llm_games.benchmarks.ghosts.fit import (
+    DECIDED,
+    GhostSource,
+    ImitationData,
+    differing,
+    played,
+    values_of,
+)
+from llm_games.benchmarks.ghosts.history import OWN, GhostMemory
 from llm_games.benchmarks.ghosts.mixture import (
     MIXTURE,
+    FitData,
     Forest,
-    Judged,
+    GhostFit,
+    GhostModel,
     LastOwn,
     Marginal,
-    Mixture,
     Nearest,
-    Rows,
     floored,
     judged,
     measured,
@@ -69,13 +76,13 @@ class Ghost:
     before the last refit did so at a learner's table.
     """
 
-    own: Played
+    own: ImitationData
     params: Plain
     seat: Plain
     sources: list[Source]
-    mixture: Mixture
-    judged: dict[str, Judged] = field(default_factory=dict)
-    at_table: dict[str, Judged] = field(default_factory=dict)
+    mixture: GhostModel
+    judged: dict[str, GhostFit] = field(default_factory=dict)
+    at_table: dict[str, GhostFit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Put what was decided in order: by all that had happened, and by the very episode."""
@@ -102,8 +109,8 @@ class Ghost:
             )
 
     def decide(
-        self, numbers: Array, limits: Limits, memory: Memory, legal: Array | None = None
-    ) -> tuple[Array, Memory]:
+        self, numbers: Array, limits: AnswerLimits, memory: GhostMemory, legal: Array | None = None
+    ) -> tuple[Array, GhostMemory]:
         """Answer in some seats: actions, int64 ``(seats,)``, and the memory after them.
 
         `numbers` are what they see; `legal` are the classes that they may choose, if it is not for
@@ -126,7 +133,7 @@ class Ghost:
         classes = self.answers.classes(actions, limits)  # not those drawn: two may be one amount
         return actions, memory.answered(classes, actions, self.answers)
 
-    def _recorded(self, memory: Memory, noise: Noise) -> tuple[Array, Array]:
+    def _recorded(self, memory: GhostMemory, noise: Noise) -> tuple[Array, Array]:
         """Return where there is a recorded answer, and it."""
         low, high = self._span(memory.key)
         last, very = len(self._keys) - 1, np.searchsorted(self._heres, memory.here)
@@ -135,7 +142,7 @@ class Ghost:
         action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
         return same | (high > low), action
 
-    def _allowed(self, actions: Array, limits: Limits, legal: Array) -> Array:
+    def _allowed(self, actions: Array, limits: AnswerLimits, legal: Array) -> Array:
         """Return which recorded actions are of legal classes now, bool ``(seats, answers)``."""
         classes = self.answers.classes(actions, limits.tall)
         inside = (classes >= 0) & (classes < self.answers.count)
@@ -147,7 +154,9 @@ class Ghost:
         low, high = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
         return low, high
 
-    def likely(self, numbers: Array, limits: Limits, memory: Memory) -> tuple[Array, Array, Memory]:
+    def likely(
+        self, numbers: Array, limits: AnswerLimits, memory: GhostMemory
+    ) -> tuple[Array, Array, GhostMemory]:
         """Return all that it may answer in some seats, how likely each is, and the memory then.
 
         Actions are int64 ``(seats, answers)``, one may stand there twice; chances add up to 1. It
@@ -199,12 +208,12 @@ class Ghost:
             "doubts": [*self.doubts()],
         }
 
-    def foretold(self, other: Played) -> dict[str, Judged]:
+    def foretold(self, other: ImitationData) -> dict[str, GhostFit]:
         """Return how well parts and mixture foretell decisions that they are not fitted to."""
         both, many = self.own.plus(other, 1), len(self.own.action)
         rows, count, mixture = both.rows.where(slice(many, None)), both.answers.count, self.mixture
         if count > self.answers.count:  # plans that it has not seen
-            mixture = Mixture.fitted(self.own.rows, count)
+            mixture = GhostModel.fitted(self.own.rows, count)
         parts = mixture.parts
         floor = parts[0].chances(rows.seen, rows.last)
         found = {
@@ -271,10 +280,10 @@ class Ghost:
                 )
             if about["columns"] != [*game.column_index, *OWN]:
                 raise NotAGhost(f"{path} was fitted to other columns of {game.name}; fit it again")
-            rows, plans = Rows(*(arrays[n] for n in Rows._fields)), map(tuple, about["plans"])
+            rows, plans = FitData(*(arrays[n] for n in FitData._fields)), map(tuple, about["plans"])
             action, key, here = (arrays[name] for name in DECIDED)
             seats, left_out = about["seats"], about["left_out"]
-            own = Played(game, rows, action, key, here, [*plans], seats, left_out)
+            own = ImitationData(game, rows, action, key, here, [*plans], seats, left_out)
             return cls(
                 own,
                 about["params"],
@@ -282,7 +291,7 @@ class Ghost:
                 [Source(**source) for source in about["sources"]],
                 _mixture(about["weights"], rows, own.answers.count, arrays),
                 *(
-                    {n: Judged(**j) for n, j in about[key].items()}
+                    {n: GhostFit(**j) for n, j in about[key].items()}
                     for key in ("judged", "at_table")
                 ),
             )
@@ -316,16 +325,16 @@ def check_out(path: Path) -> None:
         raise NotAGhost(f"{path} is there and no ghost: give another --out")
 
 
-def _mixture(weights: Plain, rows: Rows, classes: int, arrays: dict[str, Array]) -> Mixture:
+def _mixture(weights: Plain, rows: FitData, classes: int, arrays: dict[str, Array]) -> GhostModel:
     made: dict[str, Any] = {part.name: part for part in (Marginal, LastOwn, Nearest)}
     parts = [
         Forest(classes, arrays) if name == Forest.name else made[name](rows, classes)
         for name in weights
     ]
-    return Mixture(parts, [*weights.values()])
+    return GhostModel(parts, [*weights.values()])
 
 
-def _plain(said: Mapping[str, Judged]) -> Plain:
+def _plain(said: Mapping[str, GhostFit]) -> Plain:
     return {name: judged._asdict() for name, judged in said.items()}
 
 
@@ -334,7 +343,7 @@ def _drawn(chances: Array, drawn: Array) -> Array:
     return np.minimum((upto <= (drawn * upto[:, -1])[:, None]).sum(axis=1), chances.shape[1] - 1)
 
 
-def fit(found: Recorded, judge: bool = True) -> Ghost:
+def fit(found: GhostSource, judge: bool = True) -> Ghost:
     """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
 
     Raises:
@@ -347,12 +356,12 @@ def fit(found: Recorded, judge: bool = True) -> Ghost:
 
 
 def fitted(
-    own: Played,
+    own: ImitationData,
     params: Plain,
     seat: Plain,
     sources: list[Source],
     judge: bool = True,
-    at_table: dict[str, Judged] | None = None,
+    at_table: dict[str, GhostFit] | None = None,
 ) -> Ghost:
     """Fit a ghost to a player's decisions; `BadParameter` if these are too few."""
     if own.episodes < 2 or len(own.action) < FEWEST:
@@ -363,5 +372,5 @@ def fitted(
         )
     count = own.answers.count
     said = measured(own.rows, count) if judge else {}
-    fit_to_all = Mixture.fitted(own.rows, count)
+    fit_to_all = GhostModel.fitted(own.rows, count)
     return Ghost(own, params, seat, sources, fit_to_all, said, at_table or {})

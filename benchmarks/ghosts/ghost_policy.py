@@ -11,10 +11,10 @@ import numpy as np
 from llm_games.baselines.opponents import NoRule
 from llm_games.baselines.rules import Kind
 from llm_games.baselines.tree import Tree
-from llm_games.benchmarks.ghosts.answer_classes import Limits
+from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits
 from llm_games.benchmarks.ghosts.fit import find
 from llm_games.benchmarks.ghosts.ghost_model import Ghost, fit, is_fitted
-from llm_games.benchmarks.ghosts.history import Memory
+from llm_games.benchmarks.ghosts.history import GhostMemory
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.questions import Shares
@@ -23,7 +23,7 @@ from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
 
 
-class Named(NamedTuple):
+class GhostAddress(NamedTuple):
     """What ``FILE#SEAT`` or ``FILE#LABEL#SEAT`` names; the seat may lack where all are alike."""
 
     path: Path
@@ -31,7 +31,7 @@ class Named(NamedTuple):
     seat: int | None = None
 
     @classmethod
-    def read(cls, value: str) -> Named:
+    def read(cls, value: str) -> GhostAddress:
         """Read it; `NotAGhost` if there is no such file."""
         path, _, rest = value.partition("#")
         label, _, seat = rest.rpartition("#")
@@ -59,14 +59,14 @@ class Named(NamedTuple):
 
 
 @lru_cache
-def _fitted(name: Named, changed: int, size: int, game: Rulebook) -> Ghost:
+def _fitted(name: GhostAddress, changed: int, size: int, game: Rulebook) -> Ghost:
     return name.ghost(game)
 
 
 class GhostPolicy(Policy):
     """Sits down as a player of a record, in games of the recorded rules; see `Ghost`."""
 
-    def __init__(self, name: Named) -> None:
+    def __init__(self, name: GhostAddress) -> None:
         self.named, self.ghosts = name, dict[Rulebook, Ghost]()
         label, seat = name.label and f"#{name.label}", "" if name.seat is None else f"#{name.seat}"
         self.name = f"ghost:{name.path}{label}{seat}"
@@ -78,12 +78,12 @@ class GhostPolicy(Policy):
             self.ghosts[game] = _fitted(self.named, stat.st_mtime_ns, stat.st_size, game)
         return self.ghosts[game]
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> Memory:
+    def start(self, game: Rulebook, seat: int, seed: int) -> GhostMemory:
         """Return the memory of a seat that has seen nothing."""
         self.ghost(game).check(game, seat)
-        return Memory.new(np.array([seed]))
+        return GhostMemory.new(np.array([seed]))
 
-    def act(self, view: View, memory: Memory) -> tuple[Decision, Memory]:
+    def act(self, view: View, memory: GhostMemory) -> tuple[Decision, GhostMemory]:
         """Answer as recorded, or as foretold."""
         ghost, cells = self.ghost(view.game), (np.array([view.seat]),)
         numbers, legal = view.sight.numbers[cells], None
@@ -92,24 +92,24 @@ class GhostPolicy(Policy):
             if not legal.any():  # no plan for so few was recorded: any is as likely
                 noise = Noise(int(memory.seed[0])).of(int(memory.decided[0]))
                 return Decision(view.question.sample(noise)), memory.met(numbers)
-        limits = Limits.of(view.sight, cells)
+        limits = AnswerLimits.of(view.sight, cells)
         actions, memory = ghost.decide(numbers, limits, memory, legal)
         action = int(actions[0])
         return Decision(ghost.answers.plan(action) if legal is not None else action), memory
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Memory | None = None
+        self, game: Rulebook, where: Array, seeds: Array, memory: GhostMemory | None = None
     ) -> Any:
         """Return the memory of a batch, ``(players, tables)``; of plans, by cells."""
         if game.division is not None:
             return super().start_batch(game, where, seeds, memory)
         for seat in np.flatnonzero(where.any(axis=1)).tolist():
             self.ghost(game).check(game, seat)
-        new = Memory.new(np.asarray(seeds))
+        new = GhostMemory.new(np.asarray(seeds))
         if memory is None:
             return new
         pairs = zip(memory, new, strict=True)
-        return Memory(*(np.where(where, fresh, old) for old, fresh in pairs))
+        return GhostMemory(*(np.where(where, fresh, old) for old, fresh in pairs))
 
     async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
         """Answer in all cells at once."""
@@ -118,7 +118,7 @@ class GhostPolicy(Policy):
         cells, actions = np.nonzero(where), np.zeros(where.shape, np.int64)
         own = sight.numbers[cells]
         actions[cells], after = self.ghost(sight.game).decide(
-            own, Limits.of(sight, cells), memory.at(cells)
+            own, AnswerLimits.of(sight, cells), memory.at(cells)
         )
         return Decided(actions), memory.put(cells, after)
 
@@ -135,20 +135,22 @@ class GhostPolicy(Policy):
         ghost.check(tree.game, seat)
         if tree.game.division is not None:
             raise NoRule(f"{self.name} makes plans")
-        after = Memory.new(np.zeros(tree.count + 1, np.int64))  # each move; the last is before all
+        after = GhostMemory.new(
+            np.zeros(tree.count + 1, np.int64)
+        )  # each move; the last is before all
         for sets, states in tree.sets:
             place = np.flatnonzero(rows.seat[sets] == seat)
             if not len(place):  # others move
                 continue
             own, cells = sets[place], (np.full(len(place), seat), place)
-            limits, before = Limits.of(Sight(tree.game, states), cells), rows.before[own]
+            limits, before = AnswerLimits.of(Sight(tree.game, states), cells), rows.before[own]
             actions, chances, memory = ghost.likely(rows.seen[own], limits, after.at((before,)))
             moves = np.flatnonzero(np.isin(tree.owner, own))
             which, answers = np.searchsorted(own, tree.owner[moves]), rows.moves[moves]
             found[moves] = (chances[which] * (actions[which] == answers)).sum(axis=1)
             if not np.isclose(found[moves].sum(), len(own)):
                 raise NoRule(f"{self.name} may answer what is no move of the tree")
-            here = Limits(limits.low[which], limits.high[which], None)
+            here = AnswerLimits(limits.low[which], limits.high[which], None)
             classes = ghost.answers.classes(answers[:, 0], here)
             memory = memory.at((which,)).answered(classes, answers[:, 0], ghost.answers)
             after = after.put((moves,), memory)
@@ -159,6 +161,6 @@ GHOST = Kind(
     "answers as a player of a recorded run, or as one fitted to it",
     value="<file>#<seat>",
     needs_value=True,
-    read=Named.read,
+    read=GhostAddress.read,
     made=GhostPolicy,
 )

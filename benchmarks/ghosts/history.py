@@ -14,7 +14,7 @@ OWN = ("own last answer", "own answer before", "own mean", "own spread")
 """Features beside the columns of the game; shares of the classes, -1 where there is none."""
 
 
-class Memory(NamedTuple):
+class GhostMemory(NamedTuple):
     """Of some seats, ``(seats,)`` or ``(players, tables)``; `key` names all that happened so far.
 
     Two seats have one key if they saw the same numbers whenever they were asked, and did the same.
@@ -29,32 +29,32 @@ class Memory(NamedTuple):
     key: Array
 
     @classmethod
-    def new(cls, seeds: Array) -> Memory:
+    def new(cls, seeds: Array) -> GhostMemory:
         """Return the memory of seats that begin an episode, with a seed each."""
         zeros, none = np.zeros(seeds.shape), np.full(seeds.shape, -1)
         return cls(seeds, zeros.astype(np.int64), none, none, zeros, zeros, zeros.astype(np.uint64))
 
-    def at(self, cells: tuple[Array, ...]) -> Memory:
+    def at(self, cells: tuple[Array, ...]) -> GhostMemory:
         """Take some seats out."""
-        return Memory(*(part[cells] for part in self))
+        return GhostMemory(*(part[cells] for part in self))
 
-    def put(self, cells: tuple[Array, ...], other: Memory) -> Memory:
+    def put(self, cells: tuple[Array, ...], other: GhostMemory) -> GhostMemory:
         """Return the memory with that of some seats replaced."""
         parts = [part.copy() for part in self]
         for part, new in zip(parts, other, strict=True):
             part[cells] = new
-        return Memory(*parts)
+        return GhostMemory(*parts)
 
-    def met(self, numbers: Array) -> Memory:
+    def met(self, numbers: Array) -> GhostMemory:
         """Return the memory after seeing numbers, float32 ``(seats, columns)``."""
         bits = np.ascontiguousarray(numbers + np.float32(0)).view(np.uint32).astype(np.uint64)
         place = np.arange(1, numbers.shape[1] + 1, dtype=np.uint64) * GOLD
         return self._replace(key=mix(self.key + mix(bits ^ place).sum(axis=1, dtype=np.uint64)))
 
-    def answered(self, classes: Array, actions: Array, answers: Answers) -> Memory:
+    def answered(self, classes: Array, actions: Array, answers: Answers) -> GhostMemory:
         """Return the memory after own answers."""
         share = answers.shares(classes)
-        return Memory(
+        return GhostMemory(
             self.seed,
             self.decided + 1,
             classes,

@@ -29,7 +29,7 @@ BINS = 10  # of confidence, for the calibration
 TREES, LEAST = 100, 3  # of a forest, and least decisions of a leaf
 
 
-class Rows(NamedTuple):
+class FitData(NamedTuple):
     """Situations: float32 `seen` ``(rows, features)``, the rest ``(rows,)``.
 
     `last` is the class of the own last answer, -1 before the first; `weight` what a row counts.
@@ -41,9 +41,9 @@ class Rows(NamedTuple):
     episode: Array
     weight: Array
 
-    def where(self, which: Array | slice) -> Rows:
+    def where(self, which: Array | slice) -> FitData:
         """Take some rows out."""
-        return Rows(*(column[which] for column in self))
+        return FitData(*(column[which] for column in self))
 
 
 class Marginal:
@@ -51,7 +51,7 @@ class Marginal:
 
     name = "always the marginal"
 
-    def __init__(self, rows: Rows, classes: int) -> None:
+    def __init__(self, rows: FitData, classes: int) -> None:
         counts = np.bincount(rows.answer, rows.weight, classes) + 1 / classes
         self.shares = counts / counts.sum()
 
@@ -65,7 +65,7 @@ class LastOwn:
 
     name = "last own action"
 
-    def __init__(self, rows: Rows, classes: int) -> None:
+    def __init__(self, rows: FitData, classes: int) -> None:
         table = np.zeros((classes + 1, classes))  # the last row is of those without a last answer
         np.add.at(table, (rows.last, rows.answer), rows.weight)
         table += BACKED * Marginal(rows, classes).shares
@@ -81,7 +81,7 @@ class Nearest:
 
     name = f"{NEIGHBOURS} nearest"
 
-    def __init__(self, rows: Rows, classes: int) -> None:
+    def __init__(self, rows: FitData, classes: int) -> None:
         self.kept = np.ptp(rows.seen, axis=0) > 0  # a spread of equal numbers may be above 0
         seen = rows.seen[:, self.kept]
         self.middle, self.scale = seen.mean(axis=0), seen.std(axis=0)
@@ -127,7 +127,7 @@ class Forest:
         self.leaf, self.shares, self.labels = leaves
 
     @classmethod
-    def grown(cls, rows: Rows, classes: int) -> Self | None:
+    def grown(cls, rows: FitData, classes: int) -> Self | None:
         """Grow them; None without scikit-learn, or if all answers are equal or hardly any are."""
         labels = np.unique(rows.answer)
         if not 2 <= len(labels) <= len(rows.answer) // 2 or (grow := forester()) is None:
@@ -182,7 +182,7 @@ def forester() -> Callable[..., Any] | None:
 Part = Marginal | LastOwn | Nearest | Forest
 
 
-def parts_of(rows: Rows, classes: int) -> list[Part]:
+def parts_of(rows: FitData, classes: int) -> list[Part]:
     """Fit all parts that there can be."""
     plain: list[Part] = [Marginal(rows, classes), LastOwn(rows, classes), Nearest(rows, classes)]
     forest = Forest.grown(rows, classes)
@@ -190,14 +190,14 @@ def parts_of(rows: Rows, classes: int) -> list[Part]:
 
 
 @dataclass
-class Mixture:
+class GhostModel:
     """Parts with their weights; the first is the marginal."""
 
     parts: Sequence[Part]
     weights: Sequence[float]
 
     @classmethod
-    def fitted(cls, rows: Rows, classes: int) -> Mixture:
+    def fitted(cls, rows: FitData, classes: int) -> GhostModel:
         """Fit the parts, with weights from inner held-out episodes; equal ones without any."""
         parts = parts_of(rows, classes)
         weights = weights_of(rows, classes) or {part.name: 1 / len(parts) for part in parts}
@@ -224,7 +224,7 @@ def folds(episode: Array) -> Array:
     return number % FOLDS
 
 
-def weights_of(rows: Rows, classes: int) -> dict[str, float]:
+def weights_of(rows: FitData, classes: int) -> dict[str, float]:
     """Return by name the weights that make inner held-out episodes likeliest; {} without any."""
     inner = folds(rows.episode) == 0
     if inner.all():
@@ -240,7 +240,7 @@ def weights_of(rows: Rows, classes: int) -> dict[str, float]:
     return dict(zip((part.name for part in parts), weights.tolist(), strict=True))
 
 
-class Judged(NamedTuple):
+class GhostFit(NamedTuple):
     """How well answers were foretold: nats a decision, share right, and calibration.
 
     `off`: the expected distance, over bins of confidence, from how sure it was of its first guess
@@ -252,16 +252,16 @@ class Judged(NamedTuple):
     off: float
 
 
-def judged(chances: Array, answer: Array) -> Judged:
+def judged(chances: Array, answer: Array) -> GhostFit:
     """Judge chances ``(rows, classes)`` of what was answered."""
     sure, hit = chances.max(axis=1), chances.argmax(axis=1) == answer
     place = np.minimum((sure * BINS).astype(int), BINS - 1)
     gap = np.bincount(place, sure - hit, BINS)
     loss = -np.log(chances[np.arange(len(answer)), answer]).mean()
-    return Judged(float(loss), float(hit.mean()), float(np.abs(gap).sum() / len(answer)))
+    return GhostFit(float(loss), float(hit.mean()), float(np.abs(gap).sum() / len(answer)))
 
 
-def measured(rows: Rows, classes: int) -> dict[str, Judged]:
+def measured(rows: FitData, classes: int) -> dict[str, GhostFit]:
     """Return how well each part and the mixture foretell episodes that they were not fitted to."""
     said: dict[str, list[Array]] = {}
     answers, fold = [], folds(rows.episode)
@@ -273,7 +273,7 @@ def measured(rows: Rows, classes: int) -> dict[str, Judged]:
         for part in parts:
             chances = floored(part.chances(out.seen, out.last), floor)
             said.setdefault(part.name, []).append(chances)
-        mixed = Mixture.fitted(rest, classes).chances(out.seen, out.last)
+        mixed = GhostModel.fitted(rest, classes).chances(out.seen, out.last)
         said.setdefault(MIXTURE, []).append(mixed)
     whole = np.concatenate(answers)
     found = {name: np.concatenate(parts) for name, parts in said.items()}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.judge.compare import twin
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import DecisionRow
 
 
@@ -62,7 +62,7 @@ class Both(NamedTuple):
         return self.a is None or self.b is None or self.a.action != self.b.action
 
 
-class Move(NamedTuple):
+class ComparedMove(NamedTuple):
     """One move of the game in both runs; `number` counts from 1, without steps of talk.
 
     `together`: all moves before it were the same, so that both sides decide in one situation (but
@@ -81,7 +81,7 @@ class Move(NamedTuple):
 
 def pairs(a: Records, b: Records) -> Iterator[Pair]:
     """Yield the episodes of two runs that met the same chance, game by game; [] if none did."""
-    others: dict[str, Game] = {game.label: game for game in games(b)}
+    others: dict[str, RecordedGame] = {game.label: game for game in games(b)}
     for game in games(a):
         other = others.get(game.label)
         rows = {row.number: row for row in other.rows} if other else {}
@@ -90,19 +90,19 @@ def pairs(a: Records, b: Records) -> Iterator[Pair]:
                 yield Pair(game.shelf.episode(row), other.shelf.episode(found))
 
 
-def moves(pair: Pair) -> Iterator[Move]:
+def moves(pair: Pair) -> Iterator[ComparedMove]:
     """Yield the moves of both episodes beside each other, in order."""
     sides, together = [_moves(episode) for episode in pair], True
     for at in range(max(map(len, sides))):
         mine, theirs = (side[at] if at < len(side) else {} for side in sides)
         asked = sorted(mine.keys() | theirs.keys())
         found = [Both(seat, mine.get(seat), theirs.get(seat)) for seat in asked]
-        move = Move(at + 1, found, together)
+        move = ComparedMove(at + 1, found, together)
         yield move
         together = together and not move.differs
 
 
-def parted(pair: Pair) -> Move | None:
+def parted(pair: Pair) -> ComparedMove | None:
     """Return the first move in which somebody did otherwise; None: all was the same."""
     return next((move for move in moves(pair) if move.differs), None)
 

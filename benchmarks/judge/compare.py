@@ -30,7 +30,7 @@ from llm_games.benchmarks.judge.intervals import ROUNDED
 from llm_games.benchmarks.judge.means import FREE
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array, Rulebook
@@ -146,7 +146,11 @@ def _nothing(both: Sequence[Records], found: Sequence[Comparison], name: str) ->
 
 
 def _compare(
-    a: Game | None, b: Game | None, edition: str, level: float, names: tuple[str, str]
+    a: RecordedGame | None,
+    b: RecordedGame | None,
+    edition: str,
+    level: float,
+    names: tuple[str, str],
 ) -> Comparison:
     first = a or b
     assert first is not None
@@ -208,7 +212,7 @@ def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, flo
     return {n: max(end for _, end in e) - min(end for end, _ in e) for n, e in ends.items() if e}
 
 
-def _measure(a: Game | None, b: Game | None) -> Measure | None:
+def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
     """Return what both sides of a game are judged by if they have no score."""
     mine, theirs = (measure_of(game) if game else None for game in (a, b))
     return mine if mine is theirs else None
@@ -224,7 +228,9 @@ def _changed(one: Sequence[str], other: Sequence[str]) -> list[int]:
     return changed if changed and len(one) == len(other) else [*range(len(pairs))]
 
 
-def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int], list[str]]:
+def _places_and_notes(
+    left: RecordedGame | None, right: RecordedGame | None
+) -> tuple[list[int], list[str]]:
     """Return the places whose payoff is compared, and what else differs."""
     if left is None or right is None:
         return [], []
@@ -247,7 +253,7 @@ def _places_and_notes(left: Game | None, right: Game | None) -> tuple[list[int],
     return places, notes
 
 
-def _shares(game: Game, seats: Array) -> tuple[Array, list[str]]:
+def _shares(game: RecordedGame, seats: Array) -> tuple[Array, list[str]]:
     """Return what each of the `seats` ``(episodes, seats)`` counts in its episode, and notes on it.
 
     Where seats are worth something and not all were had equally often, each seat counts alike: the
@@ -393,7 +399,7 @@ def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> D
     return Difference(n, a, a + test.mean, test.mean, test.interval, test.p, note=test.note)
 
 
-def _prolonged(sides: Sequence[Mapping[str, Game]], names: Sequence[str]) -> list[str]:
+def _prolonged(sides: Sequence[Mapping[str, RecordedGame]], names: Sequence[str]) -> list[str]:
     """Return a note on each run to which episodes were added after it was complete."""
     notes = []
     for name, side in zip(names, sides, strict=True):

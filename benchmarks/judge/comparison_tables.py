@@ -9,7 +9,7 @@ import numpy as np
 
 from llm_games.benchmarks.judge.intervals import Interval
 from llm_games.benchmarks.judge.paper import Measure
-from llm_games.benchmarks.judge.result_table import Grid, Label, columns
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, columns
 
 FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
 """The families of tests, each corrected for itself, and how its values are shown."""
@@ -157,7 +157,7 @@ class Comparisons:
         judged = {name: one and self.significant(one) for name, one in found.items()}
         return game.plain() | {"significant": judged}
 
-    def grid(self, *shown: str) -> Grid:
+    def grid(self, *shown: str) -> ResultTable:
         """Return a row for each difference, its B − A starred if it is significant.
 
         `shown` are the columns, those in which something stands; by default all. A note is below
@@ -187,7 +187,7 @@ class Comparisons:
         }
         rows, foot = ([[row[i] for i in at] for row in part] for part in (rows, foot))
         note = "" if shown == VALUES else " ".join(self._said())
-        return Grid(kept, rows, foot=foot, strong=[self.change], note=note)
+        return ResultTable(kept, rows, foot=foot, strong=[self.change], note=note)
 
     def _written(self, found: Difference, digits: int) -> list[str]:
         words = found.written(digits)

@@ -20,13 +20,13 @@ import numpy as np
 from llm_games.baselines.deviation import conditional
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.judge import paper
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.judge.references import Reference, overalls, references
-from llm_games.benchmarks.judge.result_table import Grid, Label
+from llm_games.benchmarks.judge.result_table import Label, ResultTable
 from llm_games.benchmarks.judge.results import PAYOFF, Series, Statistic, measured_by, score_by
 from llm_games.benchmarks.judge.scenario_scores import BACKGROUND
-from llm_games.benchmarks.record.recorded_games import MARK, Game, Run, filled_in
+from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, filled_in
 from llm_games.errors import BadParameter
 
 REFERENCES = "rational", "random"
@@ -63,12 +63,12 @@ class Entry:
         return filled_in(self.filled, self.decisions) > MARK
 
 
-class Row(NamedTuple):
+class LeaderboardLine(NamedTuple):
     """A line of a table: `judged` is the score, or what the paper's measure gives; `n` chances."""
 
     player: str
-    judged: Cell | None
-    payoff: Cell | None
+    judged: MeanCell | None
+    payoff: MeanCell | None
     n: int
     reference: bool = False
     about: str = ""
@@ -77,14 +77,14 @@ class Row(NamedTuple):
 
 
 @dataclass(eq=False)
-class Seats:
+class SeatedTable:
     """One table: `game` is how the first run has it, `others` who sits there besides, by number.
 
     If several players are ranked at it, and none is `alone`, `others` are all who sit there.
     `entries` are by player's key, see `_key`.
     """
 
-    game: Game
+    game: RecordedGame
     edition: str
     label: str
     others: Counter[str]
@@ -120,17 +120,17 @@ class Seats:
             return score_by(self.edition)
         return measured_by(self.measure)
 
-    def mean(self, entry: Entry, statistic: Statistic, seats: int) -> Cell | None:
+    def mean(self, entry: Entry, statistic: Statistic, seats: int) -> MeanCell | None:
         """Return a player's mean, each chance counted once."""
         ends = statistic.ends(self.game.rules, seats)
         return Series(statistic, entry.of(statistic.name), ends).mean
 
-    def rows(self, names: Mapping[str, str]) -> list[Row]:
+    def rows(self, names: Mapping[str, str]) -> list[LeaderboardLine]:
         """Return who sat here and the references, the best first."""
         rules = self.game.rules.core
         seats = max(rules.players - self.others.total(), 1) if self.alone else 1
         found = [
-            Row(
+            LeaderboardLine(
                 names[key],
                 self.mean(entry, self.judged, seats),
                 self.mean(entry, PAYOFF, seats),
@@ -142,11 +142,11 @@ class Seats:
         ]
         for one in self.references:
             judged, own = one.series[self.judged.name].mean, one.own_series[PAID].mean
-            found.append(Row(one.player, judged, own, one.n, True, one.about))
+            found.append(LeaderboardLine(one.player, judged, own, one.n, True, one.about))
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1
 
-        def place(row: Row) -> tuple[bool, float]:
+        def place(row: LeaderboardLine) -> tuple[bool, float]:
             cell = row.payoff if self.judged_by == PAID else row.judged
             return cell is None, 0.0 if cell is None else sign * cell.mean
 
@@ -157,11 +157,11 @@ class Seats:
 class Board:
     """The tables of some runs, players' names by key, and which players have no row, and why."""
 
-    tables: list[Seats]
+    tables: list[SeatedTable]
     names: dict[str, str]
     left_out: list[str]
 
-    def overall(self) -> list[tuple[str, list[tuple[str, Cell, int, bool]]]]:
+    def overall(self) -> list[tuple[str, list[tuple[str, MeanCell, int, bool]]]]:
         """Return of each paper's benchmark who played all of it: its name, Overall, n, reference.
 
         The best come first. `n` is of the game with the fewest chances.
@@ -183,21 +183,23 @@ class Board:
                 found.append((title, sorted(rows, key=lambda row: -row[1].mean)))
         return found
 
-    def grids(self) -> list[Grid]:
+    def grids(self) -> list[ResultTable]:
         """Return the board as tables: each benchmark's Overall, then one for each table."""
         found = []
         for title, rows in self.overall():
             heads = {"player": "", "Overall": ".1f", "n": ">"}
             lines = [(name, mean, f"{n}{' offline' * offline}") for name, mean, n, offline in rows]
             aside = [number for number, row in enumerate(rows) if row[3]]
-            found.append(Grid(heads, lines, f"Overall, {title}", "overall", beside=aside))
+            found.append(ResultTable(heads, lines, f"Overall, {title}", "overall", beside=aside))
         found += [self._grid(table) for table in self.tables]
         notes = "\n".join(self._notes())
         return (
-            [*found[:-1], replace(found[-1], note=notes)] if found else [Grid({}, [], note=notes)]
+            [*found[:-1], replace(found[-1], note=notes)]
+            if found
+            else [ResultTable({}, [], note=notes)]
         )
 
-    def _grid(self, table: Seats) -> Grid:
+    def _grid(self, table: SeatedTable) -> ResultTable:
         """Return who came to what at one table, the best first."""
         rows, by = table.rows(self.names), table.judged
         heads = {table.label: ""} | ({} if table.judged_by == PAID else {by.title: by.form})
@@ -213,7 +215,7 @@ class Board:
             for row in rows
         ]
         aside = [number for number, row in enumerate(rows) if row.reference]
-        return Grid(heads, lines, table.label, "leaderboard", beside=aside)
+        return ResultTable(heads, lines, table.label, "leaderboard", beside=aside)
 
     def _notes(self) -> Iterator[str]:
         if not self.tables:
@@ -274,7 +276,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     Rows are of language models, learners and players of one's own; of rule players where nobody
     else sat. The embedded model has none: it is there to try things with.
     """
-    tables: list[Seats] = []
+    tables: list[SeatedTable] = []
     seats_of: dict[str, Mapping[str, Any]] = {}
     shown: dict[str, str] = {}
     gone: dict[str, None] = {}
@@ -298,7 +300,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     return Board(_told_apart(tables), names, [*gone])
 
 
-def _planned(game: Game) -> list[Mapping[str, Any]]:
+def _planned(game: RecordedGame) -> list[Mapping[str, Any]]:
     """Return the seats of a game as configured; of a file that does not say, by their names."""
     return list(game.planned.get("seats") or ({"player": name} for name in game.seats))
 
@@ -310,7 +312,7 @@ def _key(seat: Mapping[str, Any]) -> str:
     return json.dumps(about, sort_keys=True, default=str)
 
 
-def _judged(game: Game) -> list[int]:
+def _judged(game: RecordedGame) -> list[int]:
     """Return the places of those who could have a row: of all where only rule players sat."""
     places = [at for at, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
     kinds = {at: str(_planned(game)[at]["player"]).partition(":")[0] for at in places}
@@ -318,8 +320,12 @@ def _judged(game: Game) -> list[int]:
 
 
 def _table(
-    tables: list[Seats], game: Game, judged: set[str], keys: Sequence[str], edition: str
-) -> Seats:
+    tables: list[SeatedTable],
+    game: RecordedGame,
+    judged: set[str],
+    keys: Sequence[str],
+    edition: str,
+) -> SeatedTable:
     """Return the table that a game was played at, a new one if there is none yet."""
     alone = len(judged) == 1
     named = (str(seat["player"]) for seat in _planned(game))
@@ -331,11 +337,13 @@ def _table(
         )
         if same and about and (table.others, table.alone) == (others, alone):
             return table
-    tables.append(Seats(game, edition, game.label, others, alone))
+    tables.append(SeatedTable(game, edition, game.label, others, alone))
     return tables[-1]
 
 
-def _fill(table: Seats, run: Run, game: Game, keys: Sequence[str], judged: Sequence[int]) -> None:
+def _fill(
+    table: SeatedTable, run: Run, game: RecordedGame, keys: Sequence[str], judged: Sequence[int]
+) -> None:
     """Add what the judged players of a game came to in it."""
     alone = len({keys[place] for place in judged}) == 1
     benchmarks = _benchmarks(run, game) if alone else set()
@@ -355,7 +363,7 @@ def _fill(table: Seats, run: Run, game: Game, keys: Sequence[str], judged: Seque
                     entry.filled += filled
 
 
-def _benchmarks(run: Run, game: Game) -> set[str]:
+def _benchmarks(run: Run, game: RecordedGame) -> set[str]:
     """Return the titles of the papers by whose settings a game was played."""
     owner = paper.owner(game)
     if owner is None or owner.scoring is None:
@@ -364,7 +372,7 @@ def _benchmarks(run: Run, game: Game) -> set[str]:
     return {owner.title} if game.name in counted else set()
 
 
-def _told_apart(tables: list[Seats]) -> list[Seats]:
+def _told_apart(tables: list[SeatedTable]) -> list[SeatedTable]:
     """Give tables of one label others: who else sits there, the parameters, or else a number."""
     for about in (_beside, _params, lambda table: f"({tables.index(table) + 1})"):
         many = Counter(table.label for table in tables)
@@ -374,12 +382,12 @@ def _told_apart(tables: list[Seats]) -> list[Seats]:
     return tables
 
 
-def _beside(table: Seats) -> str:
+def _beside(table: SeatedTable) -> str:
     others = " and ".join(f"{many} × {name}" for name, many in table.others.items())
     return f"{'beside' if table.alone else 'of'} {others}" if others else ""
 
 
-def _params(table: Seats) -> str:
+def _params(table: SeatedTable) -> str:
     return ", ".join(f"{name} = {value}" for name, value in table.game.params.items())
 
 

@@ -18,7 +18,7 @@ POSITIVE: Ends = (0.0, math.inf)
 SHARE: Ends = (0.0, 1.0)
 
 
-class Cell(NamedTuple):
+class MeanCell(NamedTuple):
     """A mean over runs, the sample standard deviation (None for one run), and how many runs.
 
     Where the runs are independent it has the mean's `interval`; None for one run. Both lie within
@@ -44,13 +44,13 @@ class Cell(NamedTuple):
         return None if self.std is None else self.std / math.sqrt(self.runs)
 
 
-def cell(values: Sequence[float]) -> Cell:
+def cell(values: Sequence[float]) -> MeanCell:
     """Average one or more values; ± is the sample standard deviation (ddof 1)."""
     std = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Cell(sum(values) / len(values), std, len(values))
+    return MeanCell(sum(values) / len(values), std, len(values))
 
 
-def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
+def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | None:
     """Average one value of each of some independent runs, with the interval of the mean.
 
     `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
@@ -59,17 +59,17 @@ def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | Non
     return averaged(intervals.score, values, ends, least)
 
 
-def brief(mean: Cell | None) -> Cell | None:
+def brief(mean: MeanCell | None) -> MeanCell | None:
     """Return a mean with its interval, without the standard deviation."""
     return mean and mean._replace(std=None)
 
 
-def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> Cell | None:
+def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | None:
     """Return the same without the standard deviation."""
     return brief(estimated(values, ends, least))
 
 
-def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | None:
+def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> MeanCell | None:
     """Average payoffs, or what else is counted in money: equal values have no interval.
 
     With `spread` it has the standard deviation.
@@ -80,7 +80,7 @@ def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> Cell | No
 
 def averaged(
     method: Callable[..., Interval | None], values: Sequence[float], ends: Ends, least: int
-) -> Cell | None:
+) -> MeanCell | None:
     """Average values; `method` takes them and the ends of one, and gives an interval."""
     if not values:
         return None

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from llm_games.benchmarks.judge.paper import PAPERS
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.talk_measures import transcript
 from llm_games.benchmarks.record.checked_table import ConfigError, Count, Settings, Text, checked
 from llm_games.benchmarks.record.database import Unwritable
@@ -108,7 +108,7 @@ def rubric(source: str | Path) -> Rubric:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ModelLabel:
     """A label of an episode: `answer` is None if no legal one came, `outcome` how it was read.
 
     The outcome is ``failed``, and the reply what the server said, where the episode is too long for
@@ -139,7 +139,7 @@ def sidecar(path: Path) -> Path:
     return path.with_suffix(".labels.json")
 
 
-def judged(run: Path | Records, name: str | None = None) -> list[Judged]:
+def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
     """Return all labels that a run has, or those by the rubrics of a name; [] without any.
 
     Labels of another run whose file had the same name are left out.
@@ -154,7 +154,7 @@ def judged(run: Path | Records, name: str | None = None) -> list[Judged]:
     if not file.exists():
         return []
     try:
-        found = [Judged(**row) for row in json.loads(file.read_text("utf-8"))]
+        found = [ModelLabel(**row) for row in json.loads(file.read_text("utf-8"))]
     except (OSError, ValueError, TypeError) as error:
         raise BadParameter(f"{file} cannot be read, move it away: {error}") from None
     return [row for row in found if row.run == run.created and name in (None, row.rubric)]
@@ -171,7 +171,7 @@ def label_run(
     client: Client,
     only: Sequence[str] = (),
     sampling: Sampling = CALM,
-) -> list[Judged]:
+) -> list[ModelLabel]:
     """Let a model label the finished episodes of a run, and return all labels by this rubric.
 
     `only`: of the games of these labels. What a judge that fails has answered before is kept.
@@ -184,7 +184,7 @@ def label_run(
     """
     path = Path(path)
     by = wanted.edition, client.name
-    new: list[Judged] = []
+    new: list[ModelLabel] = []
     with Records.open_readonly(path) as records:
         known = judged(records)
         mine = {row.id for row in known if (row.edition, row.judge) == by and row.answer}
@@ -216,7 +216,7 @@ def label_run(
 
 async def _judge(
     wanted: Rubric, client: Client, sampling: Sampling, run: str, row: EpisodeRow, shown: str
-) -> Judged:
+) -> ModelLabel:
     """Ask for the label of an episode, again where an answer is none."""
     question, tokens = wanted.asks, [0, 0]
     chat = Chat.of([{"role": "system", "content": wanted.task}, {"role": "user", "content": shown}])
@@ -249,10 +249,10 @@ async def _judge(
     answer = question.value_of(reply.action) if reply.outcome == "valid" else None
     about = (run, row.id, row.game.label, row.game.game, row.number, row.seed)
     by = wanted.name, wanted.edition, client.name
-    return Judged(*about, *by, answer, reply.outcome, text, *tokens)
+    return ModelLabel(*about, *by, answer, reply.outcome, text, *tokens)
 
 
-def _write(file: Path, rows: Sequence[Judged]) -> None:
+def _write(file: Path, rows: Sequence[ModelLabel]) -> None:
     rows = sorted(rows, key=lambda row: (row.rubric, row.judge, row.id))
     partial = file.with_name(f".{file.name}.part")
     try:
@@ -263,7 +263,7 @@ def _write(file: Path, rows: Sequence[Judged]) -> None:
         raise Unwritable(f"{file} cannot be written: {error}") from None
 
 
-def label_grid(rows: Sequence[Judged]) -> Grid:
+def label_grid(rows: Sequence[ModelLabel]) -> ResultTable:
     """Return how often each label was given, by game and judge; the last column is for none."""
     names = list(dict.fromkeys(chain(*([row.answer] for row in rows if row.answer))))
     of: dict[tuple[str, str], Counter[str | None]] = {}
@@ -274,10 +274,10 @@ def label_grid(rows: Sequence[Judged]) -> Grid:
         [*key, found.total(), *(found[name] for name in names), found[None]]
         for key, found in of.items()
     ]
-    return Grid(heads, lines, name="labels", note=rows[0].rubric if rows else "")
+    return ResultTable(heads, lines, name="labels", note=rows[0].rubric if rows else "")
 
 
-def unlabelled(rows: Sequence[Judged]) -> str:
+def unlabelled(rows: Sequence[ModelLabel]) -> str:
     """Return in words how many episodes have no label, and how the answers were read instead."""
     counts = Counter(row.outcome for row in rows if row.answer is None)
     return ", ".join(f"{many} {outcome}" for outcome, many in sorted(counts.items()))

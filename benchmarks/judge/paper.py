@@ -16,11 +16,11 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from llm_games.benchmarks.judge.means import FREE, Cell, Ends
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.means import FREE, Ends, MeanCell
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.judge.scenario_scores import is_scenario
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run, games
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run, games
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Rulebook
 
@@ -47,9 +47,9 @@ class Section(NamedTuple):
 
     title: str
     note: str = ""
-    grids: Sequence[Grid] = ()
+    grids: Sequence[ResultTable] = ()
     sketches: Sequence[Sketch] = ()
-    pairs: Sequence[tuple[Sketch, Grid | None]] = ()
+    pairs: Sequence[tuple[Sketch, ResultTable | None]] = ()
     end: str = ""
 
 
@@ -68,7 +68,7 @@ class Scoring(NamedTuple):
     games: tuple[str, ...]
     editions: tuple[str, ...]
     score: Callable[[Rulebook, Sequence[Record], str], float | None]
-    overall: Callable[[Mapping[str, Sequence[float]]], Cell | None]
+    overall: Callable[[Mapping[str, Sequence[float]]], MeanCell | None]
     counted: Callable[[Run, str], Mapping[str, Sequence[float]]]
     board: Callable[[Sequence[Run]], Section | None]
     note: str
@@ -92,7 +92,7 @@ class Measure(NamedTuple):
     form: str = ".1f"
     ends: Callable[[Any], Ends] = lambda rules: FREE
     least: int = 2
-    overall: Callable[[Sequence[Sequence[float]]], Cell | None] = lambda columns: None
+    overall: Callable[[Sequence[Sequence[float]]], MeanCell | None] = lambda columns: None
 
     @property
     def note(self) -> str:
@@ -115,18 +115,20 @@ class Paper(NamedTuple):
     """
 
     title: str
-    owns: Callable[[Game], bool]
+    owns: Callable[[RecordedGame], bool]
     sections: Callable[[Any], list[Section]]
-    moves: Callable[[Any, Game], list[Sketch]] = lambda run, game: []
+    moves: Callable[[Any, RecordedGame], list[Sketch]] = lambda run, game: []
     read: Callable[[Run], Any] = lambda run: run
     scoring: Scoring | None = None
-    drawn: Callable[[Game], Sequence[tuple[str, Draw]]] = lambda game: ()
+    drawn: Callable[[RecordedGame], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
-    rate: Callable[[Sequence[Game], Path, Sequence[str], int, int], Grid] | None = None
+    rate: Callable[[Sequence[RecordedGame], Path, Sequence[str], int, int], ResultTable] | None = (
+        None
+    )
     measure: Measure | None = None
     measures: Mapping[str, Measure] = {}
     first: bool = False  # whether it is asked before others what it owns
-    tables: Callable[[Sequence[Game]], Sequence[Grid]] = lambda games: ()
+    tables: Callable[[Sequence[RecordedGame]], Sequence[ResultTable]] = lambda games: ()
     whole: bool = False
 
     def judged_by(self) -> list[str]:
@@ -143,19 +145,19 @@ def papers() -> tuple[Paper, ...]:
     return tuple(sorted(found, key=lambda paper: not paper.first))
 
 
-def owner(game: Game) -> Paper | None:
+def owner(game: RecordedGame) -> Paper | None:
     """Return the paper that a game of a run belongs to."""
     return next((paper for paper in papers() if paper.owns(game)), None)
 
 
-def only_owner(games: Sequence[Game]) -> Paper | None:
+def only_owner(games: Sequence[RecordedGame]) -> Paper | None:
     """Return the paper that all of these games belong to."""
     owners = {paper.title: paper for paper in map(owner, games) if paper}
     alone = len(owners) == 1 and all(map(owner, games))
     return next(iter(owners.values())) if alone else None
 
 
-def measure_of(game: Game) -> Measure | None:
+def measure_of(game: RecordedGame) -> Measure | None:
     """Return what a game of a run is judged by if it has no score; None: nothing."""
     paper = owner(game)
     return paper.measures.get(game.name, paper.measure) if paper else None
@@ -198,7 +200,7 @@ def known(values: Sequence[float]) -> list[float]:
     return [value for value in values if not math.isnan(value)]
 
 
-def meant(game: Game, edition: str) -> str:
+def meant(game: RecordedGame, edition: str) -> str:
     """Say what the game's score or measure says of play, and what its payoffs say; "" without."""
     found = owner(game)
     measure = measure_of(game)
@@ -223,7 +225,7 @@ COUNTED = "total", "final", "count"
 """Kinds of goals whose unit is what is paid."""
 
 
-def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> Cell | None:
+def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> MeanCell | None:
     """Return the mean over a benchmark of scores by game, if each of its games is there once."""
     names = sorted(name for name, _ in scores)
     fits = (found for found in scorings() if sorted(found.games) == names)
@@ -242,7 +244,7 @@ def action(game: str) -> str:
     return next((paper.actions[game] for paper in papers() if game in paper.actions), "")
 
 
-def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> Grid:
+def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> ResultTable:
     """Write the `judges`' rating forms of the paper that a run belongs to, or read those there are.
 
     So many players' games (`count`; 0: all) are drawn with `seed`. A `BadParameter` says that no

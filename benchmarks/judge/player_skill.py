@@ -1,8 +1,8 @@
 """How well the players of a game played, each against the field that it met.
 
-What `llm_games.baselines.batch_play` and the games' theories measure, player by player, of the first
-episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in several
-seats of one of them is averaged first.
+What `llm_games.baselines.batch_play` and the games' theories measure, player by player, of the
+first episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in
+several seats of one of them is averaged first.
 """
 
 from __future__ import annotations
@@ -23,10 +23,19 @@ from llm_games.baselines.batch_play import (
 )
 from llm_games.baselines.copies import Exploited, exploited
 from llm_games.benchmarks.judge.intervals import Interval
-from llm_games.benchmarks.judge.means import FREE, POSITIVE, SHARE, Cell, Ends, apart, mean_of, paid
+from llm_games.benchmarks.judge.means import (
+    FREE,
+    POSITIVE,
+    SHARE,
+    Ends,
+    MeanCell,
+    apart,
+    mean_of,
+    paid,
+)
 from llm_games.benchmarks.judge.paper import known
 from llm_games.benchmarks.record.editions import UNNAMED
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.errors import LLMGamesError
 from llm_games.rounds import Rounds
 from llm_games.rulebook import Array, Rulebook
@@ -36,7 +45,7 @@ COPIES = 100  # players up to whom exploitability is worked out, seat by seat
 FEWEST = 10  # episodes from which a response to the field is worked out
 
 
-class Seen(NamedTuple):
+class StackedEpisode(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
     `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
@@ -53,7 +62,7 @@ class Seen(NamedTuple):
     payoffs: Array
 
     @classmethod
-    def of(cls, episode: RecordedEpisode) -> Seen:
+    def of(cls, episode: RecordedEpisode) -> StackedEpisode:
         """Read an episode of a run."""
         row, steps = episode.row, episode.stacked()
         places = np.argsort(row.seating).tolist()
@@ -63,7 +72,7 @@ class Seen(NamedTuple):
         return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
 
 
-class Skill(NamedTuple):
+class PlayerSkill(NamedTuple):
     """What one player of a game did, in payoffs a round, or an episode in games without rounds.
 
     Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
@@ -99,15 +108,15 @@ class Skill(NamedTuple):
     gained: Ends = FREE  # between what a round's or an episode's gains lie
 
     @property
-    def gap_cell(self) -> Cell | None:
+    def gap_cell(self) -> MeanCell | None:
         """Return the gap with its interval."""
         gap = self.gap
         if gap is None or gap.low is None or gap.high is None:
-            return gap and Cell(gap.gap, None, gap.n)
+            return gap and MeanCell(gap.gap, None, gap.n)
         ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
-        return Cell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
+        return MeanCell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
 
-    def means(self) -> dict[str, Cell | None]:
+    def means(self) -> dict[str, MeanCell | None]:
         """Return the mean and its interval of each measure that has one, None if not defined."""
         return {
             "regret": paid(self.regret, POSITIVE),
@@ -131,36 +140,36 @@ class Skill(NamedTuple):
         return about | means | {"anarchy": self.anarchy if finite else None}
 
 
-def skills(game: Game) -> list[Skill]:
+def skills(game: RecordedGame) -> list[PlayerSkill]:
     """Return how each player of a game did, worked out once; [] if no theory of it is known.
 
     A theory that fails, as of a game too large to be solved, costs only this game its measures.
     """
     if __name__ not in game.found:
         judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
-        seen = map(Seen.of, islice(game.done, max(2, MOST // len(game.seats))))
+        seen = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
         try:
             game.found[__name__] = measured(seen, game.seats) if judged else []
         except Exception as error:
             names = dict.fromkeys(game.seats)
-            game.found[__name__] = [Skill(name, why=reason(error)) for name in names]
-    found: list[Skill] = game.found[__name__]
+            game.found[__name__] = [PlayerSkill(name, why=reason(error)) for name in names]
+    found: list[PlayerSkill] = game.found[__name__]
     return found
 
 
 def measured(
-    episodes: Iterable[Seen],
+    episodes: Iterable[StackedEpisode],
     names: Sequence[str],
     whom: Sequence[str] = (),
     respond: bool = True,
-) -> list[Skill]:
+) -> list[PlayerSkill]:
     """Return how players did in some episodes of one game, at least one, of those listed in it.
 
     `whom`: only these. Without `respond` no best response to the field is worked out, which can
     take seconds. Gains by replies are not defined for files whose moves, played again by the
     rules of today, do not bring what was paid.
     """
-    parts = [_Part.of(episode) for episode in episodes]
+    parts = [_SkillPart.of(episode) for episode in episodes]
     rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
     replies, responses = candidates(rules), response_gaps(parts) if respond else None
     few = len(parts) * rules.players <= MOST
@@ -177,7 +186,7 @@ def measured(
         gap = best_reply_gap(gained) if replies else None
         own = [place for place, who in enumerate(names) if who == name]
         found.append(
-            Skill(
+            PlayerSkill(
                 player=name,
                 per="round" if isinstance(rules, Rounds) else "episode",
                 regret=mean.of("regret"),
@@ -206,10 +215,10 @@ def reason(error: Exception) -> str:
     return str(error) if isinstance(error, LLMGamesError) else f"{type(error).__name__}: {error}"
 
 
-class _Part(NamedTuple):
+class _SkillPart(NamedTuple):
     """What is known of an episode: regrets of each seat ``(players,)``, and of the table."""
 
-    seen: Seen
+    seen: StackedEpisode
     regret: Array
     interim: Array
     distance: float
@@ -218,7 +227,7 @@ class _Part(NamedTuple):
     surplus: tuple[float, float]
 
     @classmethod
-    def of(cls, seen: Seen) -> _Part:
+    def of(cls, seen: StackedEpisode) -> _SkillPart:
         rules, steps = seen.rules, seen.steps
         summed = np.mean if isinstance(rules, Rounds) else np.sum
         found = theory.deviation(rules, steps)
@@ -244,7 +253,7 @@ def candidates(rules: Rulebook) -> list[str]:
     return list(theory.replies(rules)) if can_replay(rules) else []
 
 
-def response_gaps(parts: Sequence[_Part]) -> list[Array] | None:
+def response_gaps(parts: Sequence[_SkillPart]) -> list[Array] | None:
     """Return what best responses to whole plays gain, of each episode ``(players,)``; or None."""
     rules = parts[0].seen.rules
     if len(parts) < FEWEST or not theory.has(rules.name, "response_gap"):
@@ -260,7 +269,7 @@ def _summed(values: Array, summed: Any) -> Array:
     )
 
 
-def _of(name: str, seen: Seen, most: int) -> list[int]:
+def _of(name: str, seen: StackedEpisode, most: int) -> list[int]:
     """Return the first seats of a player in an episode, at most so many."""
     return [seat for seat, who in enumerate(seen.names) if who == name][:most]
 
@@ -272,7 +281,7 @@ def _mean(values: Sequence[float]) -> float | None:
 class _Means(NamedTuple):
     """Means over a player's seats of each episode."""
 
-    parts: Sequence[_Part]
+    parts: Sequence[_SkillPart]
     seats: Sequence[Sequence[int]]
 
     def of(self, measure: str) -> list[float]:
@@ -285,7 +294,7 @@ class _Means(NamedTuple):
 
 
 def _gains(
-    parts: Sequence[_Part], replies: Sequence[str], players: Sequence[str], most: int
+    parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], most: int
 ) -> list[Array] | None:
     """Return what each reply would have gained in the first seats of these players, each episode.
 
@@ -322,13 +331,13 @@ def _gains(
     return found
 
 
-def _copied(parts: Sequence[_Part]) -> list[theory.Steps]:
+def _copied(parts: Sequence[_SkillPart]) -> list[theory.Steps]:
     """Return the moves of each listed seat by episode; [] where copies of them are not defined."""
     rules = parts[0].seen.rules
     if not theory.has(rules.name, "exploitability") or rules.players > COPIES:
         return []
 
-    def ordered(seen: Seen, values: Array) -> Array:
+    def ordered(seen: StackedEpisode, values: Array) -> Array:
         return values[list(seen.places)] if values.ndim > 1 else values
 
     return [{n: ordered(p.seen, v) for n, v in p.seen.steps.items()} for p in parts]
@@ -339,8 +348,8 @@ def _cut(interval: Interval, ends: Ends) -> Interval:
     return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
 
 
-def _exploited(found: Exploited | None, gained: Ends) -> Cell | None:
+def _exploited(found: Exploited | None, gained: Ends) -> MeanCell | None:
     if found is None or found.low is None or found.high is None:
-        return found and Cell(found.gain, None, found.n)
+        return found and MeanCell(found.gain, None, found.n)
     ends = Interval(found.low, found.high, "mixes or halves", found.n, found.note)
-    return Cell(found.gain, None, found.n, _cut(ends, gained), (0.0, gained[1]))
+    return MeanCell(found.gain, None, found.n, _cut(ends, gained), (0.0, gained[1]))

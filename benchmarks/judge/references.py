@@ -2,10 +2,9 @@
 
 They sit where its language models sat (and people, and policies of one's own); rule players that
 were there stay; beside one of them who always does the same the best response is a reference, too.
-Where none but rule players sat, a reference takes all seats. All are played
-`EPISODES` times (`FEW` where turns can be very many), offline and all at once, by chance of their
-own, in the game's own seatings, and kept on disk (`llm_games.baselines.disk_arrays`), as is why one took
-too many turns.
+Where none but rule players sat, a reference takes all seats. All are played `EPISODES` times (`FEW`
+where turns can be very many), offline and all at once, by chance of their own, in the game's own
+seatings, and kept on disk (`llm_games.baselines.disk_arrays`), as is why one took too many turns.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines import deviation as theory
-from llm_games.baselines.batch_play import LONGEST, Played, TooManyTurns, play_rules
+from llm_games.baselines.batch_play import LONGEST, BatchEpisodes, TooManyTurns, play_rules
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.judge import paper
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.player_skill import reason
 from llm_games.benchmarks.judge.results import Series, Statistic, statistics_of
 from llm_games.benchmarks.judge.scenario_scores import focal, is_scenario
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, Rulebook, seated
@@ -94,7 +93,7 @@ class Reference(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Plain values: means with their intervals, and n."""
-        cells: dict[str, Cell | None] = {}
+        cells: dict[str, MeanCell | None] = {}
         for name, line in self.series.items():
             key = line.statistic.key
             cells[key] = line.cell
@@ -104,7 +103,7 @@ class Reference(NamedTuple):
         return {"player": self.player, "claim": self.claim, "n": self.n, "why": self.why} | means
 
 
-def references(game: Game, edition: str) -> list[Reference]:
+def references(game: RecordedGame, edition: str) -> list[Reference]:
     """Return the references of a recorded game that are defined in it, worked out once."""
     name = f"{__name__} {edition}"
     if name not in game.found:
@@ -116,7 +115,7 @@ def references(game: Game, edition: str) -> list[Reference]:
     return found
 
 
-def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Cell]:
+def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, MeanCell]:
     """Return each reference's mean over a whole benchmark, from games' names and references."""
     scores: dict[str, list[tuple[str, Sequence[float]]]] = {}
     for game, rows in found:
@@ -128,13 +127,13 @@ def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Cell
     return {name: mean for name, mean in means.items() if mean}
 
 
-def _reference(game: Game, player: str, edition: str) -> Reference:
+def _reference(game: RecordedGame, player: str, edition: str) -> Reference:
     statistics = statistics_of(game, [edition])
     claim, why, seats, numbers = "", "", game.rules.players, dict[str, Any]()
     try:
         if player == "rational" and theory.has(game.name, "rational"):
             claim = theory.rational(game.rules).kind
-        table = _Table.of(game, player)
+        table = _ReferenceTable.of(game, player)
         seats = len(table.own)
         if type(game.rules).__module__.startswith("llm_games.games."):
             name = table.name(edition, [statistic.title for statistic in statistics])
@@ -158,12 +157,12 @@ def _reference(game: Game, player: str, edition: str) -> Reference:
     )
 
 
-def _planned(game: Game) -> Sequence[str]:
+def _planned(game: RecordedGame) -> Sequence[str]:
     """Return who sits at each place as configured."""
     return [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
 
 
-class _Table(NamedTuple):
+class _ReferenceTable(NamedTuple):
     """What is played: who sits at each place as configured, and in which seatings."""
 
     game: str
@@ -175,7 +174,7 @@ class _Table(NamedTuple):
     max_steps: int | None
 
     @classmethod
-    def of(cls, game: Game, player: str) -> _Table:
+    def of(cls, game: RecordedGame, player: str) -> _ReferenceTable:
         planned = _planned(game)
         follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
         own = [place for place, rule in enumerate(follow) if not rule] or [*range(len(planned))]
@@ -197,7 +196,7 @@ class _Table(NamedTuple):
         )
         return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
 
-    def played(self, game: Game, edition: str, statistics: Sequence[Statistic]) -> Arrays:
+    def played(self, game: RecordedGame, edition: str, statistics: Sequence[Statistic]) -> Arrays:
         """Play it; NaN for what is not defined. If it takes too many turns, only `why`."""
         found: dict[str, list[float]] = {}
         first = int(sha256(self.game.encode()).hexdigest()[:12], 16)  # independent of other games
@@ -214,7 +213,7 @@ class _Table(NamedTuple):
                 return {"why": np.array(str(error))}
             regret = _regret(rules, played)
             for table, payoffs in enumerate(played.payoffs[np.argsort(seating)].T):
-                episode = _Episode(
+                episode = _ReferenceEpisode(
                     rules=rules,
                     seats=who,
                     played=played,
@@ -229,7 +228,7 @@ class _Table(NamedTuple):
         return {name: np.array(values, np.float64) for name, values in found.items()}
 
     def numbers(
-        self, episode: _Episode, statistics: Sequence[Statistic]
+        self, episode: _ReferenceEpisode, statistics: Sequence[Statistic]
     ) -> Iterator[tuple[str, float | None]]:
         """Yield the statistics of an episode: of all seats, and of those that are taken."""
         for statistic in statistics:
@@ -239,12 +238,12 @@ class _Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Episode:
+class _ReferenceEpisode:
     """An episode as papers' measures read one; nobody in it was asked for a reply."""
 
     rules: Rulebook
     seats: Sequence[str]
-    played: Played
+    played: BatchEpisodes
     table: int
     seating: Sequence[int]
     payoffs: Array
@@ -270,7 +269,7 @@ class _Episode:
         return float(self.regrets[self.table])
 
 
-def _regret(rules: Rulebook, played: Played) -> Array:
+def _regret(rules: Rulebook, played: BatchEpisodes) -> Array:
     """Return what a seat lost in hindsight in each episode, mean over seats; NaN if unknown."""
     if not theory.has(rules.name, "deviation"):
         return np.full(len(played.lengths), np.nan)

@@ -12,13 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import editions
-from llm_games.benchmarks.judge.result_table import Grid, Value, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import score_by, series
 from llm_games.benchmarks.judge.success import Success
-from llm_games.benchmarks.judge.variance import LEVELS, SAMPLING, Part, pass_k, variance_parts
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.judge.variance import (
+    LEVELS,
+    SAMPLING,
+    VarianceShare,
+    pass_k,
+    variance_parts,
+)
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 
@@ -48,7 +54,7 @@ class Task(NamedTuple):
     chance: int
 
 
-def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task]:
+def tasks(games: Sequence[RecordedGame], success: str | None, edition: str) -> list[Task]:
     """Return the tasks of those games that say what success is, or of all if `success` does.
 
     Raises:
@@ -64,18 +70,18 @@ def tasks(games: Sequence[Game], success: str | None, edition: str) -> list[Task
     return found
 
 
-def task_grid(found: Sequence[Task]) -> Grid:
+def task_grid(found: Sequence[Task]) -> ResultTable:
     """Return a row for each task: how many of its runs succeeded, and the share."""
     rows: list[list[Value]] = []
     for task in found:
         interval = intervals.share(task.passed, task.runs)
-        share = Cell(task.passed / task.runs, None, task.runs, interval)
+        share = MeanCell(task.passed / task.runs, None, task.runs, interval)
         rows.append([task.label, task.who, str(task.success), task.passed, task.runs, share])
     heads = columns("task, player, success", "passed, runs", "d") | {"share": ".2f"}
-    return Grid(heads, rows, "Tasks", "tasks")
+    return ResultTable(heads, rows, "Tasks", "tasks")
 
 
-def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
+def pass_grid(found: Sequence[Task], k: int | None = None) -> ResultTable:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
     Raises:
@@ -92,7 +98,7 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
         try:
             for each in range(1, most + 1) if k is None else [k]:
                 all_ = pass_k(passed, runs, each, independent=apart)
-                cell = Cell(all_.value, None, min(runs), all_.interval)
+                cell = MeanCell(all_.value, None, min(runs), all_.interval)
                 rows.append([who, each, all_.tasks, cell])
         except BadParameter as error:
             lacking[who] = error
@@ -100,7 +106,7 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> Grid:
         raise next(iter(lacking.values()))
     heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
     note = " ".join([PASSED, *(f"{who}: {error}." for who, error in lacking.items())])
-    return Grid(heads, rows, "All of k runs", "pass_k", note)
+    return ResultTable(heads, rows, "All of k runs", "pass_k", note)
 
 
 class Split(NamedTuple):
@@ -108,10 +114,10 @@ class Split(NamedTuple):
 
     label: str
     of: str
-    parts: list[Part]
+    parts: list[VarianceShare]
 
 
-def splits(games: Sequence[Game], edition: str) -> list[Split]:
+def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
     """Return the splits that the design of some games allows.
 
     The payoff of a seat and the score of a game are split by chance (the episodes), by seat, where
@@ -119,7 +125,7 @@ def splits(games: Sequence[Game], edition: str) -> list[Split]:
     chance; each with at least `LEVELS` levels, or it is held fixed. Games that are the same in all
     of this repeat the same chance, and tell sampling apart.
     """
-    designs: dict[Any, dict[str, list[Game]]] = {}
+    designs: dict[Any, dict[str, list[RecordedGame]]] = {}
     for game in games:
         seeds = tuple(row.seed for row in game.done.rows)
         alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
@@ -128,7 +134,7 @@ def splits(games: Sequence[Game], edition: str) -> list[Split]:
     return [split for design in designs.values() for split in _splits(design, edition)]
 
 
-def _set_up(game: Game) -> str:
+def _set_up(game: RecordedGame) -> str:
     """Return how a game was played, but for what ``vary`` changes."""
     seats = [
         {k: v for part in ("client", "settings") for k, v in seat[part].items()}
@@ -139,7 +145,7 @@ def _set_up(game: Game) -> str:
     return str([same, *(game.planned.get(name) for name in ("order", "series", "given"))])
 
 
-def _splits(design: Mapping[str, list[Game]], edition: str) -> Iterator[Split]:
+def _splits(design: Mapping[str, list[RecordedGame]], edition: str) -> Iterator[Split]:
     settings = list(design.values())
     keys = {key for some in settings for key in some[0].change}
     even = len({len(some) for some in settings}) == 1
@@ -152,7 +158,7 @@ def _splits(design: Mapping[str, list[Game]], edition: str) -> Iterator[Split]:
 
 
 def _split(
-    label: str, varied: list[str], settings: Sequence[Sequence[Game]], edition: str
+    label: str, varied: list[str], settings: Sequence[Sequence[RecordedGame]], edition: str
 ) -> Iterator[Split]:
     """Yield the splits of games ``(settings, repeats)``; each has values ``(chance, seats)``."""
     repeats, same = len(settings[0]), len(set(settings[0][0].seats)) == 1
@@ -171,15 +177,15 @@ def _split(
             yield Split(label, of, variance_parts(table, names))
 
 
-def _payoffs(game: Game, edition: str) -> Array:
+def _payoffs(game: RecordedGame, edition: str) -> Array:
     return np.array([episode.rewards.sum(axis=0) for episode in game.done])
 
 
-def _scores(game: Game, edition: str) -> Array:
+def _scores(game: RecordedGame, edition: str) -> Array:
     return np.array(series(game, score_by(edition)).numbers)[:, None]
 
 
-def split_grid(found: Sequence[Split]) -> Grid:
+def split_grid(found: Sequence[Split]) -> ResultTable:
     """Return a row for each source of each split."""
     rows: list[list[Value]] = []
     for label, of, parts in found:
@@ -192,12 +198,12 @@ def split_grid(found: Sequence[Split]) -> Grid:
         "sd": ".2f",
         "sd, 95 %": ">",
     }
-    return Grid(heads, rows, "Where the variance comes from", "variance", SPLIT)
+    return ResultTable(heads, rows, "Where the variance comes from", "variance", SPLIT)
 
 
 def reliability(
-    games: Sequence[Game], edition: str, success: str | None = None, k: int | None = None
-) -> list[Grid]:
+    games: Sequence[RecordedGame], edition: str, success: str | None = None, k: int | None = None
+) -> list[ResultTable]:
     """Return the tables of what is known of the reliability of some games; none without any.
 
     Without `k`, a table says why there is no pass^k where the tasks allow none.
@@ -221,5 +227,5 @@ def reliability(
     except BadParameter as error:
         if k is not None:
             raise
-        grids.append(Grid({}, [], "All of k runs", note=f"There is no pass^k: {error}."))
+        grids.append(ResultTable({}, [], "All of k runs", note=f"There is no pass^k: {error}."))
     return [*grids, *([split_grid(parts)] if parts else [])]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge.intervals import Interval
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.record.plain_text import plain
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class Starred(float):
     """A number with a star behind it."""
 
 
-Value = str | int | float | Cell | Label | None
+Value = str | int | float | MeanCell | Label | None
 
 
 @dataclass(frozen=True)
-class Grid:
+class ResultTable:
     """A table of results, with a `note` that explains it.
 
     `columns` have names and the format specification of their numbers: ``""`` for words, ``">"``
@@ -72,11 +72,11 @@ class Grid:
     def _plain(self, row: Sequence[Value]) -> dict[str, Value]:
         found: dict[str, Value] = {}
         for name, value in zip(self.columns, row, strict=True):
-            found[name] = value.mean if isinstance(value, Cell) else value
+            found[name] = value.mean if isinstance(value, MeanCell) else value
             if isinstance(value, Label):
                 found[name] = value.text
             if name in self._usual:
-                interval = value.interval if isinstance(value, Cell) else None
+                interval = value.interval if isinstance(value, MeanCell) else None
                 ends = interval.plain() if interval else {}
                 found |= {f"{name} {part}": ends.get(part) for part in PARTS}
         return found
@@ -96,7 +96,7 @@ class Grid:
     def _shown(self, row: Sequence[Value]) -> Iterator[tuple[str, str, str]]:
         """Yield each value of a row as text, the ends of its interval, and the letter of these."""
         for value, (name, form) in zip(row, self.columns.items(), strict=True):
-            interval = value.interval if isinstance(value, Cell) else None
+            interval = value.interval if isinstance(value, MeanCell) else None
             if interval is None:
                 yield written(value, form), "", ""
             else:
@@ -111,7 +111,7 @@ class Grid:
             (name, value.interval, number in self.beside)
             for number, row in enumerate((*self.rows, *self.foot))
             for name, value in zip(self.columns, row, strict=True)
-            if isinstance(value, Cell) and value.interval
+            if isinstance(value, MeanCell) and value.interval
         ]
 
     @cached_property
@@ -223,7 +223,7 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
     if isinstance(value, Label):
         return value.text
     digits = _digits(form)
-    if isinstance(value, Cell):
+    if isinstance(value, MeanCell):
         sides = (value.mean,) if value.std is None else (value.mean, value.std)
         text = " ± ".join(_number(np.round(side, digits or 0), form, missing) for side in sides)
         return text + "*" * isinstance(value.mean, Starred)

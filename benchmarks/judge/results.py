@@ -18,10 +18,18 @@ import numpy as np
 
 from llm_games.baselines.deviation import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
-from llm_games.benchmarks.judge.means import FREE, POSITIVE, Cell, Ends, averaged, brief, plain_ends
+from llm_games.benchmarks.judge.means import (
+    FREE,
+    POSITIVE,
+    Ends,
+    MeanCell,
+    averaged,
+    brief,
+    plain_ends,
+)
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import MARK, Game, Tally, games
+from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Tally, games
 from llm_games.errors import unknown
 from llm_games.rulebook import Rulebook
 
@@ -114,12 +122,12 @@ def measured_by(measure: Measure | None) -> Statistic:
     )
 
 
-def statistics_of(game: Game, editions: Sequence[str]) -> list[Statistic]:
+def statistics_of(game: RecordedGame, editions: Sequence[str]) -> list[Statistic]:
     """All statistics of a game: its scores by these editions, its paper's measure, all others."""
     return [*map(score_by, editions), measured_by(paper.measure_of(game)), *STATISTICS]
 
 
-def judged_by(game: Game, edition: str) -> Statistic | None:
+def judged_by(game: RecordedGame, edition: str) -> Statistic | None:
     """What a game is judged by: a score, or its paper's measure; None: nothing."""
     owner, measure = paper.owner(game), paper.measure_of(game)
     if owner and owner.scoring:
@@ -143,18 +151,18 @@ class Series(NamedTuple):
         return paper.known(self.numbers)
 
     @property
-    def cell(self) -> Cell | None:
+    def cell(self) -> MeanCell | None:
         """Mean, standard deviation and interval; None without a number."""
         interval, least = self.statistic.interval, self.statistic.least
         return averaged(interval, self.known, self.ends, least)
 
     @property
-    def mean(self) -> Cell | None:
+    def mean(self) -> MeanCell | None:
         """The same without the standard deviation."""
         return brief(self.cell)
 
 
-def work_out(game: Game, statistics: Sequence[Statistic]) -> Mapping[Statistic, Any]:
+def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Statistic, Any]:
     """Numbers by statistic and player (None: all seats), worked out once, in one pass."""
     cached: dict[Statistic, Any] = game.found.setdefault(__name__, {})
     missing = [statistic for statistic in dict.fromkeys(statistics) if statistic not in cached]
@@ -177,7 +185,7 @@ def work_out(game: Game, statistics: Sequence[Statistic]) -> Mapping[Statistic, 
     return cached
 
 
-def series(game: Game, statistic: Statistic, player: str | None = None) -> Series:
+def series(game: RecordedGame, statistic: Statistic, player: str | None = None) -> Series:
     """Of all seats, or of one player's; with the first all others of the game are worked out."""
     if statistic not in game.found.get(__name__, ()):
         work_out(game, [statistic, *statistics_of(game, paper.editions())])
@@ -186,7 +194,7 @@ def series(game: Game, statistic: Statistic, player: str | None = None) -> Serie
     return Series(statistic, numbers, statistic.ends(game.rules, seats))
 
 
-def scores(game: Game, edition: str) -> list[float]:
+def scores(game: RecordedGame, edition: str) -> list[float]:
     """The scores of the episodes that have one, in their order."""
     return series(game, score_by(edition)).known
 
@@ -234,22 +242,22 @@ class GameResult:
         return self.series["measured"].known
 
     @property
-    def cell(self) -> Cell | None:
+    def cell(self) -> MeanCell | None:
         """The mean score."""
         return self.series["score"].cell
 
     @property
-    def judged(self) -> Cell | None:
+    def judged(self) -> MeanCell | None:
         """The mean of what the paper's measure gives."""
         return self.series["measured"].cell
 
     @property
-    def payoff(self) -> Cell | None:
+    def payoff(self) -> MeanCell | None:
         """The mean payoff of a seat."""
         return self.series["payoff"].cell
 
     @property
-    def paid(self) -> dict[str, Cell]:
+    def paid(self) -> dict[str, MeanCell]:
         """The same by player, of the player's seats."""
         return self.cells_by_player("payoff")
 
@@ -257,7 +265,7 @@ class GameResult:
     def payoff_of(self) -> dict[str, float]:
         return {name: payoff.mean for name, payoff in self.paid.items()}
 
-    def cells_by_player(self, statistic: str) -> dict[str, Cell]:
+    def cells_by_player(self, statistic: str) -> dict[str, MeanCell]:
         lines = self.series_by_player[statistic]
         return {name: cell for name, line in lines.items() if (cell := line.cell)}
 
@@ -315,7 +323,7 @@ def run_results(records: Records, baselines: bool = False) -> list[GameResult]:
     return [game_result(game, edition, baselines) for game in games(records)]
 
 
-def game_result(game: Game, edition: str, baselines: bool = False) -> GameResult:
+def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> GameResult:
     """Read what all episodes of a game came to."""
     from llm_games.benchmarks.judge.references import references  # which are of statistics, too
 
@@ -356,7 +364,7 @@ def _bad(outcomes: Counter[str]) -> dict[str, int]:
     return {name: n for name, n in outcomes.items() if name not in ("unread", "valid", "tool")}
 
 
-def total(results: Sequence[GameResult]) -> Cell | None:
+def total(results: Sequence[GameResult]) -> MeanCell | None:
     """The mean over a paper's benchmark, if each of its games is there once.
 
     Of games that are all judged by one measure it is that measure's, if it has one.

@@ -70,7 +70,7 @@ def _scale(about: str) -> Ends:
     seats, own = json.loads(about)
     seats = [(name, player) for name, player in seats]
     try:
-        table = _Table(seats, **own)
+        table = _ScenarioTable(seats, **own)
         players = table.candidates()
         if not table.ours:
             found = table.ends(players)
@@ -89,7 +89,7 @@ def _scale(about: str) -> Ends:
     return Ends(float(random.mean()), float(best.mean()), who, why)
 
 
-class _Table:
+class _ScenarioTable:
     """A scenario's table, for rule players in all its focal seats."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from llm_games.benchmarks.judge import results
 from llm_games.benchmarks.judge.paper import editions, measure_of, papers
 from llm_games.benchmarks.judge.results import measured_by, score_by, series
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 
 SIGNS: Mapping[str, Callable[[float, float], bool]] = {
@@ -63,7 +63,7 @@ class Success(NamedTuple):
     def __str__(self) -> str:
         return f"{self.what} {self.sign} {self.bound:g}"
 
-    def passed(self, game: Game, edition: str) -> dict[str, list[bool]]:
+    def passed(self, game: RecordedGame, edition: str) -> dict[str, list[bool]]:
         """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
 
         Raises:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge.paper import Section
-from llm_games.benchmarks.judge.result_table import Grid, columns
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.record.rows import DecisionRow, move_of
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question, Shares, Target
@@ -53,7 +53,7 @@ class Message(NamedTuple):
         return len(self.said.split()) if isinstance(self.said, str) else int(self.said > 0)
 
 
-class Turn(NamedTuple):
+class TalkRound(NamedTuple):
     """A move of the game, and the talk before it: moves by seat, and what each was asked.
 
     `moves` are decisions as recorded; `steps` are the numbers of the first and the last step.
@@ -85,7 +85,7 @@ class Turn(NamedTuple):
         return {seat: self.moves[seat] == _plain(move) for seat, move in self.announced().items()}
 
 
-def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[Turn]:
+def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
     """Yield an episode's moves with the talk before each, found by playing its moves again.
 
     The last of an episode that was interrupted may be talk before a move that nobody made yet: a
@@ -128,11 +128,11 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[Turn]:
         known = {seat: q for seat, q in questions.items() if q is not None}
         first = talk[0].step if talk else at
         own, others = ({s: of.pop(s) for s in known if s in of} for of in (spoken, heard))
-        yield Turn(number, (first, at), talk, moves, known, step.record, own, others)
+        yield TalkRound(number, (first, at), talk, moves, known, step.record, own, others)
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield Turn(talk[0].round, (talk[0].step, talk[-1].step), talk, {}, {}, {}, {}, {})
+        yield TalkRound(talk[0].round, (talk[0].step, talk[-1].step), talk, {}, {}, {}, {}, {})
 
 
 # -- how players talked ----------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class Talked:
         return [heard, self.announced, self.kept / self.announced if self.announced else None]
 
 
-def talked(game: Game) -> dict[str, Talked]:
+def talked(game: RecordedGame) -> dict[str, Talked]:
     """Return how each player of a game talked, over all its seats and episodes, worked out once."""
     if __name__ not in game.found:
         found = {name: Talked() for name in game.players}
@@ -222,13 +222,13 @@ KEPT = (
 JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
 
 
-def talk_grids(found: Sequence[Game]) -> list[Grid]:
+def talk_grids(found: Sequence[RecordedGame]) -> list[ResultTable]:
     """Return how players talked, a row for each player of each game that talks; [] without any."""
     did = [(g.label, name, d) for g in found if g.talks for name, d in talked(g).items()]
     rows, more = ([[*who, *getattr(d, name)] for *who, d in did] for name in ("amounts", "weight"))
     grids = [
-        Grid(AMOUNTS, rows, "How players talked", "talk", SAID),
-        Grid(WEIGHT, more, "Whether they did as they said", "words_kept", KEPT),
+        ResultTable(AMOUNTS, rows, "How players talked", "talk", SAID),
+        ResultTable(WEIGHT, more, "Whether they did as they said", "words_kept", KEPT),
     ]
     return grids if did else []
 
@@ -268,7 +268,7 @@ def _hearing(message: Message, names: Sequence[str]) -> str:
     return f"heard by {listed or 'nobody'}" if many <= MANY else f"heard by {many}"
 
 
-def _moves(turn: Turn, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _moves(turn: TalkRound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield who moved and how; of many who did, how many made each move."""
     said = {seat: _spoken(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
     if len(said) <= MANY:
@@ -304,7 +304,7 @@ def transcript(
         yield f"  {when}, {who}: {what}{f' ({more})' if more else ''}"
 
 
-def conversation_grid(game: Game, number: int = 0) -> Grid:
+def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
     """Return an episode's conversation beside its moves, as many lines as a page has room for."""
     episode = game.played[number]
     lines = list(islice(conversation(episode), MOST_LINES + 1))
@@ -312,7 +312,9 @@ def conversation_grid(game: Game, number: int = 0) -> Grid:
     note = f"The first {MOST_LINES} lines; all of it: {more}. " * (len(lines) > MOST_LINES)
     note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
-    return Grid(columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note)
+    return ResultTable(
+        columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note
+    )
 
 
 def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
@@ -387,7 +389,7 @@ class Persuasion:
     alone: Influence = field(default_factory=Influence)
 
 
-def persuasion(talk: Game, silent: Game) -> Persuasion:
+def persuasion(talk: RecordedGame, silent: RecordedGame) -> Persuasion:
     """Compare a game's moves with those of the same episodes, by seed and seating, without talk.
 
     Raises:
@@ -440,7 +442,7 @@ def _persuaded(found: Persuasion, episode: RecordedEpisode, twin: RecordedEpisod
                 found.alone.plus(move != old, None)
 
 
-def _kind(turn: Turn, seat: int) -> str:
+def _kind(turn: TalkRound, seat: int) -> str:
     """Return what a seat was asked for: moves of one kind alone are set beside each other."""
     return turn.questions[seat].key if seat in turn.questions else ""
 
@@ -462,7 +464,7 @@ def _plain(action: Any) -> Any:
     return list(action) if isinstance(action, tuple) else action
 
 
-def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list[Grid]:
+def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list[ResultTable]:
     """Return all together, and the pairs of players, those who persuaded most first."""
     heads = columns("", "heard", "d") | columns("", "changed", ".1%")
     heads |= columns("", "named", "d") | columns("", "toward, away", ".1%")
@@ -481,6 +483,8 @@ def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list
         "more than words can differ."
     )
     return [
-        Grid(columns("game, moves") | heads, rows, "What talk changed", "persuasion", note),
-        Grid(columns("game, speaker, hearer") | heads, pairs, "Who persuaded whom", "persuaded"),
+        ResultTable(columns("game, moves") | heads, rows, "What talk changed", "persuasion", note),
+        ResultTable(
+            columns("game, speaker, hearer") | heads, pairs, "Who persuaded whom", "persuaded"
+        ),
     ]

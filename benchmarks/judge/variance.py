@@ -68,7 +68,7 @@ def pass_k(
     return Reliability(mean, Interval(low, high, method, n), k, tasks)
 
 
-class Part(NamedTuple):
+class VarianceShare(NamedTuple):
     """The share of one source in the variance of a run.
 
     `variance` is unbiased and may be negative where there is none; `share` is of the sum, with
@@ -88,7 +88,7 @@ class Part(NamedTuple):
         return math.sqrt(max(0.0, self.variance))
 
 
-def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> list[Part]:
+def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> list[VarianceShare]:
     """Split the variance of a balanced crossed design into its factors, by the method of moments.
 
     `values` has one axis for each name, such as ``("wording", "seat", "chance")``, fully crossed.
@@ -122,7 +122,7 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
     return _parts(x if repeats else x[..., None], factors, level)
 
 
-def _parts(x: Array, factors: list[str], level: float) -> list[Part]:
+def _parts(x: Array, factors: list[str], level: float) -> list[VarianceShare]:
     """Return the parts of ``(*levels, repeats)``."""
     cells, repeats = x.mean(axis=-1), x.shape[-1]
     interactions, mean_squares = cells - cells.mean(), []
@@ -146,7 +146,7 @@ def _parts(x: Array, factors: list[str], level: float) -> list[Part]:
     return _with_ends(rows, level)
 
 
-def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[Part]:
+def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[VarianceShare]:
     from scipy.special import chdtri
 
     total = sum(max(0.0, variance) for _, _, variance, _ in rows)
@@ -155,5 +155,5 @@ def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[Pa
         sd, tail = math.sqrt(max(0.0, variance)), (1 - level) / 2
         low, high = (sd * math.sqrt(df / float(chdtri(df, p))) for p in (tail, 1 - tail))
         share = max(0.0, variance) / total if total else 0.0
-        parts.append(Part(name, levels, variance, share, low, high))
+        parts.append(VarianceShare(name, levels, variance, share, low, high))
     return parts

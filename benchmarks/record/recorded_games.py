@@ -122,7 +122,7 @@ class Player:
         return asks and not self.toy
 
 
-class Shelf:
+class EpisodeCache:
     """Episodes of a file that are kept once they have been read, as many as there is room for.
 
     So a small run is read once, and a large one in little memory. What is being played while it is
@@ -150,7 +150,7 @@ class Shelf:
 class RecordedEpisode:
     """One episode of a recorded game; `row` says which, the rest is read from the file."""
 
-    shelf: Shelf
+    shelf: EpisodeCache
     row: EpisodeRow
 
     @property
@@ -276,7 +276,7 @@ class RecordedEpisode:
 class Episodes(Sequence[RecordedEpisode]):
     """Episodes that are read when they are come by; few are kept of those that went by."""
 
-    def __init__(self, shelf: Shelf, rows: Sequence[EpisodeRow]) -> None:
+    def __init__(self, shelf: EpisodeCache, rows: Sequence[EpisodeRow]) -> None:
         self.shelf, self.rows = shelf, rows
 
     @overload
@@ -293,7 +293,7 @@ class Episodes(Sequence[RecordedEpisode]):
 
 
 @dataclass
-class Game:
+class RecordedGame:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
     `rows` are its episodes, `planned` is its entry in the run's configuration. `did` is what was
@@ -301,7 +301,7 @@ class Game:
     an episode that is drawn, once `read` has been through them.
     """
 
-    shelf: Shelf
+    shelf: EpisodeCache
     row: GameRow
     rows: Sequence[EpisodeRow]
     planned: Mapping[str, Any]
@@ -356,14 +356,15 @@ class Game:
         return {}
 
 
-def games(file: Records) -> list[Game]:
+def games(file: Records) -> list[RecordedGame]:
     """Return the games of a run in the order of its configuration."""
     rows: dict[int, list[EpisodeRow]] = {}
     for row in file.episodes():
         rows.setdefault(row.game.id, []).append(row)
-    shelf = Shelf(file)
+    shelf = EpisodeCache(file)
     return [
-        Game(shelf, g, rows.get(g.id, []), shelf.planned.get(g.label, {})) for g in file.games()
+        RecordedGame(shelf, g, rows.get(g.id, []), shelf.planned.get(g.label, {}))
+        for g in file.games()
     ]
 
 
@@ -375,7 +376,7 @@ class Run:
     """
 
     file: Records
-    games: list[Game]
+    games: list[RecordedGame]
     players: dict[str, Player]
     edition: str
     did: Tally
@@ -388,9 +389,9 @@ class Run:
         self.rows = [row for game in self.games for row in game.rows]
         self.seconds = seconds(self.rows)
 
-    def by_game(self) -> dict[str, list[Game]]:
+    def by_game(self) -> dict[str, list[RecordedGame]]:
         """Return the games by their names in the registry."""
-        found: dict[str, list[Game]] = {}
+        found: dict[str, list[RecordedGame]] = {}
         for game in self.games:
             found.setdefault(game.name, []).append(game)
         return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_games.benchmarks.judge.paper import edition_of, only_owner
-from llm_games.benchmarks.judge.player_skill import Skill, skills
+from llm_games.benchmarks.judge.player_skill import PlayerSkill, skills
 from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.results import GameResult, run_results
 from llm_games.benchmarks.judge.talk_measures import Talked, talked
@@ -44,7 +44,7 @@ class Results:
             return {game.label: game for game in run_results(records)}
 
     @property
-    def skill(self) -> dict[str, list[Skill]]:
+    def skill(self) -> dict[str, list[PlayerSkill]]:
         """How well each player of a game played, by label, see `Skill`; empty where unknown."""
         with Records.open_readonly(self.path) as records:
             return {game.label: skills(game) for game in games(records)}

@@ -55,7 +55,7 @@ from llm_games.wrappers.clients.tokens import Lengths
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Note, Policy
-from llm_games.wrappers.seats import Episode, Place, Step, plain
+from llm_games.wrappers.seats import DecisionPlace, Episode, Step, plain
 from llm_games.wrappers.together import ending, first, waited
 
 NEW_OBJECTS = 10_000
@@ -195,7 +195,7 @@ def play_run(
                 await drained(check(made), calls)
             with open_store() as store:
                 path = store.path
-                run = _Run(store, plan, made, watch, calls)
+                run = _RunConduct(store, plan, made, watch, calls)
                 if resumed:
                     await drained(check(made), calls)
                 await drained(run.play(), calls)
@@ -364,7 +364,7 @@ class _Books:
                 self.store.add(row, again=True)
 
 
-class _Run:
+class _RunConduct:
     def __init__(
         self,
         store: Store,
@@ -473,31 +473,33 @@ class _Run:
             self.watch(self.counters)
 
 
-class Recorded:
+class EpisodeRecord:
     """What is recorded of one episode, by step and seat."""
 
     def __init__(self, records: Records, row: EpisodeRow) -> None:
         self.row, fresh = row, row.status == "pending"
         self.steps = [] if fresh else records.steps(row.id)
         decisions = [] if fresh else records.decisions(row.id)
-        self.decisions = {Place(made.step, made.seat): made for made in decisions}
-        self.calls: dict[Place, list[AttemptRow]] = {}
+        self.decisions = {DecisionPlace(made.step, made.seat): made for made in decisions}
+        self.calls: dict[DecisionPlace, list[AttemptRow]] = {}
         for call in [] if fresh else records.attempts(row.id):
-            self.calls.setdefault(Place(call.step, call.seat), []).append(call)
-        self._asked: Counter[Place] = Counter()
-        self.overflows: dict[Place, list[Plain]] = {}
+            self.calls.setdefault(DecisionPlace(call.step, call.seat), []).append(call)
+        self._asked: Counter[DecisionPlace] = Counter()
+        self.overflows: dict[DecisionPlace, list[Plain]] = {}
         for note in [] if fresh else records.notes(row.id):
             if note.kind == rows.OVERFLOW:
-                self.overflows.setdefault(Place(note.step, note.seat), []).append(note.content)
-        self._met: Counter[Place] = Counter()  # overflows so far
+                self.overflows.setdefault(DecisionPlace(note.step, note.seat), []).append(
+                    note.content
+                )
+        self._met: Counter[DecisionPlace] = Counter()  # overflows so far
 
-    def count(self, request: Request) -> tuple[Place, int]:
+    def count(self, request: Request) -> tuple[DecisionPlace, int]:
         """Return where a completion is asked for, and how many were there before.
 
         Raises:
             ContextOverflow: the server had refused the prompt, and a shorter one was asked.
         """
-        at = Place(request.who.step, request.who.seat)
+        at = DecisionPlace(request.who.step, request.who.seat)
         known, met = self.overflows.get(at, ()), self._met[at]
         if met < len(known) and known[met]["call"] == self._asked[at]:
             self._met[at] += 1
@@ -506,10 +508,10 @@ class Recorded:
         return at, self._asked[at] - 1
 
 
-class _Record(Recorded):
+class _Record(EpisodeRecord):
     """One episode's record: what it holds is played again, what is new is added."""
 
-    def __init__(self, run: _Run, row: EpisodeRow) -> None:
+    def __init__(self, run: _RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
         self._noted = Counter({at: len(met) for at, met in self.overflows.items()})
@@ -537,7 +539,7 @@ class _Record(Recorded):
         self.store.hasten()  # the next call is not sent before it is on the disk
         return row.completion()
 
-    def _enter_overflows(self, at: Place) -> None:
+    def _enter_overflows(self, at: DecisionPlace) -> None:
         """Write those that are new; a shorter prompt was answered."""
         met = self.overflows.get(at, [])
         for number in range(self._noted[at], len(met)):
@@ -545,7 +547,7 @@ class _Record(Recorded):
         self._noted[at] = len(met)
 
     async def _live(
-        self, client: Client, request: Request, at: Place, number: int, prompt: int
+        self, client: Client, request: Request, at: DecisionPlace, number: int, prompt: int
     ) -> AttemptRow:
         if ledger_of(client) is None:  # no books, into which the call is entered
             await self.store.durable()
@@ -563,7 +565,7 @@ class _Record(Recorded):
         self._asked.clear()
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
-                at = Place(step.number, seat)
+                at = DecisionPlace(step.number, seat)
                 made = self.decisions.get(at)
                 if made is None or made.action != plain_action(decision.action):
                     raise self._differs(at, "what was decided")
@@ -584,12 +586,12 @@ class _Record(Recorded):
         """Write how completions were read, and what was noted down."""
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
-                self.store.judge(self.row.id, Place(step, seat), number, attempt)
-            for number, note in enumerate(decision.notes, self._noted[Place(step, seat)]):
+                self.store.judge(self.row.id, DecisionPlace(step, seat), number, attempt)
+            for number, note in enumerate(decision.notes, self._noted[DecisionPlace(step, seat)]):
                 row = rows.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 
-    def _differs(self, at: Place, what: str) -> ReplayFailed:
+    def _differs(self, at: DecisionPlace, what: str) -> ReplayFailed:
         return ReplayFailed(
             f"{self.store.path} cannot be resumed: in {self.row.game.label}, episode "
             f"{self.row.number}, step {at.step}, seat {at.seat}, {what} differs from the "

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.record.progress import RunProgress, run_progress
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.spending import unsure
@@ -38,11 +38,11 @@ def cells(progress: RunProgress) -> Iterator[list[Any]]:
         yield [game.game.label, ", ".join(statuses), *counts, game.last_actions]
 
 
-def table(progress: RunProgress) -> Grid:
+def table(progress: RunProgress) -> ResultTable:
     """Return the table of the games."""
     heads = columns("game, episodes", "decisions, rule breaks, calls, tokens", ",")
     note = unsure(progress.spent.total)
-    return Grid(heads | {"last actions": ""}, [*cells(progress)], note=note)
+    return ResultTable(heads | {"last actions": ""}, [*cells(progress)], note=note)
 
 
 def lines(progress: RunProgress) -> list[str]:

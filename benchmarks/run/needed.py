@@ -13,7 +13,7 @@ from llm_games.baselines.batch_play import TooManyTurns, play_rules
 from llm_games.benchmarks.judge.compare import LEVEL
 from llm_games.benchmarks.judge.paired import MOST, detectable, fewest, needed_episodes, shown
 from llm_games.benchmarks.judge.paper import SCORED, score, scorings
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan
 from llm_games.rulebook import Array
 
@@ -24,7 +24,7 @@ WANTED = 0.8
 PUBLISHED, RANDOM = "published", "random"
 
 
-class Spread(NamedTuple):
+class PairSpread(NamedTuple):
     """The standard deviation of one run's score: whose it is, and their scores if we have them."""
 
     sd: float
@@ -63,14 +63,14 @@ def needed(plan: RunPlan) -> list[Needed]:
     """
     known = scorings()
     scored = {name for found in known for name in found.games}
-    spreads, games = dict[str, Spread](), list[tuple[PlannedGame, str]]()
+    spreads, games = dict[str, PairSpread](), list[tuple[PlannedGame, str]]()
     for game in plan.games:
         key = f"{game.rules().core!r} {game.given} {game.max_steps}"
         if game.game in scored and key not in spreads:
             usual = not (game.given or game.max_steps)
             sds = [found.spread(game.rules(), plan.scoring) for found in known if usual]
             sd = next(filter(None, sds), None)
-            spreads[key] = Spread(sd, PUBLISHED) if sd else _random(game, plan.scoring)
+            spreads[key] = PairSpread(sd, PUBLISHED) if sd else _random(game, plan.scoring)
         if key in spreads and spreads[key].sd:
             games.append((game, key))
     first = {(key, len(game.seeds)): game for game, key in reversed(games)}  # of all alike, one
@@ -85,7 +85,7 @@ def needed(plan: RunPlan) -> list[Needed]:
     return rows
 
 
-def _random(game: PlannedGame, edition: str) -> Spread:
+def _random(game: PlannedGame, edition: str) -> PairSpread:
     """Return the spread of random players; 0 where they have no scores, or all the same."""
     rules = game.rules().core
     moves = rules.players * (game.max_steps or rules.length() or MOVES)
@@ -95,15 +95,15 @@ def _random(game: PlannedGame, edition: str) -> Spread:
         seeds = range(first, first + many)
         played = play_rules(rules, ["random"] * rules.players, seeds, game.given, game.max_steps)
     except TooManyTurns:
-        return Spread(0.0, RANDOM)
+        return PairSpread(0.0, RANDOM)
     scores = [score(rules, played.records_of(table), edition) for table in range(many)]
     if any(value is None for value in scores):
-        return Spread(0.0, RANDOM)
+        return PairSpread(0.0, RANDOM)
     known = np.array(scores, np.float64)
-    return Spread(float(known.std(ddof=1)), RANDOM, known)
+    return PairSpread(float(known.std(ddof=1)), RANDOM, known)
 
 
-def _row(label: str, spreads: Sequence[Spread], episodes: int, tests: int) -> Needed:
+def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -> Needed:
     sds, of = [spread.sd for spread in spreads], " and ".join(sorted({s.of for s in spreads}))
     games, sd = len(sds), float(np.sqrt(np.mean(np.square(sds))))
     scores = spreads[0].scores if games == 1 else None
@@ -129,7 +129,7 @@ def _row(label: str, spreads: Sequence[Spread], episodes: int, tests: int) -> Ne
     return Needed(label, games, episodes, sd, pairs, find(), of)
 
 
-def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
+def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:
     """Yield a table of the games, and one of the Overall."""
     note = (
         "Episodes that each side needs for four of five comparisons of two runs to show a "
@@ -150,7 +150,7 @@ def needed_grids(rows: Sequence[Needed]) -> Iterator[Grid]:
         heads = {"game": "", "sd": ".1f", "of": ""} | {f"by {many}": ">" for many in points}
         if lines:
             last = rows[-1].label == lines[-1][0]
-            yield Grid(heads | {"planned": "d", "show": ".1f"}, lines, note=note * last)
+            yield ResultTable(heads | {"planned": "d", "show": ".1f"}, lines, note=note * last)
 
 
 def _both(pairs: tuple[int, int]) -> str:

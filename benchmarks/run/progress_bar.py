@@ -14,7 +14,7 @@ from llm_games.benchmarks.run.conduct import Counters, Watcher
 from llm_games.wrappers.clients.retry import WORTH_TELLING
 
 
-class _Bar(Progress):
+class _ProgressBar(Progress):
     """A bar, and below it what calls wait for, also between steps."""
 
     stand = Counters()
@@ -31,7 +31,7 @@ class _Bar(Progress):
 @contextmanager
 def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     """Give what a run calls after every step."""
-    bar = _Bar(
+    bar = _ProgressBar(
         TimeElapsedColumn(),
         BarColumn(bar_width=12),
         TextColumn(

@@ -28,7 +28,7 @@ from llm_games.benchmarks.record.rows import (
     digest,
     move_of,
 )
-from llm_games.benchmarks.run.conduct import Recorded, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.run.conduct import EpisodeRecord, planned, recalled, rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Shares, Speech
@@ -39,7 +39,7 @@ from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
-from llm_games.wrappers.seats import Place, Step
+from llm_games.wrappers.seats import DecisionPlace, Step
 
 AROUND = 30  # characters that are shown on each side of where two texts part
 
@@ -99,7 +99,7 @@ def replay(records: Records, own: Mapping[str, Any] | None = None) -> Replay:
     ]
     episodes = records.episodes()
     found += _games(records.games(), episodes, plan)
-    table = _Table(records, plan)
+    table = _ReplayTable(records, plan)
     with asyncio.Runner() as runner:
         for row in episodes:
             if row.game.label not in table.games:
@@ -146,11 +146,11 @@ def _games(
         yield Mismatch(f"game {label}", "row", "none", "one")
 
 
-class _Stop(Exception):
+class _ReplayStop(Exception):
     """A step differs: what follows may build upon it."""
 
 
-class _Table:
+class _ReplayTable:
     """Where one episode after another is played again; it has what they share.
 
     It is the client of the players, which gives the completions of the record.
@@ -188,10 +188,10 @@ class _Table:
         """Nothing to let go of."""
 
 
-class _Rerun(Recorded):
+class _Rerun(EpisodeRecord):
     """One recorded episode that is played again, and the differences found in it."""
 
-    def __init__(self, table: _Table, row: EpisodeRow) -> None:
+    def __init__(self, table: _ReplayTable, row: EpisodeRow) -> None:
         records = table.records
         super().__init__(records, row)
         self.table, self.records, self.game = table, records, table.games[row.game.label]
@@ -200,11 +200,13 @@ class _Rerun(Recorded):
         for at in (*self.decisions, *self.calls):
             self.seats_at.setdefault(at.step, set()).add(at.seat)
         self.chats = records.chats(row.id)
-        self.notes: dict[Place, list[Any]] = {}
+        self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
             if note.kind == OVERFLOW:
                 continue
-            self.notes.setdefault(Place(note.step, note.seat), []).append([note.kind, note.content])
+            self.notes.setdefault(DecisionPlace(note.step, note.seat), []).append(
+                [note.kind, note.content]
+            )
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
         self.own = {i for i, place in enumerate(row.seating) if seats[place].own}
@@ -222,10 +224,10 @@ class _Rerun(Recorded):
             policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:
             await self._play(policies)
-        except _Stop:
+        except _ReplayStop:
             pass
         except LLMGamesError as error:
-            self.note("replay", "to go on", f"an error: {error}", Place(self.reached, -1))
+            self.note("replay", "to go on", f"an error: {error}", DecisionPlace(self.reached, -1))
 
     async def _play(self, policies: Sequence[Policy]) -> None:
         many = len(self.steps)
@@ -253,11 +255,11 @@ class _Rerun(Recorded):
             self._compare("reason", reason, self.row.reason)
         looked_back = episode.afterwards if ended else {}
         for seat, decision in looked_back.items():
-            self._completions(Place(many, seat), decision)
+            self._completions(DecisionPlace(many, seat), decision)
         for at in self.decisions:
             if at.step >= many:
                 self.note("decision", "none", "one", at)
-        expected = {Place(many, seat) for seat in looked_back}
+        expected = {DecisionPlace(many, seat) for seat in looked_back}
         for at in self.calls:
             late = at.step >= many + (not ended) and at.seat not in self.own
             if late and at not in expected:
@@ -267,7 +269,7 @@ class _Rerun(Recorded):
         """Compare one step as it is played with its record; `_Stop` if they differ."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written, at = TABLES[StepRow].written(row.thin()), Place(step.number, -1)
+        written, at = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
             found = self.steps[step.number]
             for what in ("asked", "rewards", "finished"):
@@ -278,7 +280,7 @@ class _Rerun(Recorded):
                 for what, text in written.items():
                     self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
         for made in decisions:
-            place = Place(made.step, made.seat)
+            place = DecisionPlace(made.step, made.seat)
             if place not in self.decisions:
                 self.note("decision", "one", "none", place)
                 continue
@@ -287,12 +289,12 @@ class _Rerun(Recorded):
                 self._compare(what, getattr(made, what), known, place)
             self._completions(place, step.decisions[made.seat])
         for seat in sorted(self.seats_at.get(step.number, set()) - step.decisions.keys()):
-            self.note("decision", "none", "one", Place(step.number, seat))
+            self.note("decision", "none", "one", DecisionPlace(step.number, seat))
         if self.found:
-            raise _Stop
+            raise _ReplayStop
         self.reached += 1
 
-    def _completions(self, at: Place, decision: Decision) -> None:
+    def _completions(self, at: DecisionPlace, decision: Decision) -> None:
         """Compare how completions were read, and what was noted down; not of own policies."""
         if at.seat in self.own:
             return
@@ -313,7 +315,7 @@ class _Rerun(Recorded):
             if at.step == len(self.steps) and self.row.status == "running":
                 raise ClientError("not recorded")  # stopped while players looked back
             self.note(name, "one", "none", at)
-            raise _Stop
+            raise _ReplayStop
         call = calls[number]
         self._compare(f"{name}, number", number, call.number, at)
         self._compare(f"{name}, seed", request.seed, call.seed, at)
@@ -327,11 +329,13 @@ class _Rerun(Recorded):
         self.read += 1
         return call.completion()
 
-    def _compare(self, what: str, expected: Any, found: Any, at: Place | None = None) -> None:
+    def _compare(
+        self, what: str, expected: Any, found: Any, at: DecisionPlace | None = None
+    ) -> None:
         if repr(expected) != repr(found) and _json(expected) != _json(found):
             self.note(what, *_texts(expected, found), at)
 
-    def note(self, what: str, expected: str, found: str, at: Place | None = None) -> None:
+    def note(self, what: str, expected: str, found: str, at: DecisionPlace | None = None) -> None:
         """Add a difference; a seat of -1 stands for all seats."""
         where = _name(self.row)
         if at is not None:
@@ -354,14 +358,14 @@ class _Seated(Policy):
 
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
         """Return the recorded action; `_Stop` if there is none, or the game cannot take it."""
-        at = Place(view.who.step, view.who.seat)
+        at = DecisionPlace(view.who.step, view.who.seat)
         if at not in self.episode.decisions:
             self.episode.note("decision", "one", "none", at)
-            raise _Stop
+            raise _ReplayStop
         action = self.episode.decisions[at].action
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), at)
-            raise _Stop
+            raise _ReplayStop
         return Decision(move_of(action)), memory
 
 

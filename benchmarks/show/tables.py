@@ -8,10 +8,10 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import apart, lacking
 from llm_games.benchmarks.judge.references import overalls
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import GameResult, Series
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.run.estimate import Estimate, added, fits
@@ -19,7 +19,7 @@ from llm_games.wrappers.clients.budget import Budget, Usage
 from llm_games.wrappers.clients.cache import Cached
 
 
-def estimate_table(rows: Sequence[Estimate]) -> Grid:
+def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
     """Return the table of what a run would ask and cost, with the totals."""
     heads = columns("game", "episodes, decisions, calls, in a row", ",")
     heads |= columns("", "tokens in, tokens out", ">")
@@ -40,7 +40,9 @@ def estimate_table(rows: Sequence[Estimate]) -> Grid:
     ends = (added(row.low for row in rows), added(row.high for row in rows))
     longest = max((row.chain for row in rows), default=0)
     note = "in a row: the longest chain of calls that wait for one another, of one episode"
-    return Grid(heads, lines, foot=[line("all, about", sums, *ends, priced, longest)], note=note)
+    return ResultTable(
+        heads, lines, foot=[line("all, about", sums, *ends, priced, longest)], note=note
+    )
 
 
 def _range(low: Any, high: Any) -> str:
@@ -64,8 +66,8 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 
 
 def run_tables(
-    games: Sequence[GameResult], overall: Cell | None, own: Sequence[Grid] = ()
-) -> Iterator[Grid]:
+    games: Sequence[GameResult], overall: MeanCell | None, own: Sequence[ResultTable] = ()
+) -> Iterator[ResultTable]:
     """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
 
     A paper's `own` tables stand in place of these; those without a title are for files alone.
@@ -81,7 +83,7 @@ def run_tables(
         yield _payoffs(games)
 
 
-def _payoffs(games: Sequence[GameResult]) -> Grid:
+def _payoffs(games: Sequence[GameResult]) -> ResultTable:
     """Return the statistics of each player, and of references in their own seats."""
     shown = {
         name: line.statistic
@@ -103,10 +105,10 @@ def _payoffs(games: Sequence[GameResult]) -> Grid:
             rows.append(["", f"  {reference.name}", *(line.mean for line in lines)])
     heads = columns("game, player") | {stat.title: stat.form for stat in shown.values()}
     meant = apart(game.meant for game in games if game.scores or game.measured)
-    return Grid(heads, rows, note="\n".join(meant), beside=aside)
+    return ResultTable(heads, rows, note="\n".join(meant), beside=aside)
 
 
-def _results(games: Sequence[GameResult], overall: Cell | None) -> Grid:
+def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTable:
     measures = {game.measure.name: game.measure for game in games if game.measure}
     statistics = [line.statistic for game in games for line in game.series.values()]
     shown = {
@@ -158,10 +160,10 @@ def _results(games: Sequence[GameResult], overall: Cell | None) -> Grid:
         notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
     if not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
-    return Grid(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
+    return ResultTable(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
 
 
-def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[Cell | None]:
+def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[MeanCell | None]:
     """Return the mean of each statistic of these titles; None where there is none."""
     by_title = {line.statistic.title: line for line in series.values()}
     return [by_title[title].mean if title in by_title else None for title in titles]
@@ -187,7 +189,7 @@ def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) ->
         yield f"{name}: {usage.calls:,} calls{failed}, {tokens}{money}{beside}"
 
 
-def replies_table(rows: Sequence[Cached]) -> Grid:
+def replies_table(rows: Sequence[Cached]) -> ResultTable:
     """Return the table of a cache's models."""
     lines = [
         (
@@ -197,7 +199,7 @@ def replies_table(rows: Sequence[Cached]) -> Grid:
         for row in rows
     ]
     heads = columns("model, server or folder", "replies, characters", ",")
-    return Grid(heads | {"oldest": ">", "newest": ">"}, lines)
+    return ResultTable(heads | {"oldest": ">", "newest": ">"}, lines)
 
 
 class Move(NamedTuple):
@@ -212,10 +214,10 @@ class Move(NamedTuple):
     regret: float | None
 
 
-def moves_table(moves: Sequence[Move]) -> Grid:
+def moves_table(moves: Sequence[Move]) -> ResultTable:
     """Return the table of a person's moves next to those of a rational player."""
     regrets = [move.regret for move in moves if move.regret is not None]
-    return Grid(
+    return ResultTable(
         columns("step", "you, rational", ">") | {"could have gained": ".2f"},
         [(str(m.step + 1), m.made, m.rational or None, m.regret) for m in moves],
         foot=[("all", "", "", sum(regrets))] if regrets else [],

@@ -14,7 +14,7 @@ from llm_games.benchmarks.judge import intervals, paired
 from llm_games.benchmarks.judge.pairwise_ratings import plackett_luce
 from llm_games.benchmarks.studies import shapes
 from llm_games.benchmarks.studies.coverage import races
-from llm_games.benchmarks.studies.markdown import Table, share, write
+from llm_games.benchmarks.studies.markdown import MarkdownTable, share, write
 from llm_games.benchmarks.studies.shapes import Shape
 from llm_games.rulebook import Array
 
@@ -45,7 +45,7 @@ def normal_pairs(rng: np.random.Generator, n: int, sims: int, gap: float, rho: f
 # -- one game --------------------------------------------------------------------------------------
 
 
-def one_game(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def one_game(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield false alarms of one game by shape, and the power at normal differences."""
     near, rare = shapes.smooth()[2], shapes.rare()[2]
     ties, *_, win, _ = shapes.tied()
@@ -68,20 +68,20 @@ def one_game(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     yield _both("Power in one game, normal: paired t · sign flip", powers)
 
 
-def _both(heading: str, laws: dict[str, Law]) -> Table:
+def _both(heading: str, laws: dict[str, Law]) -> MarkdownTable:
     rows = []
     for name, law in laws.items():
         changes = [law(n) for n in SIZES]
         rows.append(
             [name, *(f"{alarms(t_test([c]))} · {alarms(paired.flipped(c))}" for c in changes)]
         )
-    return Table(heading, ["differences", *map("n = {}".format, SIZES)], rows)
+    return MarkdownTable(heading, ["differences", *map("n = {}".format, SIZES)], rows)
 
 
 # -- many games ------------------------------------------------------------------------------------
 
 
-def many_games(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def many_games(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield alarms over 8 games that spread as the published ones do, at 5 and 20 episodes."""
     cells = np.array([[cell.quantile(_EDGES).std() for cell in row] for row in shapes.published()])
     spreads = np.median(cells, axis=0)[:GAMES]
@@ -103,7 +103,7 @@ def many_games(rng: np.random.Generator, sims: int) -> Iterator[Table]:
             rows.append([name, str(n), *_families(change, gap)])
     columns = ["truth", "n", "Overall, Welch-Satterthwaite", "stratified sign flip"]
     columns += ["Holm: any game", "Holm: a game that does not differ"]
-    yield Table("Alarms over 8 games at 5 %", columns, rows)
+    yield MarkdownTable("Alarms over 8 games at 5 %", columns, rows)
 
 
 _EDGES = (np.arange(2000) + 0.5) / 2000
@@ -123,7 +123,7 @@ def _families(change: Sequence[Array], gap: Array) -> list[str]:
 # -- looking again ---------------------------------------------------------------------------------
 
 
-def looking(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def looking(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield alarms of those who look while episodes are added."""
     near, win = shapes.smooth()[2], shapes.tied()[4]
     laws: dict[str, Callable[[], Array]] = {
@@ -136,7 +136,7 @@ def looking(rng: np.random.Generator, sims: int) -> Iterator[Table]:
     }
     rows = [[name, share(float(looking_again(law()).mean()))] for name, law in laws.items()]
     columns = ["differences", "t after each from 5 to 40"]
-    yield Table("Alarms of those who look again, in all", columns, rows)
+    yield MarkdownTable("Alarms of those who look again, in all", columns, rows)
 
 
 def looking_again(change: Array) -> Array:
@@ -148,7 +148,7 @@ def looking_again(change: Array) -> Array:
 # -- ratings ---------------------------------------------------------------------------------------
 
 
-def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield how often two of 6 players are told apart by their ratings."""
     sizes, rows = (5, 10, 20, 50), []
     for gap in (0.0, 0.5, 1.0):
@@ -157,7 +157,7 @@ def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:
             row.append(share(told_apart(rng, gap, games, max(sims // 20, 5))))
         rows.append(row)
     heading = "Neighbours told apart by Plackett-Luce at 5 %, skills in logits"
-    yield Table(heading, ["skills", *map("{} games".format, sizes)], rows)
+    yield MarkdownTable(heading, ["skills", *map("{} games".format, sizes)], rows)
 
 
 def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> float:
@@ -176,7 +176,7 @@ def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> f
 # -- planning --------------------------------------------------------------------------------------
 
 
-def planning(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def planning(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield how many pairs of episodes a difference needs, computed and not simulated."""
     need = paired.needed_episodes
     rows = []
@@ -185,22 +185,22 @@ def planning(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         common = [str(need(d, sd, rho=0.5)) for d in (5, 10, 20)]
         rows.append([str(sd), *cells, *common])
     columns = ["sd of a run", "5 points", "10", "20", "rho = .5: 5 points", "10", "20"]
-    yield Table("Pairs for 80 % power at 5 % (at 5 % over 8 games)", columns, rows)
+    yield MarkdownTable("Pairs for 80 % power at 5 % (at 5 % over 8 games)", columns, rows)
     rows = [
         [str(sd), *(str(need(d, sd, games=GAMES)) for d in (1, 2, 3, 5, 10))] for sd in (3, 5, 10)
     ]
     columns = ["sd of a run", "1 point", "2", "3", "5", "10"]
-    yield Table("Pairs in each of 8 games for a difference of the Overall", columns, rows)
+    yield MarkdownTable("Pairs in each of 8 games for a difference of the Overall", columns, rows)
     sizes = (0.25, 0.5, 0.75, 1, 1.5, 2, 3)
     rows = [
         [f"at {name}", *(str(need(d, 1, rho=0.5, level=level)) for d in sizes)]
         for name, level in (("5 %", ALPHA), ("5 % over 8 games", ALPHA / GAMES))
     ]
     columns = ["", *(f"{d:g} sd" for d in sizes)]
-    yield Table("Pairs by sd of the differences, 80 % power", columns, rows)
+    yield MarkdownTable("Pairs by sd of the differences, 80 % power", columns, rows)
 
 
-def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def tables(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield all tables."""
     for make in (one_game, many_games, looking, ratings, planning):
         yield from make(rng, sims)

@@ -22,7 +22,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.training.harness import Codec, evaluate, toml
 from llm_games.benchmarks.ghosts.ghost_model import Ghost
-from llm_games.benchmarks.ghosts.ghost_policy import Named
+from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
 from llm_games.benchmarks.ghosts.refit import refit
 from llm_games.benchmarks.run.api import run
 from llm_games.benchmarks.studies.dated import (
@@ -44,7 +44,7 @@ SETTINGS = Path(__file__).with_suffix(".toml")
 MODEL, BESIDE = "tiny", "random"
 
 
-class Setting(NamedTuple):
+class CarrySetting(NamedTuple):
     """A game's parameters, the learner's actions, and the fixed baseline."""
 
     params: dict[str, Any]
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
 
 
 GAMES = {
-    name: Setting(**setting)
+    name: CarrySetting(**setting)
     for name, setting in tomllib.loads(
         Path(__file__).with_suffix(".toml").read_text("utf-8")
     ).items()
@@ -70,7 +70,7 @@ FIRST = 4 * 10**9
 """First seed of these games."""
 
 
-class Row(NamedTuple):
+class CarryResult(NamedTuple):
     """What a player came to, in the mean over games, against a ghost or the model.
 
     `ghost`: which one was learned against, or is meant: ``first``, ``refitted`` with the learner at
@@ -98,10 +98,10 @@ def recorded(
     game = {"game": rules.name, "params": params, "seats": seats}
     raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
     played = run(raw, db, use_cache=False, episodes=episodes)
-    return Named(played.path, "", 1).ghost()
+    return GhostAddress(played.path, "", 1).ghost()
 
 
-def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[Row]:
+def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[CarryResult]:
     """Yield the rows of a game and seed; files go to the folder, which is empty at first."""
     from llm_games.baselines.training.ppo import PPOOptions, train
 
@@ -110,15 +110,15 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     first = recorded(rules, params, MODEL, folder / "first.db", RECORDED, seed)
     day = today()
 
-    def row(player: str, ghost: str, against: str, plays: str, others: str) -> Row:
+    def row(player: str, ghost: str, against: str, plays: str, others: str) -> CarryResult:
         many = PROMISED if against == "ghost" else EPISODES
         seeds = [FIRST + 1000 * seed + i for i in range(many)]
         paid = evaluate(rules, [plays, *[others] * (rules.players - 1)], seeds)[0]
         took = time.process_time() - began
         about = (len(seeds), steps, day, __version__, round(took, 1))
-        return Row(name, seed, player, ghost, against, round(float(paid.mean()), 4), *about)
+        return CarryResult(name, seed, player, ghost, against, round(float(paid.mean()), 4), *about)
 
-    def learned(ghost: Ghost, which: str) -> Iterator[Row]:
+    def learned(ghost: Ghost, which: str) -> Iterator[CarryResult]:
         path = ghost.save(folder / f"{which}.ghost")
         options = PPOOptions(
             game=name, param=[f"{key}={toml(value)}" for key, value in params.items()],
@@ -145,7 +145,7 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
 # -- the table -------------------------------------------------------------------------------------
 
 
-def shown(found: Sequence[Row]) -> str:
+def shown(found: Sequence[CarryResult]) -> str:
     """Return the table of the docs: means over seeds with their 95 % intervals."""
     heads = "game", "player", "against its ghost", "against the model", "gain promised", "gain kept"
     lines = list[list[str]]()
@@ -165,7 +165,7 @@ def shown(found: Sequence[Row]) -> str:
     return markdown(heads, lines)
 
 
-def _paid(found: Sequence[Row], player: str, ghost: str, against: str) -> Array:
+def _paid(found: Sequence[CarryResult], player: str, ghost: str, against: str) -> Array:
     """Return by seed what a player was paid."""
     which = (player, ghost, against)
     of = {row.seed: row.payoff for row in found if (row.player, row.ghost, row.against) == which}
@@ -180,12 +180,12 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.games:
         for seed in range(1, args.seeds + 1):
-            found = read(Row, FILE)
+            found = read(CarryResult, FILE)
             if any((row.game, row.seed) == (name, seed) for row in found):
                 continue
             with TemporaryDirectory() as folder:
                 write([*found, *carried(name, seed, Path(folder))], FILE)
-    fill("carried", shown(read(Row, FILE)), PAGE)
+    fill("carried", shown(read(CarryResult, FILE)), PAGE)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.pairwise_ratings import plackett_luce
 from llm_games.benchmarks.judge.variance import pass_k, variance_parts
 from llm_games.benchmarks.studies import shapes
-from llm_games.benchmarks.studies.markdown import Table, share, write
+from llm_games.benchmarks.studies.markdown import MarkdownTable, share, write
 from llm_games.benchmarks.studies.shapes import Shape
 from llm_games.rulebook import Array
 
@@ -70,7 +70,7 @@ def one_by_one(samples: Array) -> intervals.Ends:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def scores(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def scores(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the tables of means of scores: the rule, and what it chooses from."""
     all_shapes = (*shapes.smooth(), *shapes.tied(), *shapes.rare())
     for name, method, samples in (
@@ -82,10 +82,12 @@ def scores(rng: np.random.Generator, sims: int) -> Iterator[Table]:
             [shape.name, *(of_shape(shape, method, n, rng, samples).written() for n in SIZES)]
             for shape in all_shapes
         ]
-        yield Table(f"{name}; scores 0 to 100", ["shape", *map("n = {}".format, SIZES)], rows)
+        yield MarkdownTable(
+            f"{name}; scores 0 to 100", ["shape", *map("n = {}".format, SIZES)], rows
+        )
 
 
-def published(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def published(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the table of one game's mean and of the Overall, at the published means and spreads."""
     names = ["one game: mean", "one game: least of all", "one game, Student's t: mean"]
     names += ["Overall: mean over models", "Overall: least of all", "Overall, eight of the above"]
@@ -109,7 +111,7 @@ def published(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         )
     rows = [[name, *(c[i].written(1) for c in columns)] for i, name in enumerate(names)]
     heading = "Beta laws with mean and deviation of each cell of the published leaderboard"
-    yield Table(heading, ["", *map("n = {}".format, SIZES[:-1])], rows)
+    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES[:-1])], rows)
 
 
 def whole(columns: Sequence[Array], row: Sequence[Shape]) -> Covered:
@@ -122,7 +124,7 @@ def _mean(coverages: Sequence[Covered]) -> Covered:
     return Covered(*np.mean(coverages, axis=0).tolist())
 
 
-def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def money(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the table of means without bounds; the bootstrap's with a twentieth of the samples."""
     rows = []
     for shape in shapes.payoffs():
@@ -133,12 +135,12 @@ def money(rng: np.random.Generator, sims: int) -> Iterator[Table]:
             ends = student(x) if n < intervals.ENOUGH else one_by_one(x)
             row.append(covered(ends, shape.mean).written(1))
         rows.append(row)
-    yield Table(
+    yield MarkdownTable(
         "`money`; widths in units of the law", ["shape", *map("n = {}".format, SIZES)], rows
     )
 
 
-def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def shares(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the tables of shares: of independent episodes, exact, and of seats, simulated."""
     ps = np.arange(1, 50) / 50
     rows = []
@@ -147,7 +149,7 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         rows.append([f"{name}: mean", *(_mean(each).written(2) for each in coverages)])
         rows.append([f"{name}: least", *(share(min(each).share) for each in coverages)])
     heading = "`share` of independent episodes, exact, over p = .02 to .98"
-    yield Table(heading, ["", *map("n = {}".format, SIZES)], rows)
+    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES)], rows)
     rows = []
     for icc in (0.0, 0.3):
         for p in (0.5, 0.85):
@@ -156,7 +158,7 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[Table]:
                 row.append(covered(rule(survivals(rng, p, icc, n, sims), 0.0, 1.0), p).written(2))
             rows.append(row)
     heading = "`seats`: shares of 5 seats by episode"
-    yield Table(heading, ["", *map("n = {}".format, SIZES[2:])], rows)
+    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES[2:])], rows)
 
 
 def exact_shares(ps: Array, n: int, prior: float) -> list[Covered]:
@@ -179,7 +181,7 @@ def survivals(rng: np.random.Generator, p: float, icc: float, n: int, sims: int)
     return rng.binomial(5, chance, (n, sims)) / 5
 
 
-def correlations(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def correlations(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the table of Spearman's correlation, of independent pairs and of episodes of 20."""
     rows = []
     for rho in (0.0, 0.5, 0.8):
@@ -194,7 +196,7 @@ def correlations(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         r = spearman(rng, rng.uniform(0.2, 0.8, n * sims), 20).reshape(n, sims)
         coverages.append(covered(rule(r, -1.0, 1.0), r.mean()))
     rows.append(["`score` of the correlations of n episodes", *(c.written(2) for c in coverages)])
-    yield Table("Spearman's correlation", ["", *map("n = {}".format, SIZES[2:])], rows)
+    yield MarkdownTable("Spearman's correlation", ["", *map("n = {}".format, SIZES[2:])], rows)
 
 
 def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
@@ -205,7 +207,7 @@ def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
     return np.asarray((ranks[0] * ranks[1]).sum(axis=0) / (n * (n * n - 1) / 12))
 
 
-def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the table of pair differences of ratings of 6 players."""
     sizes, rows = (5, 10, 20, 50), []
     for gap in (0.0, 0.5):
@@ -218,7 +220,7 @@ def ratings(rng: np.random.Generator, sims: int) -> Iterator[Table]:
                 row.append(rated(rng, gap, seat, games, max(sims // 20, 5)).written(1))
             rows.append(row)
     heading = "Plackett-Luce, differences of pairs, players in shuffled seats; width in logits"
-    yield Table(heading, ["", *map("{} games".format, sizes)], rows)
+    yield MarkdownTable(heading, ["", *map("{} games".format, sizes)], rows)
 
 
 def rated(rng: np.random.Generator, gap: float, seat: float, games: int, sims: int) -> Covered:
@@ -248,14 +250,16 @@ def races(
     return games_drawn
 
 
-def gaps(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def gaps(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the table of the best-reply gap's ends in sealed bids of 4 against shades of 3/4."""
     sizes = SIZES[1:5]
     rows = gap_rows(
         rng, sims // 4, {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}, sizes
     )
     columns = ["plays", "true gap", *map("n = {}".format, sizes), "called above 0"]
-    yield Table("Best-reply gap of 21 shades; an episode is 10 first-price auctions", columns, rows)
+    yield MarkdownTable(
+        "Best-reply gap of 21 shades; an episode is 10 first-price auctions", columns, rows
+    )
 
 
 def gap_rows(
@@ -285,7 +289,7 @@ def bids(rng: np.random.Generator, shade: float, episodes: int) -> Array:
     return earned[:, :-1] - earned[:, -1:]
 
 
-def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     """Yield the tables of pass^k over 8 tasks, and of the parts of a variance."""
     chances = {"all at .5": np.full(8, 0.5), "all at .9": np.full(8, 0.9)}
     chances["from .3 to 1"] = np.linspace(0.3, 1, 8)
@@ -294,7 +298,9 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         for k in (2, 5):
             coverages = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
             rows.append([name, str(k), *(each.written(2) if each else "–" for each in coverages)])
-    yield Table("`pass_k`, 8 tasks", ["shares", "k", *map("n = {}".format, SIZES[2:])], rows)
+    yield MarkdownTable(
+        "`pass_k`, 8 tasks", ["shares", "k", *map("n = {}".format, SIZES[2:])], rows
+    )
     true = (4.0, 9.0, 16.0, 36.0)
     parts = np.array([split(rng, true) for _ in range(max(sims // 4, 10))])
     rows = [
@@ -304,7 +310,7 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[Table]:
         ["share below 0", *(share(v) for v in (parts < 0).mean(axis=0))],
     ]
     names = ["5 x 5 x 5 runs", "wording", "seat", "chance", "rest and sampling"]
-    yield Table("`variance_parts`", names, rows)
+    yield MarkdownTable("`variance_parts`", names, rows)
 
 
 def passed(rng: np.random.Generator, p: Array, n: int, k: int, sims: int) -> Covered:
@@ -325,7 +331,7 @@ def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:
     return [part.variance for part in variance_parts(values, ("wording", "seat", "chance"))]
 
 
-def tables(rng: np.random.Generator, sims: int) -> Iterator[Table]:
+def tables(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     for make in (scores, published, money, shares, correlations, ratings, gaps, reliabilities):
         yield from make(rng, sims)
 

@@ -56,7 +56,7 @@ def made_with(*packages: str) -> str:
     return " ".join([f"llm-games {__version__}", *(f"{name} {version(name)}" for name in packages)])
 
 
-class Interval(NamedTuple):
+class SeedInterval(NamedTuple):
     """A mean and the ends of its interval, NaN of a single value; formatted as a number is."""
 
     mean: float
@@ -68,11 +68,11 @@ class Interval(NamedTuple):
         return mean if np.isnan(self.low) else f"{mean} [{low} to {high}]"
 
 
-def interval(values: Sequence[float] | Array) -> Interval:
+def interval(values: Sequence[float] | Array) -> SeedInterval:
     """Return the mean over seeds, and Student's interval of it (95 %)."""
     found = np.array(values, float)
     low, high = student_t(found, 0.95) if len(found) > 1 else (np.nan, np.nan)
-    return Interval(float(found.mean()), float(low), float(high))
+    return SeedInterval(float(found.mean()), float(low), float(high))
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -32,7 +32,7 @@ EPISODES, FEW, MANY = 40, 5, 50  # games of a test, and of more players than so 
 LONGEST = 100  # rounds of each where there are more
 
 
-class Point(NamedTuple):
+class GainPoint(NamedTuple):
     """The gain after so many of the learner's steps: mean of a test and its 95 % interval."""
 
     game: str
@@ -69,7 +69,7 @@ def gains(rules: Rulebook, players: Sequence[str | Policy], count: int) -> Array
     return np.asarray(of_each[1:] - of_each[0])
 
 
-def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
+def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[GainPoint]:
     """Train a learner in a game; yield its gain before, at every `EACH` updates, and after it."""
     from gymnasium.spaces import Dict
     from sb3_contrib import MaskablePPO
@@ -87,11 +87,11 @@ def learned(name: str, seed: int, updates: int = UPDATES) -> Iterator[Point]:
             model.learn(EACH * STEPS * COPIES, reset_num_timesteps=update == EACH)
         gained = gains(rules, [policy], episodes(rules))[0]
         shown = (round(value, 4) for value in interval(gained))
-        yield Point(name, rules.edition, day, seed, update * STEPS * COPIES, *shown)
+        yield GainPoint(name, rules.edition, day, seed, update * STEPS * COPIES, *shown)
 
 
-def points() -> list[Point]:
-    return read(Point, FILE)
+def points() -> list[GainPoint]:
+    return read(GainPoint, FILE)
 
 
 def main() -> None:

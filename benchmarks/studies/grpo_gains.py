@@ -44,7 +44,7 @@ TRAINED = "train/payoff"
 """Of the games of one update."""
 
 
-class Point(NamedTuple):
+class TrainingPoint(NamedTuple):
     """What a training logged after so many samples; `cpu_seconds` and what follows are of all."""
 
     game: str
@@ -82,7 +82,7 @@ def key(options: GRPOOptions) -> tuple[str, str, str, int]:
     return options.game, options.credit, options.scale, options.seed
 
 
-def play(options: GRPOOptions, best: float) -> list[Point]:
+def play(options: GRPOOptions, best: float) -> list[TrainingPoint]:
     began = time.process_time()
     with TemporaryDirectory() as folder:
         last = train(replace(options, folder=Path(folder)))
@@ -96,14 +96,15 @@ def play(options: GRPOOptions, best: float) -> list[Point]:
     ]
     logged_values.append((options.steps, JUDGED, last.payoff))
     return [
-        Point(*key(options), k, name, v, best, spent, day, versions) for k, name, v in logged_values
+        TrainingPoint(*key(options), k, name, v, best, spent, day, versions)
+        for k, name, v in logged_values
     ]
 
 
 # -- what the docs show ----------------------------------------------------------------------------
 
 
-def table(points: Sequence[Point]) -> str:
+def table(points: Sequence[TrainingPoint]) -> str:
     """Return the table of the docs: mean payoffs, with 95 % intervals over seeds."""
     heads = ["game", "a sample is", "scores divided by their deviation in", "seeds", "before"]
     heads += ["after", "gained", "best", "each seed after", "CPU s each"]
@@ -131,13 +132,13 @@ def table(points: Sequence[Point]) -> str:
     return markdown(heads, lines)
 
 
-def order(point: Point) -> int:
+def order(point: TrainingPoint) -> int:
     """Return a training's index in the settings."""
     trainings = [key(options)[:3] for options, _ in wanted()]
     return trainings.index(point.training)
 
 
-def ends(training_points: Sequence[Point]) -> tuple[Array, Array]:
+def ends(training_points: Sequence[TrainingPoint]) -> tuple[Array, Array]:
     """Return the learner's payoffs in games of their own before and after training, by seed."""
     last = max(p.samples for p in training_points)
     by_seed = sorted((p.seed, p.samples, p.value) for p in training_points if p.measure == JUDGED)
@@ -147,7 +148,7 @@ def ends(training_points: Sequence[Point]) -> tuple[Array, Array]:
     return np.array(payoffs_before), np.array(payoffs_after)
 
 
-def drawing(axes: Any, points: Sequence[Point]) -> str:
+def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
     """Draw the payoffs of each update's games as shares of the best, by seed and in the mean."""
     update_points = [p for p in points if p.measure == TRAINED]
     names = dict.fromkeys(p.training for p in sorted(update_points, key=order))
@@ -172,7 +173,7 @@ def drawing(axes: Any, points: Sequence[Point]) -> str:
 
 def main() -> None:
     for options, best in wanted():
-        points = read(Point, FILE)
+        points = read(TrainingPoint, FILE)
         if any((*p.training, p.seed) == key(options) for p in points):
             continue
         write([*points, *play(options, best)], FILE)
@@ -180,7 +181,7 @@ def main() -> None:
 
 
 def show() -> None:
-    points = read(Point, FILE)
+    points = read(TrainingPoint, FILE)
     fill("grpo", table(points), PAGE)
     shown = canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, points), (8, 4.6))
     write_whole(PAGE.with_name("grpo.svg"), shown.svg.encode())

@@ -90,7 +90,7 @@ class Meeting(Rounds):
         return "", {}
 
 
-class Point(NamedTuple):
+class MeetingPoint(NamedTuple):
     """One point of a curve: the share of rounds in which they met."""
 
     talk: int
@@ -99,7 +99,9 @@ class Point(NamedTuple):
     met: float
 
 
-def learned(talk: bool, seed: int, updates: int = STEPS) -> Iterator[tuple[Point, LearnedPolicy]]:
+def learned(
+    talk: bool, seed: int, updates: int = STEPS
+) -> Iterator[tuple[MeetingPoint, LearnedPolicy]]:
     """Train one model for both seats; yield its point and player before and after each update."""
     from sb3_contrib import MaskablePPO
 
@@ -118,7 +120,10 @@ def learned(talk: bool, seed: int, updates: int = STEPS) -> Iterator[tuple[Point
         if update:
             model.learn(steps * 2 * COPIES, reset_num_timesteps=update == 1)
         policy = LearnedPolicy(model, speaks=talk)
-        yield Point(int(talk), seed, update * COPIES * ROUNDS, round(met(game, policy), 4)), policy
+        yield (
+            MeetingPoint(int(talk), seed, update * COPIES * ROUNDS, round(met(game, policy), 4)),
+            policy,
+        )
 
 
 def meeting(talk: bool) -> Rulebook:
@@ -159,7 +164,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=STEPS)
     parser.add_argument("--out", type=Path, default=FILE)
     args = parser.parse_args()
-    points: list[Point] = []
+    points: list[MeetingPoint] = []
     for talk in (False, True):
         for seed in range(args.seeds):
             curve = [*learned(talk, seed, args.updates)]

@@ -19,7 +19,7 @@ import numpy as np
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import ippo, ppo, self_play
-from llm_games.baselines.training.harness import LAST, Options, Table, curve, judge
+from llm_games.baselines.training.harness import LAST, Options, TrainingTable, curve, judge
 from llm_games.benchmarks.studies.dated import (
     DOCS,
     RESULTS,
@@ -35,9 +35,9 @@ from llm_games.wrappers.policy import Policy
 
 FILE = RESULTS / "league_gains.csv"
 METHODS: dict[str, tuple[type[Options], Any]] = {
-    "ippo": (ippo.Settings, ippo.train),
+    "ippo": (ippo.PPOSettings, ippo.train),
     "ppo": (ppo.PPOOptions, ppo.train),
-    "self_play": (self_play.Settings, self_play.train),
+    "self_play": (self_play.SelfPlaySettings, self_play.train),
 }
 GAMES = 1000
 """Games of a player in all seats; in those of `LAST` it is measured, as those by rule are."""
@@ -60,7 +60,7 @@ def planned() -> tuple[list[dict[str, Any]], list[int]]:
 EXPERIMENTS, SEEDS = planned()
 
 
-class Row(NamedTuple):
+class LeagueResult(NamedTuple):
     """One value: of a training after so many steps, or of a player by rule (seed and steps 0)."""
 
     experiment: str
@@ -74,16 +74,16 @@ class Row(NamedTuple):
     versions: str
 
 
-def record(new: Sequence[Row], file: Path = FILE) -> None:
+def record(new: Sequence[LeagueResult], file: Path = FILE) -> None:
     """Write rows to the file, in place of those of the same training; all or none."""
     again = {row[:3] for row in new}
-    write(sorted([*(row for row in read(Row, file) if row[:3] not in again), *new]), file)
+    write(sorted([*(row for row in read(LeagueResult, file) if row[:3] not in again), *new]), file)
 
 
 # -- trainings -------------------------------------------------------------------------------------
 
 
-def trained(experiment: Mapping[str, Any], seed: int) -> list[Row]:
+def trained(experiment: Mapping[str, Any], seed: int) -> list[LeagueResult]:
     """Train once and return the rows: curves, and the final evaluation."""
     kind, train = METHODS[experiment["method"]]
     began = time.process_time()
@@ -102,17 +102,20 @@ def trained(experiment: Mapping[str, Any], seed: int) -> list[Row]:
     labels = experiment["name"], experiment["method"], seed
     end = spent, day, made_with(*PACKAGES)
     curves = [
-        Row(*labels, int(step), name, round(value, 4), *end)
+        LeagueResult(*labels, int(step), name, round(value, 4), *end)
         for name in experiment["curves"]
         for step, value in zip(*log[name], strict=True)
     ]
     values = {"payoff at last": payoff, **last}
     return curves + [
-        Row(*labels, options.steps, name, round(value, 4), *end) for name, value in values.items()
+        LeagueResult(*labels, options.steps, name, round(value, 4), *end)
+        for name, value in values.items()
     ]
 
 
-def measured(experiment: Mapping[str, Any], table: Table, player: Policy) -> dict[str, float]:
+def measured(
+    experiment: Mapping[str, Any], table: TrainingTable, player: Policy
+) -> dict[str, float]:
     """Return a player's payoff and mean move in all seats, for experiments of self-play."""
     if experiment["method"] != "self_play":
         return {}
@@ -124,7 +127,7 @@ def measured(experiment: Mapping[str, Any], table: Table, player: Policy) -> dic
     return {"payoff among itself": payoff, "mean move": float(np.mean(moves))}
 
 
-def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
+def by_rule(experiment: Mapping[str, Any]) -> list[LeagueResult]:
     """Return the payoffs of players by rule in the learner's place, in the same games."""
     kind, _ = METHODS[experiment["method"]]
     options: Options = kind(**experiment["options"])
@@ -136,7 +139,9 @@ def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
         values = {"payoff at last": payoff, **measured(experiment, table, player)}
         spent = round(time.process_time() - began, 1)
         rows += [
-            Row(experiment["name"], f"{RULE}: {name}", 0, 0, measure, round(value, 4), spent, *end)
+            LeagueResult(
+                experiment["name"], f"{RULE}: {name}", 0, 0, measure, round(value, 4), spent, *end
+            )
             for measure, value in values.items()
         ]
     return rows
@@ -146,7 +151,7 @@ def by_rule(experiment: Mapping[str, Any]) -> list[Row]:
 
 
 def final_values(
-    results: Sequence[Row], experiment: str, measure: str
+    results: Sequence[LeagueResult], experiment: str, measure: str
 ) -> tuple[list[float], dict[str, float]]:
     """Return a measure at the end of each training, and that of players by rule, by name."""
     measure_rows = [
@@ -158,7 +163,7 @@ def final_values(
     }
 
 
-def compared(results: Sequence[Row]) -> str:
+def compared(results: Sequence[LeagueResult]) -> str:
     """Return the table of learners beside the best player by rule."""
     lines = list[list[str]]()
     for experiment in EXPERIMENTS:
@@ -180,7 +185,7 @@ def compared(results: Sequence[Row]) -> str:
     )
 
 
-def curves(results: Sequence[Row], measure: str = "tree/nash_conv") -> str:
+def curves(results: Sequence[LeagueResult], measure: str = "tree/nash_conv") -> str:
     """Return the table of a measure's course, mean (least to most), from start to end."""
     lines = list[list[str]]()
     for experiment in EXPERIMENTS:
@@ -198,7 +203,7 @@ def curves(results: Sequence[Row], measure: str = "tree/nash_conv") -> str:
     return markdown(heads, lines)
 
 
-def tables(results: Sequence[Row]) -> str:
+def tables(results: Sequence[LeagueResult]) -> str:
     spent = sum({row[:3]: row.cpu_seconds for row in results}.values())
     days, versions = sorted({row.day for row in results}), sorted({row.versions for row in results})
     steps = max(row.steps for row in results)
@@ -213,13 +218,13 @@ def main() -> None:
     for experiment in EXPERIMENTS:
         if wanted and experiment["name"] not in wanted:
             continue
-        held = {(row.experiment, row.seed) for row in read(Row, FILE)}
+        held = {(row.experiment, row.seed) for row in read(LeagueResult, FILE)}
         if "best" in experiment and (experiment["name"], 0) not in held:
             record(by_rule(experiment))
         for seed in SEEDS:
             if (experiment["name"], seed) not in held:
                 record(trained(experiment, seed))
-    text = tables(read(Row, FILE))
+    text = tables(read(LeagueResult, FILE))
     print(text)
     fill("league", text, PAGE)
 

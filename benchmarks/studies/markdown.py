@@ -14,7 +14,7 @@ from llm_games.benchmarks.studies.dated import fill, markdown
 from llm_games.errors import BadParameter
 
 
-class Table(NamedTuple):
+class MarkdownTable(NamedTuple):
     """A heading, the names of columns, and rows of words."""
 
     heading: str
@@ -32,7 +32,7 @@ def share(value: float, width: float | None = None, digits: int = 0) -> str:
 
 
 def write(
-    name: str, make: Callable[[np.random.Generator, int], Iterable[Table]], sims: int
+    name: str, make: Callable[[np.random.Generator, int], Iterable[MarkdownTable]], sims: int
 ) -> None:
     """Make the tables with the command line's options, and print or insert them.
 

@@ -21,7 +21,7 @@ FILE = RESULTS / "psro_rounds.csv"
 VALUES = "psro__gain", "psro__players", "payoff", "regret", "exploitability"
 
 
-class Round(NamedTuple):
+class PSRORound(NamedTuple):
     """The gain of a round's reply, and the mixture's evaluation after it."""
 
     seed: int
@@ -35,16 +35,16 @@ class Round(NamedTuple):
     day: str
 
 
-def rounds(folder: Path, seed: int, day: str) -> Iterator[Round]:
+def rounds(folder: Path, seed: int, day: str) -> Iterator[PSRORound]:
     points = curve(folder)
     for number, step in enumerate(points[VALUES[0]][0]):
         values = (points[name][1][number] for name in VALUES)
-        yield Round._make([seed, number + 1, int(step), *values, day])
+        yield PSRORound._make([seed, number + 1, int(step), *values, day])
 
 
 def main(folder: Path) -> None:
     about = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    all_rounds = list[Round]()
+    all_rounds = list[PSRORound]()
     for seed in about["seeds"]:
         seed_folder = folder / str(seed)
         if not (seed_folder / "done").exists():

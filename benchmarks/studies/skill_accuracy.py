@@ -15,11 +15,11 @@ import numpy as np
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines import deviation as theory
-from llm_games.baselines.batch_play import Played, play_rules
+from llm_games.baselines.batch_play import BatchEpisodes, play_rules
 from llm_games.baselines.players import rule_of
-from llm_games.benchmarks.judge.means import Cell
-from llm_games.benchmarks.judge.player_skill import Seen, Skill, measured
-from llm_games.benchmarks.studies.markdown import Table, write
+from llm_games.benchmarks.judge.means import MeanCell
+from llm_games.benchmarks.judge.player_skill import PlayerSkill, StackedEpisode, measured
+from llm_games.benchmarks.studies.markdown import MarkdownTable, write
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
@@ -29,13 +29,13 @@ KINDS = "rational", "best_response", "level_k:1", "truthful", "cooperative", "ra
 EPISODES = 10
 
 
-class Known(NamedTuple):
+class ReferencePlayer(NamedTuple):
     """A reference player: the players around it, its mean payoff, and its measures."""
 
     field: str
     player: str
     payoff: float
-    skill: Skill
+    skill: PlayerSkill
 
 
 def players(game: Rulebook) -> list[str]:
@@ -47,7 +47,7 @@ def players(game: Rulebook) -> list[str]:
 
 def reference_players(
     game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS
-) -> Iterator[Known]:
+) -> Iterator[ReferencePlayer]:
     """Yield each reference player of a game among each kind of others that the game has."""
     player_seats = sorted({0, game.players // 2}) if game.turns else [0]
     for field in (field for field in fields if rule_of(field, game.name)):
@@ -60,12 +60,14 @@ def reference_players(
             measures = measured(
                 seen(game, played, seeds, labels), labels, ["player"], respond=False
             )
-            yield Known(field, player, float(played.payoffs[player_seats].mean()), measures[0])
+            yield ReferencePlayer(
+                field, player, float(played.payoffs[player_seats].mean()), measures[0]
+            )
 
 
 def seen(
-    game: Rulebook, played: Played, seeds: Sequence[int], names: Sequence[str]
-) -> Iterator[Seen]:
+    game: Rulebook, played: BatchEpisodes, seeds: Sequence[int], names: Sequence[str]
+) -> Iterator[StackedEpisode]:
     """Yield the episodes of tables that were played at once."""
     places = range(game.players)
     for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
@@ -74,10 +76,10 @@ def seen(
             for record in played.records[:length]
         ]
         steps = theory.stacked(table_records)
-        yield Seen(game, seed, None, names, places, steps, played.payoffs[:, table])
+        yield StackedEpisode(game, seed, None, names, places, steps, played.payoffs[:, table])
 
 
-def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
+def tables(rng: np.random.Generator, episodes: int) -> Iterator[MarkdownTable]:
     seeds = rng.integers(2**31, size=episodes).tolist()
     columns = ["others", "player", "payoff", "regret", "interim", "solver's reply"]
     columns += ["best-reply gap", "with", "exploitability", "predicted"]
@@ -87,10 +89,10 @@ def tables(rng: np.random.Generator, episodes: int) -> Iterator[Table]:
             rows.append([reference.field if reference.field != last else "", *_line(reference)])
             last = reference.field
         per = reference.skill.per
-        yield Table(f"`{name}`, a{'n' * (per[0] == 'e')} {per}", columns, rows)
+        yield MarkdownTable(f"`{name}`, a{'n' * (per[0] == 'e')} {per}", columns, rows)
 
 
-def _line(reference: Known) -> list[str]:
+def _line(reference: ReferencePlayer) -> list[str]:
     skill, mean = reference.skill, reference.skill.means()
     return [
         f"`{reference.player}`",
@@ -102,7 +104,7 @@ def _line(reference: Known) -> list[str]:
     ]
 
 
-def _written(cell: Cell | None, ends: bool = True) -> str:
+def _written(cell: MeanCell | None, ends: bool = True) -> str:
     if cell is None:
         return "–"
     interval = cell.interval if ends else None

@@ -27,7 +27,7 @@ from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
-from llm_games.benchmarks.studies.training_gains import Row, record, text, train
+from llm_games.benchmarks.studies.training_gains import TrainingResult, record, text, train
 from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.registry import rulebook
@@ -48,7 +48,7 @@ PAGE = DOCS / "training.md"
 FOLDER = Path("trainings", "tabular")
 
 
-class Point(NamedTuple):
+class SolverPoint(NamedTuple):
     """A solver after so many iterations: how far from equilibrium, and what the seats then get.
 
     `nash_conv` is exact, the sum of what seats gain by best replies to the average strategies;
@@ -69,7 +69,7 @@ class Point(NamedTuple):
     package: str
 
 
-def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[Point]:
+def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[SolverPoint]:
     """Yield a solver's points at powers of two."""
     solver = (SOLVERS | DRAWN)[method](tree, seed)
     began = time.process_time()
@@ -85,10 +85,10 @@ def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> It
 
 def point(
     name: str, tree: Tree, labels: tuple[str, int, int], strategy: Any, joint: float, spent: float
-) -> Point:
+) -> SolverPoint:
     worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
     gap = tree.nash_conv(strategy)
-    return Point(
+    return SolverPoint(
         name,
         *labels,
         gap,
@@ -101,7 +101,7 @@ def point(
     )
 
 
-def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[Point]]:
+def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[SolverPoint]]:
     """Yield the missing rows of each solver of one game."""
     name, rules = game["name"], rulebook(game["game"], **game["params"])
     tree = Tree(rules)
@@ -119,7 +119,7 @@ def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[l
             yield [*solved(name, tree, method, seed, iterations)]
 
 
-def table(points: list[Point]) -> str:
+def table(points: list[SolverPoint]) -> str:
     """Return the table of distances from equilibrium, in percent of uniform play's."""
     lines = list[list[str]]()
     for game in dict.fromkeys(p.game for p in points):
@@ -148,7 +148,7 @@ def table(points: list[Point]) -> str:
     return markdown(heads, lines)
 
 
-def shown(points: list[Point], what: str = "nash_conv") -> str:
+def shown(points: list[SolverPoint], what: str = "nash_conv") -> str:
     """Return a mean in percent of uniform play's, and the least and the most of several seeds."""
     if not points:
         return ""
@@ -162,7 +162,7 @@ def short(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def drawing(axes: Any, points: list[Point]) -> str:
+def drawing(axes: Any, points: list[SolverPoint]) -> str:
     """Draw each game's distance from equilibrium by iteration, in percent of uniform play's."""
     for number, method in enumerate([*SOLVERS, *DRAWN]):
         look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
@@ -194,20 +194,22 @@ def drawing(axes: Any, points: list[Point]) -> str:
 
 def main() -> None:
     for game in SETTINGS["games"]:
-        held = {(p.game, p.method, p.seed) for p in read(Point, FILE)}
+        held = {(p.game, p.method, p.seed) for p in read(SolverPoint, FILE)}
         for new in play(game, held):
-            write([*read(Point, FILE), *new], FILE)
+            write([*read(SolverPoint, FILE), *new], FILE)
     for seed in SETTINGS["seeds"]:
         for about in SETTINGS["learners"]:
-            if (about["name"], seed) not in {(r.experiment, r.seed) for r in read(Row, LEARNED)}:
+            if (about["name"], seed) not in {
+                (r.experiment, r.seed) for r in read(TrainingResult, LEARNED)
+            }:
                 record([train(about, seed, FOLDER)], LEARNED)
     show()
 
 
 def show() -> None:
-    points = read(Point, FILE)
+    points = read(SolverPoint, FILE)
     fill("solvers", table(points), PAGE)
-    fill("q-learners", text(read(Row, LEARNED)), PAGE)
+    fill("q-learners", text(read(TrainingResult, LEARNED)), PAGE)
     shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, points), (8, 4.6))
     write_whole(PAGE.with_name("solvers.svg"), shown.svg.encode())
 

@@ -45,7 +45,7 @@ RECORDED = 60
 """Games that a ghost is made of."""
 
 
-class Row(NamedTuple):
+class TrainingResult(NamedTuple):
     """One training and what it came to.
 
     `payoff` is the mean over fresh games. `value` is that of the exact best response, NaN where
@@ -70,16 +70,18 @@ class Row(NamedTuple):
     cpu_seconds: float
 
 
-def record(new: Iterable[Row], file: Path = FILE) -> None:
+def record(new: Iterable[TrainingResult], file: Path = FILE) -> None:
     """Write rows to the file in place of those of the same experiment and seed."""
-    rows_by_key = {(row.experiment, row.learner, row.seed): row for row in [*read(Row, file), *new]}
+    rows_by_key = {
+        (row.experiment, row.learner, row.seed): row for row in [*read(TrainingResult, file), *new]
+    }
     write((rows_by_key[key] for key in sorted(rows_by_key)), file)
 
 
 # -- the figures -----------------------------------------------------------------------------------
 
 
-def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
+def train(about: Mapping[str, Any], seed: int, folder: Path) -> TrainingResult:
     """Run an experiment's training with one seed, and return its row.
 
     A training that was stopped in its folder is resumed.
@@ -98,7 +100,7 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> Row:
     mean_payoff = payoff(options, trained)
     replies = reference(about, options)
     value, lower, upper = (float(np.mean(ends)) for ends in zip(*replies, strict=True))
-    return Row(
+    return TrainingResult(
         about["name"], about["learner"], about["game"], " ".join(about["param"]),
         others(about), seed, options.steps, round(mean_payoff, 5), round(value, 5),
         round(lower, 5), round(upper, 5), round(mean_payoff / value, 5),
@@ -142,10 +144,10 @@ def payoff(options: Any, learner: Policy) -> float:
     return float(np.mean([judge(tables, learner, PART, n, theory=False).payoff for n in firsts]))
 
 
-def text(rows: Iterable[Row]) -> str:
+def text(rows: Iterable[TrainingResult]) -> str:
     """Return the table of the documentation: a line for each experiment and learner."""
     lines = list[list[str]]()
-    kinds: dict[tuple[str, str], list[Row]] = {}
+    kinds: dict[tuple[str, str], list[TrainingResult]] = {}
     for row in rows:
         kinds.setdefault((row.experiment, row.learner), []).append(row)
     for each in kinds.values():
@@ -168,7 +170,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("trainings"))
     args = parser.parse_args()
     planned = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    done = {(row.experiment, row.learner, row.seed) for row in read(Row, FILE)}
+    done = {(row.experiment, row.learner, row.seed) for row in read(TrainingResult, FILE)}
     for seed in planned["seeds"]:
         for about in planned["experiments"]:
             if args.names and about["name"] not in args.names:
@@ -177,7 +179,7 @@ def main() -> None:
                 row = train(about, seed, args.folder)
                 record([row])
                 print(row.experiment, row.learner, seed, f"{row.share:.2%}", flush=True)
-    fill("trained", text(read(Row, FILE)), PAGE)
+    fill("trained", text(read(TrainingResult, FILE)), PAGE)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.gains_by_game import (
     LONGEST,
     OTHERS,
-    Point,
+    GainPoint,
     episodes,
     gains,
     points,
@@ -94,7 +94,7 @@ def played(rules: Rulebook, many: int) -> str:
     return f"{many} games{cut}, default parameters, seat after seat"
 
 
-def learned(axes: Axes, found: list[Point]) -> str:
+def learned(axes: Axes, found: list[GainPoint]) -> str:
     """Draw the gains of each training over the learner's steps."""
     for seed in sorted({p.seed for p in found}):
         steps, gain, low, high = zip(*(p[4:] for p in found if p.seed == seed), strict=True)

@@ -19,9 +19,9 @@ from llm_games.errors import BadParameter, unknown_keyword
 from llm_games.rulebook import Rulebook
 from llm_games.talk.parameters import Talk
 from llm_games.talk.rules import Talking
-from llm_games.talk.turns import Said, TalkState
+from llm_games.talk.turns import TalkState, Utterance
 
-__all__ = ["PARAMETERS", "Said", "Talk", "TalkState", "Talking", "split", "talking"]
+__all__ = ["PARAMETERS", "Talk", "TalkState", "Talking", "Utterance", "split", "talking"]
 
 PARAMETERS = "talk_"
 """What stands before a parameter of the talk among those of a game."""

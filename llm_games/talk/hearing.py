@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.arrays import Array, at
 from llm_games.rulebook import PerPlayer, Rulebook
 from llm_games.talk.parameters import Talk
-from llm_games.talk.turns import Said, TalkState, everybody
+from llm_games.talk.turns import TalkState, Utterance, everybody
 
 Heard = list[tuple[Array, PerPlayer]]
 """Speakers, one of each table ``(*batch)``, -1 for none, and who hears them."""
@@ -68,7 +68,7 @@ class Hearing:
                 said[(seat, *table)] = text = self.talk.question.read(text)
                 hearers = tuple(np.flatnonzero(row[(..., *table)]).tolist())
                 when = int(state.round[table]) + 1, int(state.turn[table])
-                message = Said(*when, seat, text, hearers)
+                message = Utterance(*when, seat, text, hearers)
                 record[table] += (message,) if text else ()
         return said, {"said": record}
 
@@ -83,7 +83,7 @@ class Hearing:
         others = np.arange(n - 1)[:, None] + (np.arange(n - 1)[:, None] >= np.arange(n))
         return symbols[others, np.arange(n)]
 
-    def messages(self, state: TalkState) -> list[Said]:
+    def messages(self, state: TalkState) -> list[Utterance]:
         """Return what is kept of the talk of one table, as it was said.
 
         With an alphabet that is everybody's last symbol of this round.
@@ -93,9 +93,9 @@ class Hearing:
         spoken = np.flatnonzero(state.symbols * (state.talked == state.round)).tolist()
         hearers = [tuple(np.flatnonzero(state.hearers[s]).tolist()) for s in spoken]
         texts, now = [str(state.symbols[s]) for s in spoken], int(state.round) + 1
-        return [Said(now, 0, *own) for own in zip(spoken, texts, hearers, strict=True)]
+        return [Utterance(now, 0, *own) for own in zip(spoken, texts, hearers, strict=True)]
 
-    def heard(self, state: TalkState, seat: int) -> list[Said]:
+    def heard(self, state: TalkState, seat: int) -> list[Utterance]:
         """Return what a seat of one table is shown of the talk, in the order of `heard_order`.
 
         With an alphabet that is everybody's last symbol of this round.

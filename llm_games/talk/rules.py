@@ -18,7 +18,7 @@ from llm_games.questions import Action, Question, within_int64
 from llm_games.rulebook import Chance, Outcome, PerPlayer, PerTable, Played, Rulebook, actions_of
 from llm_games.talk.hearing import Heard, Hearing
 from llm_games.talk.parameters import Talk
-from llm_games.talk.turns import Said, TalkState, Turns
+from llm_games.talk.turns import TalkState, Turns, Utterance
 
 
 def _own(name: str) -> Any:
@@ -319,11 +319,11 @@ class Talking(Rulebook):
     def recalled(self) -> Sequence[Fact]:
         return [*map(_inside, self.game.recalled())]
 
-    def messages(self, state: TalkState) -> list[Said]:
+    def messages(self, state: TalkState) -> list[Utterance]:
         """Return what is kept of the talk of one table, see `Hearing.messages`."""
         return self._hearing.messages(state)
 
-    def heard(self, state: TalkState, seat: int) -> list[Said]:
+    def heard(self, state: TalkState, seat: int) -> list[Utterance]:
         """Return what a seat of one table is shown of the talk, see `Hearing.heard`."""
         return self._hearing.heard(state, seat)
 

@@ -14,7 +14,7 @@ from llm_games.rulebook import PerPlayer, PerTable, Rulebook, State
 from llm_games.talk.parameters import Talk
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """A message: who said it when, rounds and turns counted from 1, and which seats heard it."""
 
     round: int

@@ -56,7 +56,7 @@ OPTIONS = (
 """What can be left out of a request, beside what `extra_body` adds."""
 
 
-class _Line(NamedTuple):
+class _StreamLine(NamedTuple):
     """Connections of one event loop.
 
     `account` is the library's, for streams; to have whole answers of `http` takes half the time.
@@ -346,7 +346,7 @@ class OpenAIClient:
         account = account.with_options(default_headers=headers | self._headers)
         headers = account.auth_headers | account.default_headers
         headers = httpx2.Headers({k: v for k, v in headers.items() if isinstance(v, str)})
-        return _Line(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
+        return _StreamLine(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
 
     # -- what came --------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ NEIGHBOURS = 8
 """Situations that are looked through for one with a reply."""
 
 
-class Asked(NamedTuple):
+class SampledRequest(NamedTuple):
     """What a seat asked first for its decision, and how many had asked the same in that step."""
 
     step: int
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     rank: int
 
 
-class Sampled(Cache):
+class ReplySampler(Cache):
     """Keeps so many replies (`samples`) for each situation, and draws one whenever it comes up.
 
     A situation is a request without its seed: model, source, messages, schema, tools, sampling and
@@ -63,7 +63,7 @@ class Sampled(Cache):
             raise BadParameter(f"fresh must be a share from 0 to 1, got {fresh!r}")
         self.samples, self.fresh, self.nearest, self.near = samples, fresh, nearest, 0
         self.ledger = ledger
-        self._seats: dict[tuple[str, int, int], Asked] = {}
+        self._seats: dict[tuple[str, int, int], SampledRequest] = {}
         self._placed: set[bytes] = set()
 
     async def complete(self, request: Request) -> Completion:
@@ -105,7 +105,7 @@ class Sampled(Cache):
         noise = Noise(seeds).of("sample", steps, ranks)
         return noise.integers(self.samples), noise.of("fresh").random() < self.fresh
 
-    def asked_by(self, who: Who) -> Asked | None:
+    def asked_by(self, who: Who) -> SampledRequest | None:
         """Return what a seat asked first for its decision in this step."""
         asked = self._seats.get((who.run, who.episode, who.seat))
         return asked if asked and asked.step == who.step else None
@@ -118,7 +118,7 @@ class Sampled(Cache):
         asked = self.asked_by(who) if who.call else None
         if asked is None:
             rank = self.file.rank(situation, who._replace(call=0))
-            asked = Asked(who.step, situation, rank)
+            asked = SampledRequest(who.step, situation, rank)
             self._seats.pop(seat := (who.run, who.episode, who.seat), None)
             self._seats[seat] = asked  # the latest stands last
             if len(self._seats) > MOST_SEATS:

@@ -20,7 +20,7 @@ from llm_games.wrappers.clients.cache import MEMORY, Cache, ReplyCache, default_
 from llm_games.wrappers.clients.limit import Gates, Limit
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.retry import Retry, Waits
-from llm_games.wrappers.clients.sampled import Sampled
+from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.clients.tokens import Estimator
 
 
@@ -105,7 +105,7 @@ def dress(
     if samples is None:
         return Cache(*kept, always=bool(cache))
     ledger = shared.ledger
-    return Sampled(*kept, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger)
+    return ReplySampler(*kept, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger)
 
 
 _files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
-from llm_games.baselines.games.beauty_contest.theory import Contest
+from llm_games.baselines.games.beauty_contest.theory import ContestRules
 from llm_games.baselines.talkers import symbols
 from llm_games.noise import Noise
 from llm_games.rulebook import Rulebook
@@ -37,7 +37,7 @@ class Discussant(Policy):
         manner, (common, named) = self._manner(view, memory), _common(view)
         choice = common
         if manner == "disagreeable":
-            contest = Contest.of(view.core.game)
+            contest = ContestRules.of(view.core.game)
             total = np.asarray((contest.players - 1) * common)
             choice = int(theory.reply_to_total(total, contest))
         if view.core is view or not view.game.talking(view.sight.state):
@@ -75,6 +75,6 @@ def _common(view: View) -> tuple[int, bool]:
     named = [m for text in texts if question and (m := question.named(text)) is not None]
     if named:
         return Counter(named).most_common(1)[0][0], True
-    contest = Contest.of(view.core.game)
+    contest = ContestRules.of(view.core.game)
     low, high = max(view.core.low, contest.low), min(view.core.high, contest.high)
     return int((low + high) // 2), False

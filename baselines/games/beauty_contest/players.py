@@ -9,7 +9,7 @@ import numpy as np
 
 from llm_games.baselines.games.beauty_contest import theory
 from llm_games.baselines.games.beauty_contest.contest_talkers import Discussant
-from llm_games.baselines.games.beauty_contest.theory import Contest
+from llm_games.baselines.games.beauty_contest.theory import ContestRules
 from llm_games.baselines.rules import Kind, Players, shape, whole
 from llm_games.noise import Noise
 from llm_games.rulebook import Array
@@ -18,13 +18,13 @@ from llm_games.view import View
 
 def rational(view: View, noise: Noise) -> Array:
     """Name the number of the equilibrium that iterated dominance leaves."""
-    return np.full(shape(view), theory.undominated(Contest.of(view.game)))
+    return np.full(shape(view), theory.undominated(ContestRules.of(view.game)))
 
 
 def best_response(view: View, noise: Noise) -> Array:
     """Reply to the others' last sum (from all numbers, mean or target); if unknown, be rational."""
     total, is_known = _others_total(view)
-    reply = theory.reply_to_total(np.rint(total * view.game.unit), Contest.of(view.game))
+    reply = theory.reply_to_total(np.rint(total * view.game.unit), ContestRules.of(view.game))
     return np.where(is_known, reply, rational(view, noise))
 
 
@@ -45,7 +45,7 @@ def _others_total(view: View) -> tuple[Array, Array]:
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
     """Level 0 names the midpoint."""
-    contest = Contest.of(view.game)
+    contest = ContestRules.of(view.game)
     number, highest = np.zeros(shape(view), np.int64), np.minimum(view.high, contest.high)
     for high in np.unique(highest):  # of each table
         number[highest == high] = theory.level_k(level, replace(contest, high=int(high)))
@@ -54,7 +54,7 @@ def level_k(level: int, view: View, noise: Noise) -> Array:
 
 def cooperative(view: View, noise: Noise) -> Array:
     """Name the midpoint, so that everybody wins."""
-    contest = Contest.of(view.game)
+    contest = ContestRules.of(view.game)
     return (np.maximum(view.low, contest.low) + np.minimum(view.high, contest.high)) // 2
 
 
@@ -69,7 +69,7 @@ def reciprocal(view: View, noise: Noise) -> Array:
 
 
 def reply_to(view: View, others: Array) -> Array:
-    contest = replace(Contest.of(view.game), low=int(view.low), high=int(view.high))
+    contest = replace(ContestRules.of(view.game), low=int(view.low), high=int(view.high))
     numbers = np.insert(others, view.seat, view.low)
     return theory.best_response(numbers, contest)[0][view.seat]
 

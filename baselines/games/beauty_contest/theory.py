@@ -37,7 +37,7 @@ SHARED = ("each_winner", "independent", "amplified")  # a shared win is worth a 
 
 
 @dataclass(frozen=True)
-class Contest:
+class ContestRules:
     """A contest: range, exact ratio, prize rule, and how two equally close numbers are treated."""
 
     players: int
@@ -60,7 +60,10 @@ class Contest:
 
 
 def winners(
-    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
+    numbers: PerPlayer,
+    contest: ContestRules,
+    valid: Array | bool = True,
+    counted: Array | None = None,
 ) -> PerPlayer:
     """Return which `valid` seats win; the mean is of `counted` seats, by default the valid."""
     valid = np.broadcast_to(valid, np.shape(numbers))
@@ -74,7 +77,7 @@ def winners(
     return valid & (numbers == np.take_along_axis(numbers, far.argmin(axis=0)[None], axis=0))
 
 
-def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
+def _candidates(others: Array, counted: Array, contest: ContestRules) -> Array:
     """Return replies of which one is best, ``(candidates, *batch)``.
 
     A seat stops or starts to beat a rival only at the rival's number or at its mirror image in the
@@ -92,7 +95,10 @@ def _candidates(others: Array, counted: Array, contest: Contest) -> Array:
 
 
 def best_response(
-    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
+    numbers: PerPlayer,
+    contest: ContestRules,
+    valid: Array | bool = True,
+    counted: Array | None = None,
 ) -> tuple[PerPlayer, PerPlayer]:
     """Return each seat's best reply and its payoff in prizes, exact for all rules and ratios."""
     numbers = np.asarray(numbers)
@@ -113,18 +119,21 @@ def best_response(
 
 
 def regret(
-    numbers: PerPlayer, contest: Contest, valid: Array | bool = True, counted: Array | None = None
+    numbers: PerPlayer,
+    contest: ContestRules,
+    valid: Array | bool = True,
+    counted: Array | None = None,
 ) -> PerPlayer:
     """Return each seat's possible gain by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
     return best - contest.pay(winners(numbers, contest, valid, counted))
 
 
-def is_nash(numbers: PerPlayer, contest: Contest) -> PerTable:
+def is_nash(numbers: PerPlayer, contest: ContestRules) -> PerTable:
     return (regret(numbers, contest) == 0).all(axis=0)
 
 
-def equal_equilibria(contest: Contest) -> tuple[range, ...]:
+def equal_equilibria(contest: ContestRules) -> tuple[range, ...]:
     """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges.
 
     Under ``split`` and ``exclusive`` a seat leaves k exactly if some other number wins alone: a
@@ -153,7 +162,7 @@ def _to_equal(ordered: Array, allowed: range) -> Array:
     return np.abs(ordered[:, None] - near).sum(axis=0).min(axis=0)
 
 
-def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
+def _to_two_numbers(ordered: Array, upper: int, contest: ContestRules) -> Array:
     """Return the L1 distance to profiles of two numbers with the target exactly between them.
 
     `upper` seats play b, the others a. ``n (a + b) = 2 ratio ((n - upper) a + upper b)`` makes
@@ -182,7 +191,7 @@ def _to_two_numbers(ordered: Array, upper: int, contest: Contest) -> Array:
     return np.abs(ordered[:, None] - t * each[:, None]).sum(axis=0).min(axis=0)
 
 
-def distance(numbers: PerPlayer, contest: Contest) -> PerTable:
+def distance(numbers: PerPlayer, contest: ContestRules) -> PerTable:
     """Return the L1 distance to the nearest pure equilibrium.
 
     The set is complete for 3 or more players, ``2 * ratio < players`` and all closest winning,
@@ -199,7 +208,7 @@ def distance(numbers: PerPlayer, contest: Contest) -> PerTable:
     return nearest if complete else np.where(is_nash(numbers, contest), 0, nearest)
 
 
-def undominated(contest: Contest) -> int:
+def undominated(contest: ContestRules) -> int:
     """Return the number of the equilibrium that iterated dominance leaves.
 
     The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
@@ -214,13 +223,13 @@ def undominated(contest: Contest) -> int:
     return min(max(low, 0), high)
 
 
-def level_k(level: int, contest: Contest) -> int:
+def level_k(level: int, contest: ContestRules) -> int:
     """Return ``midpoint * ratio ** level`` rounded to the nearest legal number (half up)."""
     number = Fraction(contest.low + contest.high, 2) * contest.ratio**level
     return min(max(floor(number + Fraction(1, 2)), contest.low), contest.high)
 
 
-def reply_to_total(total: Array, contest: Contest) -> Array:
+def reply_to_total(total: Array, contest: ContestRules) -> Array:
     """Return the number that is on target against others whose numbers add up to `total`.
 
     It always wins for ``ratio < players``; beyond, the highest number is. Half is rounded down.
@@ -234,7 +243,7 @@ def reply_to_total(total: Array, contest: Contest) -> Array:
     return np.clip(number, contest.low, contest.high).astype(np.int64)
 
 
-def freed(game: Any, contest: Contest) -> Contest:
+def freed(game: Any, contest: ContestRules) -> ContestRules:
     """Return the contest over all accepted numbers, which may be more than are asked for."""
     low, high = game.bounds() if game.bounds_check == "none" else (contest.low, contest.high)
     return replace(contest, low=low, high=high)
@@ -242,7 +251,7 @@ def freed(game: Any, contest: Contest) -> Contest:
 
 def deviation(game: Any, record: Steps) -> Measured:
     """Return regret with fees, and distance, of a round; rule breakers count as in the round."""
-    contest, actions, legal = Contest.of(game), record["actions"], record["legal"]
+    contest, actions, legal = ContestRules.of(game), record["actions"], record["legal"]
     limit = record.get("limit", np.full(actions.shape[1:], contest.high))  # of each table
     numbers = np.where(actions == MISSING, 0, actions.clip(-game.limit, game.limit))
     counted = actions != MISSING if game.rule_breaker == "include" else legal
@@ -261,7 +270,7 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def gain_on_copies(
-    numbers: Array, contest: Contest, limit: int = 201, reply: int | None = None
+    numbers: Array, contest: ContestRules, limit: int = 201, reply: int | None = None
 ) -> tuple[float, int]:
     """Return a reply's gain in prizes if all others draw from these numbers, and the reply.
 
@@ -295,23 +304,23 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
     numbers = flat(steps["actions"])[seat][flat(steps["legal"])[seat]]
     if game.max_draw is not None or not len(numbers):
         return np.nan, reply
-    gain, reply = gain_on_copies(numbers, Contest.of(game), reply=reply)
+    gain, reply = gain_on_copies(numbers, ContestRules.of(game), reply=reply)
     return gain * float(game.prize), reply
 
 
-def _limits(game: Any, contest: Contest) -> tuple[int, ...]:
+def _limits(game: Any, contest: ContestRules) -> tuple[int, ...]:
     """Return the smallest and the largest upper end of the range that tables may draw."""
     first = contest.high if game.max_draw is None else game.max_draw[0] * game.unit
     return first, contest.high
 
 
-def _rests(number: int, contest: Contest) -> bool:
+def _rests(number: int, contest: ContestRules) -> bool:
     """Return whether it is an equilibrium that all name this number."""
     return any(number in equilibria for equilibria in equal_equilibria(contest))
 
 
 def rational(game: Any) -> Claim:
-    contest = Contest.of(game)
+    contest = ContestRules.of(game)
     number = undominated(contest)
     named = f"names {float(Fraction(number, game.unit)):g}"
     tables = [replace(contest, high=int(high)) for high in _limits(game, contest)]
@@ -326,7 +335,7 @@ def rational(game: Any) -> Claim:
 
 def replies(game: Any) -> list[str]:
     """Return constant numbers, some levels, and the reply to the last sum."""
-    contest = Contest.of(game)
+    contest = ContestRules.of(game)
     steps = [f"level_k:{level}" for level in range(4)]
     return ["rational", "best_response", *steps, *constants(contest.low, contest.high, game.unit)]
 
@@ -335,7 +344,7 @@ def welfare(game: Any, steps: Steps) -> Parts:
     """Return the prizes; in the equilibria of rules that pay shared wins everybody wins."""
     won, rounds, n = steps["winners"], steps["winners"].shape[-1], game.players
     prize, rule = float(game.prize), game.prize_rule
-    total = prize * Contest.of(game).pay(won).sum(axis=(0, -1))
+    total = prize * ContestRules.of(game).pay(won).sum(axis=(0, -1))
     alone, all_ = {"split": (1, 1), "exclusive": (0, 1), "amplified": (1, n * n)}.get(rule, (1, n))
     worst, best = (rounds * prize * end for end in (alone, all_))
     all_win = rule in ("split", *SHARED) and game.ratio < n and game.tie_rule == "all_closest"

@@ -145,14 +145,14 @@ def learn(
             f"markets must be at most {MOST_CELLS // (n * states * m)} for {n} firms and {m} "
             f"prices, got {markets}"
         )
-    tables = _Tables(profits_of(game, grid), markets, m, how, rng)
+    tables = _QTables(profits_of(game, grid), markets, m, how, rng)
     while tables.period < how.max_periods and tables.alive.size:
         tables.run(DRAWN)
     best = tables.best.reshape(markets, n, states)
     return Learned(grid, best, tables.state, tables.rested, tables.periods)
 
 
-class _Tables:
+class _QTables:
     """The values of all actions while markets learn, a row for each market, firm and state.
 
     Of each row is known which action is best, its value, and a bound of all others' values, so that

@@ -27,7 +27,7 @@ ALIKE: dict[str, Any] = {"walker": "greedy", "injury": "off"}
 ROUNDS = 200
 
 
-class Row(NamedTuple):
+class EvacuationTime(NamedTuple):
     """Mean time of a kind of player that chooses once, or again with a chance of 1/5."""
 
     room: str
@@ -45,18 +45,20 @@ def times(kind: str, episodes: int, **parameters: Any) -> Array:
     return np.where((out > 0).all(axis=0), out.max(axis=0), 0)
 
 
-def rows(episodes: int) -> Iterator[Row]:
+def rows(episodes: int) -> Iterator[EvacuationTime]:
     for name, about in ROOMS.items():
         game: Any = rulebook("emergency_evacuation", **ALIKE, **about)
         starts = game.reset(0, (episodes,)).cell.T
         for bound, fewest in (("matching", fewest_rounds), ("flow over time", fewest_by_flow)):
             sample = starts[:: max(len(starts) // 5, 1)] if game.players > 100 else starts
             least = float(np.mean([fewest(game.room, cells) for cells in sample]))
-            yield Row(name, f"bound: {bound}", least, least, 0)
+            yield EvacuationTime(name, f"bound: {bound}", least, least, 0)
         for kind in KINDS:
             times_by_chance = [times(kind, episodes, p_deliberate=p, **about) for p in (0, "1/5")]
             once, again = (float(t[t > 0].mean()) if t.any() else np.nan for t in times_by_chance)
-            yield Row(name, kind, once, again, int(sum((t == 0).sum() for t in times_by_chance)))
+            yield EvacuationTime(
+                name, kind, once, again, int(sum((t == 0).sum() for t in times_by_chance))
+            )
 
 
 def main() -> None:

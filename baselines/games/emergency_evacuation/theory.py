@@ -13,7 +13,7 @@ import numpy as np
 from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.baselines.games.emergency_evacuation.queues import assigned, fifo, matching, waiting
 from llm_games.facts import once
-from llm_games.games.emergency_evacuation.geometry import BEYOND, Measure
+from llm_games.games.emergency_evacuation.geometry import BEYOND, Distances
 from llm_games.games.emergency_evacuation.rules import TARGET
 from llm_games.rulebook import Array, PerPlayer
 
@@ -27,7 +27,7 @@ class Queues(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def queues(measure: Measure, by: str) -> Queues:
+def queues(measure: Distances, by: str) -> Queues:
     """Return the queues of a room whose people choose a ``side`` or a ``cell``."""
     room = measure.layout
     if by == "cell":

@@ -73,7 +73,7 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Beliefs(Question):
+class BeliefAside(Question):
     """A bidder's belief on its remaining money, everybody's profit, and the buyers and prices.
 
     Source: AucArena (arXiv 2310.05746), A.2. A reply with a wrong field is out of range, has the

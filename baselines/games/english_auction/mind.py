@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llm_games.asides import Aside, Lessons
-from llm_games.baselines.games.english_auction.graded_notes import Belief, Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import Belief, BeliefAside, Priorities
 from llm_games.questions import Bid
 from llm_games.replies import Reply
 from llm_games.view import View
@@ -181,7 +181,7 @@ class AuctionMind(Mind):
         truth = log.truth(chapter, common["me"], int(view.game.purses[view.seat]), names)
         sold = tuple(closed.name for closed in log.closed[: chapter + 1])
         correct, substring = self.planning.correct_belief, self.planning.bidder_names == "substring"
-        question = Beliefs("remaining_budget", common["me"], truth, sold, correct, substring)
+        question = BeliefAside("remaining_budget", common["me"], truth, sold, correct, substring)
         values = {
             "belief": _belief_json(memory.belief),
             "item": self.words.say("item", item=item, names=names),
@@ -238,7 +238,7 @@ class AuctionMind(Mind):
 def _belief_json(belief: Belief) -> str:
     """Return a belief as the JSON of a reply, without the summary and unknown profits."""
     profits = {name: n for name, n in belief["total_profits"].items() if n is not None}
-    return json.dumps({key: belief[key] for key in Beliefs.KEYS} | {"total_profits": profits})
+    return json.dumps({key: belief[key] for key in BeliefAside.KEYS} | {"total_profits": profits})
 
 
 MIND = AuctionMind  # of a planning player in this game

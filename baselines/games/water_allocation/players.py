@@ -16,10 +16,10 @@ from llm_games.rulebook import Array
 from llm_games.view import View
 
 
-def situation(view: View) -> theory.Situation:
+def situation(view: View) -> theory.WaterSituation:
     """Return the seat's situation, read from its observation's columns."""
     game = view.game
-    return theory.Situation(
+    return theory.WaterSituation(
         balance=whole(view, "balance", game.unit),
         salary=np.broadcast_to(game.salaries[view.seat], shape(view)),
         hp=whole(view, "hp"),

@@ -40,7 +40,7 @@ def endurance(hp: Array, dry: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Situation:
+class WaterSituation:
     """The state that a resident's bid depends on."""
 
     balance: PerTable  # money today, salary included
@@ -64,15 +64,15 @@ class Situation:
         return np.where(self.slack >= self.days_left, 0, bid)
 
 
-Rule = Callable[[Situation, Noise], PerTable]  # from a situation, and chance, to a bid
+Rule = Callable[[WaterSituation, Noise], PerTable]  # from a situation, and chance, to a bid
 
 
-def even(situation: Situation, noise: Noise | None = None) -> Array:
+def even(situation: WaterSituation, noise: Noise | None = None) -> Array:
     """Return an even share of the money for each day that the water can still wait for."""
     return situation.needed(situation.balance // (situation.slack + 1))
 
 
-def urgent(situation: Situation, noise: Noise | None = None) -> Array:
+def urgent(situation: WaterSituation, noise: Noise | None = None) -> Array:
     """Return all the money on the last day to live, half of it one day before, else 0."""
     bids = [situation.balance, situation.balance // 2]
     return situation.needed(np.select([situation.slack == 0, situation.slack == 1], bids))
@@ -122,7 +122,8 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
     supplies, living, bids = state.supplies, [], []
     for day in range(game.days):
         day_bids = [
-            rule(Situation.of(game, state, i), noise.of(day, i)) for i, rule in enumerate(rules)
+            rule(WaterSituation.of(game, state, i), noise.of(day, i))
+            for i, rule in enumerate(rules)
         ]
         living.append(state.living)
         bids.append(np.where(state.living, np.stack(day_bids), NO_BID))
@@ -206,7 +207,7 @@ class Response:
     unit: int  # of its money
     supply_low: int  # the supply of the first row
 
-    def __call__(self, situation: Situation, noise: Noise | None = None) -> Array:
+    def __call__(self, situation: WaterSituation, noise: Noise | None = None) -> Array:
         """Return the bid in a situation, as a `Rule`."""
         day, money = len(self.choice) - situation.days_left, situation.balance // self.unit
         exact = day, situation.supply - self.supply_low, situation.hp, situation.dry, money
@@ -303,7 +304,7 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
     for day in range(game.days):
         supply, money = field.supplies[day], money + salary * living
         days_left = np.full(games, game.days - day)
-        bid = rule(Situation(money, salary, hp, dry, days_left, supply), noise.of(day, seat))
+        bid = rule(WaterSituation(money, salary, hp, dry, days_left, supply), noise.of(day, seat))
         won = living & (bid >= critical_price(game, field.bids[day], supply, seat))
         money = money - bid * won
         dry = (dry + living) * ~won

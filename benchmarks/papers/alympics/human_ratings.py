@@ -17,9 +17,9 @@ import numpy as np
 
 from llm_games.benchmarks.judge.means import cell
 from llm_games.benchmarks.judge.paper import Record, data
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, columns
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable, columns
 from llm_games.benchmarks.papers.alympics.metrics import Days
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, LLMGamesError
 from llm_games.games.water_allocation.rules import WaterAllocation
 
@@ -111,7 +111,7 @@ def _bids(rules: WaterAllocation, day: Record) -> str:
     return f"Bids: {', '.join(bids)}."
 
 
-def cases(game: Game) -> list[Case]:
+def cases(game: RecordedGame) -> list[Case]:
     """Return every seat of every finished episode as a case."""
     seat_cases = []
     for episode in game.done:
@@ -212,7 +212,7 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
     return ratings
 
 
-class Spread(NamedTuple):
+class RatingSpread(NamedTuple):
     """Quartiles, mean and sample standard deviation (None for one score) of a criterion."""
 
     q1: float
@@ -222,7 +222,7 @@ class Spread(NamedTuple):
     sd: float | None
 
 
-def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
+def spreads(ratings: Sequence[Rating]) -> dict[str, RatingSpread]:
     """Return the spread of each criterion's scores over all judges and cases."""
     by_criterion = {}
     for criterion in CRITERIA:
@@ -230,22 +230,26 @@ def spreads(ratings: Sequence[Rating]) -> dict[str, Spread]:
         if scores:
             q1, median, q3 = np.quantile(scores, [0.25, 0.5, 0.75]).tolist()
             mean, sd = cell(scores)[:2]
-            by_criterion[criterion.key] = Spread(q1, median, q3, mean, sd)
+            by_criterion[criterion.key] = RatingSpread(q1, median, q3, mean, sd)
     return by_criterion
 
 
-def published() -> dict[str, dict[str, Spread]]:
+def published() -> dict[str, dict[str, RatingSpread]]:
     """Return the paper's spreads: of ``model`` players, and of ``human`` self-ratings."""
-    by_players: dict[str, dict[str, Spread]] = {}
+    by_players: dict[str, dict[str, RatingSpread]] = {}
     for row in data(__package__, "ratings"):
-        numbers = (float(row[key]) for key in Spread._fields)
-        by_players.setdefault(row["players"], {})[row["criterion"]] = Spread(*numbers)
+        numbers = (float(row[key]) for key in RatingSpread._fields)
+        by_players.setdefault(row["players"], {})[row["criterion"]] = RatingSpread(*numbers)
     return by_players
 
 
 def rate(
-    games: Sequence[Game], folder: Path, judges: Sequence[str], count: int = 0, seed: int = 1
-) -> Grid:
+    games: Sequence[RecordedGame],
+    folder: Path,
+    judges: Sequence[str],
+    count: int = 0,
+    seed: int = 1,
+) -> ResultTable:
     """Write each judge's form, or read it where it is there; return the scores beside the paper's.
 
     `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all. Raises
@@ -270,5 +274,5 @@ def rate(
         for source, by_criterion in sides.items()
         if criterion.key in by_criterion
     ]
-    head = columns("criterion, source", ", ".join(Spread._fields))
-    return Grid(head, rows, note=f"to be filled in: {', '.join(empty)}" if empty else "")
+    head = columns("criterion, source", ", ".join(RatingSpread._fields))
+    return ResultTable(head, rows, note=f"to be filled in: {', '.join(empty)}" if empty else "")

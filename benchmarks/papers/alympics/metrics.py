@@ -221,7 +221,7 @@ def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[Bo
     return tuple(box_plot(prices) if prices else None for prices in days)
 
 
-class Published(NamedTuple):
+class PublishedWater(NamedTuple):
     """One setting of the paper: ten games of five GPT-4 players, with or without a persona.
 
     Whether each player is alive at the end of each game, by name, and the printed averages of
@@ -249,7 +249,7 @@ prove; ``exact``: the same with six decimals."""
 
 
 @cache
-def published(edition: str = "corrected") -> tuple[Published, ...]:
+def published(edition: str = "corrected") -> tuple[PublishedWater, ...]:
     """Return Table 2 of the paper, setting by setting; `BadParameter` for an unknown edition."""
     if edition not in EDITIONS:
         raise BadParameter(f"edition must be one of {', '.join(EDITIONS)}, got {edition!r}")
@@ -261,7 +261,7 @@ def published(edition: str = "corrected") -> tuple[Published, ...]:
         for row in rows:
             cells.setdefault(row["row"], []).append(float(row[edition]))
         (*start, mean_start), (*end, mean_end) = cells.pop("RSR_S"), cells.pop("RSR_E")
-        table = Published(
+        table = PublishedWater(
             int(setting),
             persona == "yes",
             survived={name: tuple(map(int, alive[:-1])) for name, alive in cells.items()},

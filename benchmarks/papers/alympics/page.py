@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import SHARE, Cell, Ends, mean_of
+from llm_games.benchmarks.judge.means import SHARE, Ends, MeanCell, mean_of
 from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable, Value, columns
 from llm_games.benchmarks.papers.alympics import metrics as alympics
 from llm_games.benchmarks.papers.alympics.human_ratings import rate
 from llm_games.benchmarks.papers.alympics.metrics import Ended, Ending, Indicators
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE, line
 from llm_games.games.water_allocation.rules import WaterAllocation
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Printed(NamedTuple):
+class PrintedGames(NamedTuple):
     """Means of the table's single games: survival by name, number of survivors, RSR at the end."""
 
-    survival: Mapping[str, Cell]
-    survivors: Cell
-    ratio_end: Cell | None
+    survival: Mapping[str, MeanCell]
+    survivors: MeanCell
+    ratio_end: MeanCell | None
 
 
 @dataclass(frozen=True)
-class Setting:
+class WaterSetting:
     """One of a run's games, with its residents in their own order, wherever they sat.
 
     `cast` has their names and their players, several if they took turns. `curves` are those of all
@@ -57,36 +57,36 @@ class Setting:
         return alympics.indicators(self.rules, self.done)
 
     @cached_property
-    def paper(self) -> alympics.Published | None:
+    def paper(self) -> alympics.PublishedWater | None:
         """The paper's results for the same rules, or None."""
         setting = alympics.setting_of(self.rules)
         return None if setting is None else alympics.published("exact")[setting - 1]
 
     @cached_property
-    def survival(self) -> list[Cell]:
+    def survival(self) -> list[MeanCell]:
         """The share of its games that each resident survives; the games are independent."""
         return shares([outcome.alive for outcome in self.done])
 
     @cached_property
-    def survivors(self) -> Cell:
+    def survivors(self) -> MeanCell:
         """The mean number of survivors, from one number for each game."""
         return numbers([outcome.alive for outcome in self.done])
 
     @cached_property
-    def ratio_end(self) -> Cell | None:
+    def ratio_end(self) -> MeanCell | None:
         """The mean RSR after the games that somebody survives."""
         ratios = (alympics.supply_ratio(self.rules, outcome.alive) for outcome in self.done)
         ends = alympics.ratios(self.rules)
         return mean_of([float(ratio) for ratio in ratios if ratio is not None], ends)
 
     @cached_property
-    def printed(self) -> Printed | None:
+    def printed(self) -> PrintedGames | None:
         """The means of the paper's games at the same rules, with this package's intervals."""
         if self.paper is None:
             return None
         alive, ratio_end = [*zip(*self.paper.survived.values(), strict=True)], self.paper.ratio_end
         rates = dict(zip(self.paper.survived, shares(alive), strict=True))
-        return Printed(rates, numbers(alive), mean_of(ratio_end, alympics.ratios(self.rules)))
+        return PrintedGames(rates, numbers(alive), mean_of(ratio_end, alympics.ratios(self.rules)))
 
     def stack(self, key: str, seat: int) -> Array:
         """Return a resident's curves, float64 ``(games, days)``, NaN where there is none."""
@@ -114,25 +114,25 @@ class Setting:
         return [f"{name} ({player[:length]})" for name, player in self.cast]
 
 
-def shares(alive: Sequence[Sequence[int]]) -> list[Cell]:
+def shares(alive: Sequence[Sequence[int]]) -> list[MeanCell]:
     """Return the share of games that each resident survives."""
     n, wins = len(alive), np.sum(alive, axis=0).tolist()
-    return [Cell(won / n, None, n, intervals.share(won, n), SHARE) for won in wins]
+    return [MeanCell(won / n, None, n, intervals.share(won, n), SHARE) for won in wins]
 
 
-def numbers(alive: Sequence[Sequence[int]]) -> Cell:
+def numbers(alive: Sequence[Sequence[int]]) -> MeanCell:
     """Return the mean number of survivors, from who is alive at each game's end."""
     mean = mean_of([float(sum(outcome)) for outcome in alive], (0, len(alive[0])), intervals.SEATED)
     assert mean is not None
     return mean
 
 
-def read(run: Run) -> dict[str, Setting]:
+def read(run: Run) -> dict[str, WaterSetting]:
     """Return the played games by label."""
     return {game.label: _setting(game) for game in run.games if game.played}
 
 
-def _setting(game: Game) -> Setting:
+def _setting(game: RecordedGame) -> WaterSetting:
     names = [resident.name for resident in game.rules.cast]
     casts = [dict[str, None]() for _ in names]
     curves, done, endings = [], [], []
@@ -153,7 +153,7 @@ def _setting(game: Game) -> Setting:
             endings.append([alympics.ending(game.rules, days, seat) for seat in range(len(names))])
     players = map(" / ".join, casts)
     residents = [*zip(names, players, strict=True)]
-    return Setting(game.label, game.rules, residents, curves, done, endings)
+    return WaterSetting(game.label, game.rules, residents, curves, done, endings)
 
 
 # -- result tables ---------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ CURVES = ("bids", "hp", "balance")
 PRICE = columns("game, day, games, low, q1, median, q3, high")
 
 
-def sections(settings: Mapping[str, Setting]) -> list[Section]:
+def sections(settings: Mapping[str, WaterSetting]) -> list[Section]:
     """Return Table 2 with the run's rows, its figures, and files of prices and days."""
     played = [setting for setting in settings.values() if setting.done]
     if not played:
@@ -195,10 +195,10 @@ def sections(settings: Mapping[str, Setting]) -> list[Section]:
     table2 |= ENDS | {"no survivor": "d"}
     rows = [*_rows(ordered, names)]
     grids = [
-        Grid(table2, rows, "Survival and scarcity", "alympics_table2", TABLE2),
-        Grid(LIFE, [*_lives(played)], "Residents", "alympics_residents", LIVES),
-        Grid(DAY, [*_each_day(played)], name="alympics_days"),
-        Grid(PRICE, [*_each_price(played)], name="alympics_prices"),
+        ResultTable(table2, rows, "Survival and scarcity", "alympics_table2", TABLE2),
+        ResultTable(LIFE, [*_lives(played)], "Residents", "alympics_residents", LIVES),
+        ResultTable(DAY, [*_each_day(played)], name="alympics_days"),
+        ResultTable(PRICE, [*_each_price(played)], name="alympics_prices"),
     ]
     size = canvas.tall(len(played))
     sketches = [
@@ -208,7 +208,7 @@ def sections(settings: Mapping[str, Setting]) -> list[Section]:
     return [Section(PAPER.title, ABOUT, grids, sketches)]
 
 
-def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Value]]:
+def _rows(settings: Sequence[WaterSetting], names: Sequence[str]) -> Iterator[list[Value]]:
     """Yield the rows of each setting of the paper, the published one last."""
     for paper, group in groupby(settings, lambda setting: setting.paper):
         for setting in group:
@@ -237,7 +237,7 @@ def _rows(settings: Sequence[Setting], names: Sequence[str]) -> Iterator[list[Va
             yield [*row, paper.mean_median, 0]
 
 
-def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
+def _lives(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
     """Yield each resident's shares and means over its games."""
     for setting in settings:
         days = (0.0, float(setting.rules.days))
@@ -256,7 +256,7 @@ def _lives(settings: Sequence[Setting]) -> Iterator[list[Value]]:
             ]
 
 
-def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
+def _each_day(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
     """Yield each resident on each day: means over the games in which it was alive."""
     for setting in settings:
         for seat, (resident, player) in enumerate(setting.cast):
@@ -267,7 +267,7 @@ def _each_day(settings: Sequence[Setting]) -> Iterator[list[Value]]:
                 yield [setting.label, day, resident, player, games, *values]
 
 
-def _each_price(settings: Sequence[Setting]) -> Iterator[list[Value]]:
+def _each_price(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
     """Yield the distribution over the games of each day's lowest successful bid, dollars."""
     for setting in settings:
         for day, box in enumerate(setting.indicators.prices, start=1):
@@ -278,7 +278,7 @@ def _each_price(settings: Sequence[Setting]) -> Iterator[list[Value]]:
 # -- figures over all settings ---------------------------------------------------------------------
 
 
-def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
+def _survivors_of_all(axes: Axes, settings: Sequence[WaterSetting]) -> str:
     survivors = [setting.survivors for setting in settings]
     axes.plot(
         [c.mean for c in survivors], range(len(survivors)), "o", color=BLUE, ms=7, label="this run"
@@ -304,7 +304,7 @@ def _survivors_of_all(axes: Axes, settings: Sequence[Setting]) -> str:
     )
 
 
-def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
+def _ratios(axes: Axes, settings: Sequence[WaterSetting]) -> str:
     looks = ((OWN, BLUE, "o", -0.12), ("GPT-4", ORANGE, "D", 0.12))
     for row, setting in enumerate(settings):
         indicators, paper = setting.indicators, setting.paper
@@ -335,7 +335,7 @@ def _ratios(axes: Axes, settings: Sequence[Setting]) -> str:
 # -- figures of one setting ------------------------------------------------------------------------
 
 
-def moves(settings: Mapping[str, Setting], game: Game) -> list[Sketch]:
+def moves(settings: Mapping[str, WaterSetting], game: RecordedGame) -> list[Sketch]:
     """Return survival, prices and the residents' bids, health and money of one setting."""
     setting = settings[game.label]
     ends = [
@@ -352,7 +352,7 @@ def moves(settings: Mapping[str, Setting], game: Game) -> list[Sketch]:
     ]
 
 
-def _survival(axes: Axes, setting: Setting) -> str:
+def _survival(axes: Axes, setting: WaterSetting) -> str:
     paper, names = setting.paper, setting.residents(13)
     positions = np.arange(len(names))
     axes.bar(positions, setting.indicators.survival, color=BLUE, width=0.55, label="this run")
@@ -370,7 +370,7 @@ def _survival(axes: Axes, setting: Setting) -> str:
     return f"{sentence}."
 
 
-def _numbers(axes: Axes, setting: Setting) -> str:
+def _numbers(axes: Axes, setting: WaterSetting) -> str:
     counts = [sum(ended.alive) for ended in setting.done]
     bars = [(counts, -0.2, BLUE, BLUE, "", "this run")]
     sentence = f"How many residents lived to the end; {np.mean(counts):.2g} on average"
@@ -387,7 +387,7 @@ def _numbers(axes: Axes, setting: Setting) -> str:
     return f"{sentence}."
 
 
-def _prices(axes: Axes, setting: Setting) -> str:
+def _prices(axes: Axes, setting: WaterSetting) -> str:
     indicators, paper = setting.indicators, setting.paper
     boxes = [(day, box) for day, box in enumerate(indicators.prices, start=1) if box is not None]
     names = ("whislo", "q1", "med", "q3", "whishi", "fliers")
@@ -417,7 +417,7 @@ def _prices(axes: Axes, setting: Setting) -> str:
     )
 
 
-def _lines(axes: Axes, setting: Setting, key: str, what: str) -> str:
+def _lines(axes: Axes, setting: WaterSetting, key: str, what: str) -> str:
     names = setting.residents()
     for seat, look in enumerate(canvas.looks(len(names))):
         table = setting.stack(key, seat)
@@ -439,14 +439,14 @@ def _lines(axes: Axes, setting: Setting, key: str, what: str) -> str:
     )
 
 
-def _band(setting: Setting, ends: Ends) -> str:
+def _band(setting: WaterSetting, ends: Ends) -> str:
     """Explain the bands, which are over the games in which somebody lives on that day."""
     count = len(setting.curves)
     banding = canvas.banded(count, ends, "game")
     return f"; {banding}, fewer where some are over" if banding else ""
 
 
-def _scarcity(axes: Axes, setting: Setting) -> str:
+def _scarcity(axes: Axes, setting: WaterSetting) -> str:
     ratios = setting.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
     axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)

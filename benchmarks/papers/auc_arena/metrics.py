@@ -15,10 +15,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends, MeanCell, estimated, paid
 from llm_games.benchmarks.judge.paper import printed
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.benchmarks.record.rows import AttemptRow, NoteRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
@@ -372,7 +372,7 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
 # -- all about one player --------------------------------------------------------------------------
 
 
-class Standing(NamedTuple):
+class BidderStanding(NamedTuple):
     """One player's results over some auctions; a name on several seats counts once for each.
 
     Failed bids, wrong beliefs of itself and of others, and the share of the known fields that these
@@ -396,17 +396,17 @@ class Standing(NamedTuple):
     bad_beliefs: int
     bad_plans: int
     correlations: Mapping[tuple[str, str], Correlation | None]
-    profit: Cell
-    won: Cell
-    money_left: Cell
-    accepted: Cell
-    price_ratio: Cell | None
+    profit: MeanCell
+    won: MeanCell
+    money_left: MeanCell
+    accepted: MeanCell
+    price_ratio: MeanCell | None
     changed: int
     replanned: int
-    shares: Mapping[str, Cell | None]
+    shares: Mapping[str, MeanCell | None]
 
 
-def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[Standing]:
+def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[BidderStanding]:
     """Return the results of every player, in the order in which they first appear.
 
     Failure rates of beliefs are by one of `DEFINITIONS`; there is an `UnknownName` for others.
@@ -415,13 +415,13 @@ def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[St
     return [_standing(auctions, name, definition) for name in names]
 
 
-def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Standing:
+def _standing(auctions: Sequence[Auction], player: str, definition: str) -> BidderStanding:
     taken = [seats for auction in auctions if (seats := list(seats_of([auction], player)))]
     sat = [[auction.bidders[seat] for auction, seat in seats] for seats in taken]
     bidders = [bidder for seats in sat for bidder in seats]
     games = [auction.game for auction in auctions]
 
-    def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> Cell:
+    def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> MeanCell:
         cell = paid([fmean(of(*seat) for seat in seats) for seats in taken], ends, True)
         assert cell is not None
         return cell
@@ -444,7 +444,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
     }
     whole: dict[str, Any] = {name: of(bidders) for name, of in kinds.items()}
     changed = whole.pop("changed")
-    return Standing(
+    return BidderStanding(
         player=player,
         strategy=bidders[0].strategy,
         seats=len(bidders),
@@ -470,13 +470,13 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Stan
     )
 
 
-def _share(each: Sequence[float | None], whole: float | None) -> Cell | None:
+def _share(each: Sequence[float | None], whole: float | None) -> MeanCell | None:
     """Return a share over all auctions, with the interval of the auctions' mean share."""
     cell = estimated([value for value in each if value is not None], SHARE)
     return None if whole is None or cell is None else cell._replace(mean=whole, std=None)
 
 
-def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
+def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> MeanCell | None:
     """Return the mean of price to start price over items won, its interval over auctions."""
     ratios = [
         [
@@ -498,7 +498,7 @@ def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> Cell | None:
 # -- recorded runs ---------------------------------------------------------------------------------
 
 
-def auctions(game: Game) -> list[Auction]:
+def auctions(game: RecordedGame) -> list[Auction]:
     seats = game.planned.get("seats", [{}] * len(game.seats))
     return [
         _auction(episode, [seat.get("settings", {}) for seat in seats]) for episode in game.done
@@ -581,7 +581,7 @@ def _known_fields(truth: Mapping[str, Any], me: str) -> dict[str, int]:
     return {"own": 1 + sum(is_own), "others": len(is_own) - sum(is_own)}
 
 
-class Published(NamedTuple):
+class PublishedCorrelation(NamedTuple):
     """A cell of the paper's Table 1: a model's rank correlation, see `follows`."""
 
     model: str
@@ -592,6 +592,6 @@ class Published(NamedTuple):
 
 
 @cache
-def published() -> tuple[Published, ...]:
+def published() -> tuple[PublishedCorrelation, ...]:
     """Return Table 1: five models, both plans and both statistics."""
-    return printed(__package__, "table1", Published)
+    return printed(__package__, "table1", PublishedCorrelation)

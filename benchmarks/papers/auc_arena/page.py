@@ -11,15 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge.intervals import RANKED
-from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.pairwise_ratings import Ranked, Ratings, plackett_luce
 from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Starred, Value, columns
+from llm_games.benchmarks.judge.result_table import (
+    OWN,
+    PUBLISHED,
+    ResultTable,
+    Starred,
+    Value,
+    columns,
+)
 from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
-from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, Standing
+from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, BidderStanding
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.papers.auc_arena.true_skill import ratings
-from llm_games.benchmarks.record.recorded_games import Game, Player, Run
+from llm_games.benchmarks.record.recorded_games import Player, RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, GREEN, ORANGE
 from llm_games.errors import BadParameter
@@ -44,12 +51,12 @@ class Sold(NamedTuple):
     auctions: dict[str, list[Auction]]
     series: list[str]
     looks: dict[str, canvas.Look]
-    standings: dict[str, dict[str, Standing]]
-    overall: dict[str, Standing]
+    standings: dict[str, dict[str, BidderStanding]]
+    overall: dict[str, BidderStanding]
     reference: str
 
 
-def owns(game: Game) -> bool:
+def owns(game: RecordedGame) -> bool:
     """Return whether a game is the English auction, but not one of EconArena's presets."""
     other = str(game.params.get("preset", "")).startswith("econ_arena")
     return game.name == EnglishAuction.name and not other
@@ -66,7 +73,7 @@ def read(run: Run) -> Sold:
     looks = dict(zip(names, canvas.looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
 
-    def standings(subset: Sequence[Auction]) -> dict[str, Standing]:
+    def standings(subset: Sequence[Auction]) -> dict[str, BidderStanding]:
         by_player = {
             standing.player: standing for standing in auc_arena.standings(subset, definition)
         }
@@ -145,13 +152,17 @@ def sections(sold: Sold) -> list[Section]:
     skill = columns("game, player", "auctions, mu, variance")
     correlation = columns("player, plan, statistic, rho, p, items")
     grids = [
-        Grid(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
-        Grid(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
-        *([Grid(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
-        *([Grid(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
-        Grid(correlation, [*_follows(standings)], name="auc_arena_correlations"),
-        Grid(columns("game, player, items, money"), [*_money_rows(sold)], name="auc_arena_money"),
-        Grid(columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"),
+        ResultTable(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
+        ResultTable(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
+        *([ResultTable(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
+        *([ResultTable(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
+        ResultTable(correlation, [*_follows(standings)], name="auc_arena_correlations"),
+        ResultTable(
+            columns("game, player, items, money"), [*_money_rows(sold)], name="auc_arena_money"
+        ),
+        ResultTable(
+            columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"
+        ),
     ]
     tall, tall_by_label = (
         canvas.tall(len(standings), 3),
@@ -182,7 +193,7 @@ def _bidders(sold: Sold) -> Iterator[list[Value]]:
             ]
 
 
-def _correlations(standings: Sequence[Standing]) -> Iterator[list[Value]]:
+def _correlations(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
     for standing in standings:
         if standing.strategy not in (None, "none"):
             cells = map(_starred, standing.correlations.values())
@@ -191,15 +202,15 @@ def _correlations(standings: Sequence[Standing]) -> Iterator[list[Value]]:
         yield [model, PUBLISHED, "–", *(row.spearman for row in rows)]
 
 
-def _starred(correlation: Correlation | None) -> Cell | None:
+def _starred(correlation: Correlation | None) -> MeanCell | None:
     if correlation is None:
         return None
     sure = correlation.p is not None and correlation.p < SURE
     return _cell(correlation)._replace(mean=Starred(correlation.rho) if sure else correlation.rho)
 
 
-def _cell(correlation: Correlation) -> Cell:
-    return Cell(
+def _cell(correlation: Correlation) -> MeanCell:
+    return MeanCell(
         correlation.rho,
         None,
         correlation.interval.n if correlation.interval else 0,
@@ -207,7 +218,7 @@ def _cell(correlation: Correlation) -> Cell:
     )
 
 
-def _follows(standings: Sequence[Standing]) -> Iterator[list[Value]]:
+def _follows(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
     for standing in standings:
         for (plan, statistic), cell in standing.correlations.items():
             if cell:
@@ -239,7 +250,7 @@ def _ratings(sold: Sold) -> Iterator[list[Value]]:
         order = sorted(fit.names, key=lambda name: -fit.difference(name, reference)[0])
         for name in order:
             mean, interval = fit.difference(name, reference)
-            above = None if name == reference else Cell(mean, None, len(games), interval)
+            above = None if name == reference else MeanCell(mean, None, len(games), interval)
             yield [label, name, reference, len(games), above, adjusted, fit.tied]
 
 
@@ -271,7 +282,7 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
 # -- figures over all auctions ---------------------------------------------------------------------
 
 
-def _failures(axes: Axes, found: Sequence[Standing]) -> str:
+def _failures(axes: Axes, found: Sequence[BidderStanding]) -> str:
     look: dict[str, Any] = {"va": "center", "fontsize": 9}
     names = {"bids": "bids", "own": "beliefs on itself", "others": "beliefs on others"}
     looks = zip((BLUE, ORANGE, GREEN), ("", "//", ".."), (-0.26, 0, 0.26), strict=True)
@@ -299,7 +310,7 @@ def _failures(axes: Axes, found: Sequence[Standing]) -> str:
 
 
 def _profits(axes: Axes, sold: Sold) -> str:
-    def profit(standing: Standing | None) -> Cell | None:
+    def profit(standing: BidderStanding | None) -> MeanCell | None:
         return standing.profit if standing else None
 
     rows = sold.standings.values()
@@ -324,7 +335,7 @@ def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
 # -- figures of one label --------------------------------------------------------------------------
 
 
-def moves(sold: Sold, game: Game) -> list[Sketch]:
+def moves(sold: Sold, game: RecordedGame) -> list[Sketch]:
     """Return money left, priorities of each planner, prices by aim, and ranks in a series."""
     auctions = sold.auctions.get(game.label, [])
     if not auctions:

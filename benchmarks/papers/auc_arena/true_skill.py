@@ -46,14 +46,16 @@ class OpenSkillNotInstalled(LLMGamesError, ImportError):
     """The rating system needs the package openskill."""
 
 
-class Skill(NamedTuple):
+class SkillPosterior(NamedTuple):
     """The posterior of a skill: normal with this mean and standard deviation."""
 
     mu: float = MU
     sigma: float = SIGMA
 
 
-def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> dict[str, Skill]:
+def ratings(
+    games: Sequence[Mapping[str, float]], system: str = "trueskill"
+) -> dict[str, SkillPosterior]:
     """Return everybody's rating by one of `SYSTEMS`, best first, from scores game after game.
 
     Raises:
@@ -62,15 +64,15 @@ def ratings(games: Sequence[Mapping[str, float]], system: str = "trueskill") -> 
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
     play = trueskill if system == "trueskill" else partial(_openskill, OPENSKILL[system])
-    skills: dict[str, Skill] = {}
+    skills: dict[str, SkillPosterior] = {}
     for game in games:
         names = sorted(game)  # so that seats do not matter where several draw
-        previous = [skills.get(name, Skill()) for name in names]
+        previous = [skills.get(name, SkillPosterior()) for name in names]
         skills |= zip(names, play(previous, [game[name] for name in names]), strict=True)
     return dict(sorted(skills.items(), key=lambda item: -item[1].mu))
 
 
-def trueskill(previous: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
+def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> list[SkillPosterior]:
     """Return all players' ratings after one game, in the same order.
 
     Equal scores are a draw; of three or more that draw, each is compared with the next in this
@@ -85,7 +87,7 @@ def trueskill(previous: Sequence[Skill], scores: Sequence[float]) -> list[Skill]
     moments = [
         _moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, messages, strict=True)
     ]
-    updated = [Skill(mean, math.sqrt(variance)) for mean, variance in moments]
+    updated = [SkillPosterior(mean, math.sqrt(variance)) for mean, variance in moments]
     return [updated[ranking.index(i)] for i in range(len(scores))]
 
 
@@ -170,7 +172,9 @@ def _cdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-def _openskill(model: str, previous: Sequence[Skill], scores: Sequence[float]) -> list[Skill]:
+def _openskill(
+    model: str, previous: Sequence[SkillPosterior], scores: Sequence[float]
+) -> list[SkillPosterior]:
     """Return the ratings after one game by one of openskill's models."""
     try:
         from openskill import models
@@ -180,4 +184,4 @@ def _openskill(model: str, previous: Sequence[Skill], scores: Sequence[float]) -
         ) from error
     system = getattr(models, model)(mu=MU, sigma=SIGMA, beta=BETA, tau=TAU)
     teams = [[system.rating(*rating)] for rating in previous]
-    return [Skill(r.mu, r.sigma) for [r] in system.rate(teams, scores=list(scores))]
+    return [SkillPosterior(r.mu, r.sigma) for [r] in system.rate(teams, scores=list(scores))]

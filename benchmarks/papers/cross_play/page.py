@@ -14,9 +14,9 @@ from llm_games.baselines.crossplay import Cross, which_of
 from llm_games.baselines.evolution import ALPHA, alpha_rank
 from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.run.lineups import CHANCE
 from llm_games.benchmarks.show.page import canvas
 
@@ -34,7 +34,7 @@ MISSING = (
 )
 
 
-def cross_of(games: Sequence[Game]) -> Cross:
+def cross_of(games: Sequence[RecordedGame]) -> Cross:
     """Return the payoffs of line-ups in the episodes that have ended in all of them.
 
     Its `which` is None if line-ups, or all episodes of one, are missing.
@@ -53,7 +53,7 @@ def cross_of(games: Sequence[Game]) -> Cross:
     return Cross(names, which, counts, earned, games[0].rules.payable)
 
 
-def tables(games: Sequence[Game]) -> list[Grid]:
+def tables(games: Sequence[RecordedGame]) -> list[ResultTable]:
     """Return standings, the solved game and, untitled, the payoffs behind them."""
     crossed = Crossed(cross_of(games))
     if crossed.cross.which is None:
@@ -62,7 +62,7 @@ def tables(games: Sequence[Game]) -> list[Grid]:
     return [crossed.standings(), *crossed.solved(), *files]
 
 
-def _about(games: Sequence[Game], cross: Cross) -> str:
+def _about(games: Sequence[RecordedGame], cross: Cross) -> str:
     why = next((why for game in games if (why := _uneven(game))), "")
     return (
         f"{len(games)} line-ups of {cross.seats} seats, {cross.episodes} episodes of each."
@@ -70,7 +70,7 @@ def _about(games: Sequence[Game], cross: Cross) -> str:
     )
 
 
-def _uneven(game: Game) -> str:
+def _uneven(game: RecordedGame) -> str:
     return uneven(game.rules, game.seats, [row.seating for row in game.rows])
 
 

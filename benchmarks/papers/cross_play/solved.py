@@ -24,9 +24,9 @@ from llm_games.baselines.evolution import (
 )
 from llm_games.baselines.metagame import MetaGame
 from llm_games.benchmarks.judge.intervals import Interval
-from llm_games.benchmarks.judge.means import SHARE, Cell, apart, paid
+from llm_games.benchmarks.judge.means import SHARE, MeanCell, apart, paid
 from llm_games.benchmarks.judge.pairwise_ratings import Ratings, bradley_terry
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
@@ -66,29 +66,31 @@ class Crossed:
         return replicator(self.meta)
 
     @cached_property
-    def alpha_rank(self) -> list[Cell]:
+    def alpha_rank(self) -> list[MeanCell]:
         """α-rank's masses; their intervals are of the bootstrap over episodes."""
         masses, many = alpha_rank(self.meta), self.cross.episodes
         if many < 2:
-            return [Cell(float(mass), None, many, None, SHARE) for mass in masses]
+            return [MeanCell(float(mass), None, many, None, SHARE) for mass in masses]
         rng = np.random.default_rng(SEED)
         drawn = rng.multinomial(many, [1 / many] * many, SAMPLES)
         found = np.array([alpha_rank(self.cross.meta(weights)) for weights in drawn])
         low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
         return [
-            Cell(float(mass), None, many, Interval(float(a), float(b), "bootstrap", many), SHARE)
+            MeanCell(
+                float(mass), None, many, Interval(float(a), float(b), "bootstrap", many), SHARE
+            )
             for mass, a, b in zip(masses, low, high, strict=True)
         ]
 
     @cached_property
-    def payoffs(self) -> list[Cell | None]:
+    def payoffs(self) -> list[MeanCell | None]:
         """What each earns among others drawn evenly from all players."""
         many = len(self.cross.names)
         earned = self.cross.against(np.full(many, 1 / many))
         return [paid(own.tolist(), self.cross.payable) for own in earned]
 
     @cached_property
-    def losses(self) -> list[Cell | None]:
+    def losses(self) -> list[MeanCell | None]:
         """What each loses to the most even equilibrium among players of it, paired by episode."""
         if not self.equilibria:
             return [None] * len(self.cross.names)
@@ -106,12 +108,14 @@ class Crossed:
         except BadParameter:  # as all their episodes are void
             return None
 
-    def rating(self, name: str) -> Cell | None:
+    def rating(self, name: str) -> MeanCell | None:
         """Return how far a player is rated above the `reference`."""
         if self.ratings is None:
             return None
         mean, interval = self.ratings.difference(name, self.reference)
-        return Cell(mean, None, self.ratings.games, interval if name != self.reference else None)
+        return MeanCell(
+            mean, None, self.ratings.games, interval if name != self.reference else None
+        )
 
     @property
     def reference(self) -> str:
@@ -121,7 +125,7 @@ class Crossed:
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def standings(self) -> Grid:
+    def standings(self) -> ResultTable:
         """Return a row for each player, best payoff first."""
         heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}
         heads |= {"in equilibrium": ".1%", "loses to it": ".2f", "α-rank": ".1%"}
@@ -140,7 +144,7 @@ class Crossed:
             for who, name in enumerate(self.cross.names)
         ]
         rows.sort(key=lambda row: -row[1].mean)  # type: ignore[union-attr]
-        return Grid(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
+        return ResultTable(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
 
     def _note(self) -> str:
         void = f" {self.cross.void} void episodes count as their line-up's mean." * bool(
@@ -156,7 +160,7 @@ class Crossed:
             f"all began equally often.{void}"
         )
 
-    def matrix(self) -> Grid:
+    def matrix(self) -> ResultTable:
         """Return what each earns as the only one of its kind among those of another."""
         rows = [
             [
@@ -170,7 +174,7 @@ class Crossed:
         ]
         heads = {"player": ""} | {f"among {name}": ".2f" for name in self.cross.names}
         note = "Mean payoff of the row's player where all other seats are the column's."
-        return Grid(heads, rows, "Each with each", "matrix", note)
+        return ResultTable(heads, rows, "Each with each", "matrix", note)
 
     def alone(self, who: int, other: int) -> list[float]:
         """Return what one earns by episode among those of a kind."""
@@ -180,7 +184,7 @@ class Crossed:
         row = self.meta.row[tuple(counts.tolist())]
         return [float(paid) for paid in self.cross.payoffs[row, who]]
 
-    def solved(self) -> list[Grid]:
+    def solved(self) -> list[ResultTable]:
         """Return the equilibria, and where line-ups are known what comes of these."""
         grids = [self.equilibrium_grid()]
         if self.cross.which == ALL:
@@ -188,7 +192,7 @@ class Crossed:
             grids += [self.ranked_grid()] if len(self.meta.counts) <= RANKED else []
         return grids
 
-    def equilibrium_grid(self) -> Grid:
+    def equilibrium_grid(self) -> ResultTable:
         """Return the symmetric equilibria that were found, those of a set together."""
         rows = [
             [one.set + 1, self.mixed(one.mixture), one.payoff, one.regret]
@@ -214,9 +218,9 @@ class Crossed:
             f"{alike * (self.cross.which != ALL)}{joined}{missing}{sought}{none} Those of mean "
             "payoffs, which chance moves: the losses in the standings have intervals."
         )
-        return Grid(heads, rows, "Nash equilibria", "equilibria", note)
+        return ResultTable(heads, rows, "Nash equilibria", "equilibria", note)
 
-    def correlated_grid(self) -> Grid:
+    def correlated_grid(self) -> ResultTable:
         """Return the correlated equilibria that pay most and least."""
         rows = []
         for which, found in zip(("pays most", "pays least"), self.correlated, strict=True):
@@ -226,9 +230,9 @@ class Crossed:
             rows.append([which, found.payoff, "; ".join(named)])
         heads = {"correlated equilibrium": "", "payoff": ".2f", "line-ups": ""}
         note = f"The {LIKELY} likeliest line-ups; every correlated equilibrium pays between these."
-        return Grid(heads, rows, "Correlated equilibria", "correlated", note)
+        return ResultTable(heads, rows, "Correlated equilibria", "correlated", note)
 
-    def ranked_grid(self) -> Grid:
+    def ranked_grid(self) -> ResultTable:
         """Return the line-ups that are met most in the long run."""
         share = alpha_rank_lineups(self.meta)
         order = [r for r in np.argsort(-share, kind="stable")[:LIKELY] if share[r] > SHOWN]
@@ -238,9 +242,9 @@ class Crossed:
             "met most in the long run."
         )
         heads = {"line-up": "", "α-rank": ".1%"}
-        return Grid(heads, rows, "Line-ups of the long run", "ranked", note)
+        return ResultTable(heads, rows, "Line-ups of the long run", "ranked", note)
 
-    def lineup_grid(self) -> Grid:
+    def lineup_grid(self) -> ResultTable:
         """Return what each player came to in each line-up that was played."""
         rows = []
         for row, counts in enumerate(self.cross.counts):
@@ -250,7 +254,7 @@ class Crossed:
                 words = lineup(self.cross.names, counts)
                 rows.append([words, self.cross.names[who], int(counts[who]), mean])
         heads = {"line-up": "", "player": "", "seats": ">", "payoff": ".2f"}
-        return Grid(heads, rows, "All line-ups", "lineups")
+        return ResultTable(heads, rows, "All line-ups", "lineups")
 
     def mixed(self, mixture: Array) -> str:
         """Return a mixture in words."""

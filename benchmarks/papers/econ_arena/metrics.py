@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.judge.means import FREE, POSITIVE, SHARE, Cell, Ends, estimated, paid
+from llm_games.benchmarks.judge.means import FREE, POSITIVE, SHARE, Ends, MeanCell, estimated, paid
 from llm_games.benchmarks.judge.paper import SCORED, Record, printed
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.errors import unknown
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
@@ -157,7 +157,7 @@ def _broke(action: int, legal: bool) -> str:
     return "" if legal else "format" if action == MISSING else "range"
 
 
-class Standing(NamedTuple):
+class SessionStanding(NamedTuple):
     """One player's results over some sessions; a name on several seats counts once for each.
 
     Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
@@ -169,17 +169,17 @@ class Standing(NamedTuple):
 
     player: str
     runs: int
-    payoff: Cell
-    advantage: Cell | None
-    ratio: Cell | None
-    asset_ratio: Cell | None
+    payoff: MeanCell
+    advantage: MeanCell | None
+    ratio: MeanCell | None
+    asset_ratio: MeanCell | None
     deviation: float | None
     left_out: int
     misbid: float | None
     won: int
     bad_format: int
     bad_range: int
-    shown: Mapping[str, Cell | None]
+    shown: Mapping[str, MeanCell | None]
 
     @property
     def winning_rate(self) -> float:
@@ -208,7 +208,7 @@ class _Mean:
         return None if exact is None else float(exact)
 
 
-class Results:
+class SessionResults:
     """Results and paths of players, accumulated session by session."""
 
     def __init__(self, measure: str = "scaled") -> None:
@@ -218,7 +218,7 @@ class Results:
         self.places: dict[str | None, list[_Mean]] = {None: []}
         self.tracks: dict[str, list[array[float]]] = {}
 
-    def add(self, session: RecordedEpisode) -> Results:
+    def add(self, session: RecordedEpisode) -> SessionResults:
         self.ends = bounds(session.rules, self.measure)
         runs, seats = player_runs(session, self.measure), dict[str | None, list[int]]()
         for seat, name in enumerate(session.seats):
@@ -240,7 +240,7 @@ class Results:
                 mean.add(run[seat].position for seat in taken)
         return self
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SessionStanding]:
         """Return the results of every player, in the order in which they first appeared."""
         return [sums.standing(name, self.ends) for name, sums in self.sums.items()]
 
@@ -290,15 +290,15 @@ class _Sums:
             share = _Mean(None if kind is None else Fraction(kind) for kind in kinds).as_float()
             each.extend([] if share is None else [share])
 
-    def shown(self, name: str, mean: float | None, ends: Ends) -> Cell | None:
+    def shown(self, name: str, mean: float | None, ends: Ends) -> MeanCell | None:
         """Return a mean over all runs with the interval of the mean of the sessions' own means."""
         cell = estimated(self.each[name], ends)
         return None if mean is None or cell is None else cell._replace(mean=mean, std=None)
 
-    def standing(self, player: str, ends: Mapping[str, Ends]) -> Standing:
+    def standing(self, player: str, ends: Mapping[str, Ends]) -> SessionStanding:
         """Return the player's results; intervals lie between `ends`."""
         deviation, misbid = self.deviation.as_float(), self.misbid.as_float()
-        return Standing(
+        return SessionStanding(
             player,
             self.runs,
             **{name: _over(means, ends[name]) for name, means in self.means.items()},
@@ -349,11 +349,11 @@ def bounds(game: Any, measure: str) -> dict[str, Ends]:
     return by_field | {"advantage": (low - game.worth, high), "ratio": ratio, "asset_ratio": ratio}
 
 
-def results(game: Game) -> Results:
+def results(game: RecordedGame) -> SessionResults:
     """Return the results of a game's finished sessions; cached in the game."""
     if __name__ not in game.found:
         game.found[__name__] = _results(game.done)
-    session_results: Results = game.found[__name__]
+    session_results: SessionResults = game.found[__name__]
     return session_results
 
 
@@ -362,14 +362,16 @@ def deviation(session: RecordedEpisode) -> float | None:
     return _Mean(turn.deviation for run in player_runs(session) for turn in run).as_float()
 
 
-def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> Results:
-    session_results = Results(measure)
+def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> SessionResults:
+    session_results = SessionResults(measure)
     for session in sessions:
         session_results.add(session)
     return session_results
 
 
-def standings(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> list[Standing]:
+def standings(
+    sessions: Iterable[RecordedEpisode], measure: str = "scaled"
+) -> list[SessionStanding]:
     return _results(sessions, measure).standings()
 
 
@@ -417,7 +419,7 @@ class BreakRow(NamedTuple):
     broken_runs: int
     bad_format: int
     bad_range: int
-    shown: Cell | None = None
+    shown: MeanCell | None = None
 
     @property
     def percent(self) -> float:
@@ -427,10 +429,10 @@ class BreakRow(NamedTuple):
 
 def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     """Return the rows of Table 2: by game, with and without history shown, and player."""
-    kinds: dict[tuple[str, bool], Results] = {}
+    kinds: dict[tuple[str, bool], SessionResults] = {}
     for session in sessions:
         kind = title(session.rules), shows_history(session.rules)
-        kinds.setdefault(kind, Results()).add(session)
+        kinds.setdefault(kind, SessionResults()).add(session)
     rows = []
     for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         for player, sums in kinds[kind].sums.items() if kind in kinds else ():

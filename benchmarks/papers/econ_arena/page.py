@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.judge.intervals import T
-from llm_games.benchmarks.judge.means import Cell, brief
+from llm_games.benchmarks.judge.means import MeanCell, brief
 from llm_games.benchmarks.judge.paper import Measure, Paper, Section, Sketch
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable, Value, columns
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena import pooled
-from llm_games.benchmarks.papers.econ_arena.metrics import Standing, results, standings
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.papers.econ_arena.metrics import SessionStanding, results, standings
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
 from llm_games.rulebook import Array
@@ -32,7 +32,7 @@ FIRST = (20, 60)
 """The published Table 1 has means over so many first sessions, and over all 100."""
 
 
-def room(run: Run, game: Game) -> str:
+def room(run: Run, game: RecordedGame) -> str:
     """Return the kind of line-up: ``self``, ``rational``, ``senior`` or ``melee``."""
     names = set(game.seats)
     others = {name for name in names if run.players[name].kind != "rational"}
@@ -43,12 +43,12 @@ def room(run: Run, game: Game) -> str:
     return "senior" if len(game.seats) == len(names) == 5 else "melee"
 
 
-def history(game: Game) -> str:
+def history(game: RecordedGame) -> str:
     """Return the number of past runs that players see: ``0`` to ``all``."""
     return str(game.rules.reveal_last) if econ_arena.shows_history(game.rules) else "0"
 
 
-def _title(game: Game) -> str:
+def _title(game: RecordedGame) -> str:
     name = econ_arena.title(game.rules)
     return TITLES.get(name, name.replace("_", " "))
 
@@ -93,7 +93,7 @@ DISTANCE = columns(
 SHOWN = [f"{game}, {shown}" for game, shown in product(TITLES.values(), ("no history", "history"))]
 BREAK = columns("player, source", "runs") | dict.fromkeys([*SHOWN, "format", "range"], ".1f")
 
-Played = Mapping[tuple[str, str, str], Game]
+Played = Mapping[tuple[str, str, str], RecordedGame]
 """Games by label, room and history."""
 
 
@@ -107,11 +107,13 @@ def sections(run: Run) -> list[Section]:
     path = columns(f"{WHO}, run of session, action, goal")
     pools = pooled.pools([(_title(game), room(run, game), game) for game in games])
     grids = [
-        Grid(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
+        ResultTable(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
         *([pooled.grid(pools)] if pools else []),
-        Grid(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
-        Grid(DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
-        Grid(path, [*_places(played)], name="econ_arena_paths"),
+        ResultTable(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
+        ResultTable(
+            DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES
+        ),
+        ResultTable(path, [*_places(played)], name="econ_arena_paths"),
     ]
     sketches = [*pooled.sketches(pools), *_figures(run, games, breaks)]
     return [Section(PAPER.title, ABOUT, grids, sketches)]
@@ -137,7 +139,7 @@ def _payoffs(played: Played) -> Iterator[list[Value]]:
         yield [TITLES[name], "senior", "0", model, PUBLISHED, 100, *means, *[None] * 4]
 
 
-def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
+def _breaks(games: Sequence[RecordedGame]) -> Iterator[list[Value]]:
     rows = econ_arena.break_table(session for game in games for session in game.done)
     for name in dict.fromkeys(row.player for row in rows):
         player_rows = [row for row in rows if row.player == name]
@@ -153,7 +155,7 @@ def _breaks(games: Sequence[Game]) -> Iterator[list[Value]]:
         yield [model, PUBLISHED, sum(row.runs for row in cells), *_shares(cells), None, None]
 
 
-def _shares(rows: Sequence[Any]) -> list[Cell | float | None]:
+def _shares(rows: Sequence[Any]) -> list[MeanCell | float | None]:
     shares = {(row.game, row.history): getattr(row, "shown", row.percent) for row in rows}
     return [shares.get(key) for key in product(TITLES, (False, True))]
 
@@ -184,7 +186,7 @@ def _places(played: Played) -> Iterator[list[Value]]:
 # -- figures over all games ------------------------------------------------------------------------
 
 
-def _figures(run: Run, games: Sequence[Game], breaks: Sequence[Any]) -> Iterator[Sketch]:
+def _figures(run: Run, games: Sequence[RecordedGame], breaks: Sequence[Any]) -> Iterator[Sketch]:
     """Yield payoffs, deviations and rule breaks, and paths by how much history is shown."""
     for title in dict.fromkeys(map(_title, games)):
         group = [game for game in games if _title(game) == title]
@@ -196,14 +198,14 @@ def _figures(run: Run, games: Sequence[Game], breaks: Sequence[Any]) -> Iterator
         yield Sketch(f"History: {name}", partial(_by_history, run=run, games=group))
 
 
-def _players(games: Sequence[Game]) -> list[str]:
+def _players(games: Sequence[RecordedGame]) -> list[str]:
     return list(dict.fromkeys(name for game in games for name in game.seats))
 
 
 def _dots(
     axes: Axes,
-    games: Sequence[Game],
-    value: Callable[[Standing], Cell | None],
+    games: Sequence[RecordedGame],
+    value: Callable[[SessionStanding], MeanCell | None],
     less: float = 0,
     lead: str = ", with its 95 % interval over sessions",
 ) -> tuple[dict[str, float], str]:
@@ -220,7 +222,7 @@ def _dots(
     return shifts, canvas.resting(cells, lead)
 
 
-def _payoff(axes: Axes, games: Sequence[Game]) -> str:
+def _payoff(axes: Axes, games: Sequence[RecordedGame]) -> str:
     if not econ_arena.is_contest(games[0].rules):
         _, resting = _dots(axes, games, lambda standing: standing.asset_ratio, 1)
         axes.set_xlabel("gain as a share of the assets")
@@ -235,7 +237,7 @@ def _payoff(axes: Axes, games: Sequence[Game]) -> str:
     return f"Mean share of the prize in a run{resting}; black ticks: in equilibrium."
 
 
-def _deviation(axes: Axes, games: Sequence[Game]) -> str:
+def _deviation(axes: Axes, games: Sequence[RecordedGame]) -> str:
     lead = ", with the 95 % interval of the sessions' means"
     _, resting = _dots(axes, games, lambda standing: standing.shown["deviation"], lead=lead)
     axes.set_xlabel("deviation d")
@@ -248,18 +250,18 @@ def _rule_breaks(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     series = dict(zip(SHOWN, looks, strict=True))
     canvas.beside_published(axes, rows, series, filled=lambda column: column % 2 == 0)
     axes.set(xlim=(-3, 103), xlabel="% of the runs")
-    run_cells = (cell for row in rows for cell in row if isinstance(cell, Cell))
+    run_cells = (cell for row in rows for cell in row if isinstance(cell, MeanCell))
     resting = canvas.resting(run_cells, ", with its 95 % interval over sessions")
     return (
         f"Share of the runs in which a player broke a rule{resting}; below the line as published."
     )
 
 
-def _levels(games: Sequence[Game]) -> dict[str, list[Game]]:
+def _levels(games: Sequence[RecordedGame]) -> dict[str, list[RecordedGame]]:
     """Return games of one kind and one form of reveal, by several lengths of history."""
     sessions = [game for game in games if game.rules.rounds > 1]
     blank = [game for game in sessions if history(game) == "0"]
-    levels: dict[str, list[Game]] = {}
+    levels: dict[str, list[RecordedGame]] = {}
     for game in sessions:
         if history(game) != "0":
             reveal = game.rules.reveal if isinstance(game.rules.reveal, str) else "numbers"
@@ -273,7 +275,7 @@ def _levels(games: Sequence[Game]) -> dict[str, list[Game]]:
     }
 
 
-def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
+def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
     curves = []
     for game in games:
         tried = [name for name in game.players if run.players[name].kind != "rational"]
@@ -293,7 +295,7 @@ def _by_history(axes: Axes, run: Run, games: Sequence[Game]) -> str:
 # -- figures of one game ---------------------------------------------------------------------------
 
 
-def moves(run: Run, game: Game) -> list[Sketch]:
+def moves(run: Run, game: RecordedGame) -> list[Sketch]:
     """Return the players' paths over the runs of a session, or their single actions."""
     if not game.done:
         return []
@@ -302,7 +304,7 @@ def moves(run: Run, game: Game) -> list[Sketch]:
     return [Sketch("Actions", partial(_actions, game=game), canvas.tall(len(game.players)))]
 
 
-def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None:
+def _curves(axes: Axes, game: RecordedGame, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and the equilibrium."""
     ends = econ_arena.places(game.rules)
     for (name, table), look in zip(curves, canvas.looks(len(curves)), strict=True):
@@ -313,11 +315,11 @@ def _curves(axes: Axes, game: Game, curves: Sequence[tuple[str, Array]]) -> None
     axes.set(ylim=(-0.03, None), ylabel=_action(game))
 
 
-def _action(game: Game) -> str:
+def _action(game: RecordedGame) -> str:
     return "number within its range" if econ_arena.is_contest(game.rules) else "bid / value"
 
 
-def _paths(axes: Axes, game: Game) -> str:
+def _paths(axes: Axes, game: RecordedGame) -> str:
     _curves(axes, game, [(name, results(game).track(name)) for name in game.players])
     count = len(game.done)
     if count == 1:
@@ -327,7 +329,7 @@ def _paths(axes: Axes, game: Game) -> str:
     return f"{'; '.join(filter(None, (sentence, banded)))}."
 
 
-def _actions(axes: Axes, game: Game) -> str:
+def _actions(axes: Axes, game: RecordedGame) -> str:
     places: dict[str, array[float]] = {name: array("d") for name in game.players}
     for session in game.done:
         for player, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import Cell, mean_of
+from llm_games.benchmarks.judge.means import MeanCell, mean_of
 from llm_games.benchmarks.judge.paper import Sketch
-from llm_games.benchmarks.judge.result_table import Grid, Value, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, Value, columns
 from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.benchmarks.show.page import canvas
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Pool(NamedTuple):
 
     title: str
     room: str
-    games: Sequence[Game]
+    games: Sequence[RecordedGame]
 
 
 class Pooled(NamedTuple):
@@ -49,14 +49,14 @@ class Pooled(NamedTuple):
 
     player: str
     sessions: int
-    payoff: Cell | None
-    gain: Cell | None
-    deviation: Cell | None
+    payoff: MeanCell | None
+    gain: MeanCell | None
+    deviation: MeanCell | None
 
 
-def pools(games: Sequence[tuple[str, str, Game]]) -> list[Pool]:
+def pools(games: Sequence[tuple[str, str, RecordedGame]]) -> list[Pool]:
     """Return the pools of these games, each given with its title and room."""
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Game]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[RecordedGame]] = {}
     for title, room, game in games:
         if game.rules.rounds == 1 and game.done:
             groups.setdefault((title, room, tuple(game.seats)), []).append(game)
@@ -117,10 +117,10 @@ class _Sample:
             return [[*map(fmean, by_seed.values())]]
         return [[*map(fmean, sessions.values())] for sessions in self.groups.values()]
 
-    def bounded(self, low: float, high: float) -> Cell | None:
+    def bounded(self, low: float, high: float) -> MeanCell | None:
         return mean_of([value for column in self.columns() for value in column], (low, high))
 
-    def money(self, limit: float) -> Cell | None:
+    def money(self, limit: float) -> MeanCell | None:
         """Return the mean of the groups' means of values that differ in size between groups.
 
         They lie within `limit` of 0, except for fixed valuations beyond the assets.
@@ -130,10 +130,12 @@ class _Sample:
             return None
         mean, runs = fmean(map(fmean, columns)), sum(map(len, columns))
         limit = max(limit, *(abs(value) for column in columns for value in column))
-        return Cell(mean, None, runs, intervals.overall(columns, -limit, limit), (-limit, limit))
+        return MeanCell(
+            mean, None, runs, intervals.overall(columns, -limit, limit), (-limit, limit)
+        )
 
 
-def grid(pools: Sequence[Pool]) -> Grid:
+def grid(pools: Sequence[Pool]) -> ResultTable:
     heads = columns("game, room, player") | {"groups": "d", "sessions": "d"}
     heads |= columns("", "payoff, gain / assets, deviation", ".3f")
     rows: list[list[Value]] = [
@@ -141,7 +143,7 @@ def grid(pools: Sequence[Pool]) -> Grid:
         for pool in pools
         for player_result in pooled(pool)
     ]
-    return Grid(heads, rows, "All groups together", "econ_arena_pooled", NOTE)
+    return ResultTable(heads, rows, "All groups together", "econ_arena_pooled", NOTE)
 
 
 def sketches(pools: Sequence[Pool]) -> Iterator[Sketch]:

@@ -14,7 +14,7 @@ from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import equi
 from llm_games.benchmarks.judge.means import FREE, SHARE, Ends
 from llm_games.benchmarks.judge.paper import Draw
 from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
-from llm_games.benchmarks.record.recorded_games import Game
+from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
 from llm_games.benchmarks.show.page.figures import moved, thin
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _per_round(game: Game, value: Callable[[dict[str, Any]], Any]) -> list[list[Any]]:
+def _per_round(game: RecordedGame, value: Callable[[dict[str, Any]], Any]) -> list[list[Any]]:
     return [[value(record) for record in e.records] for e in game.played]
 
 
-def _beauty_contest(axes: Axes, game: Game) -> str:
+def _beauty_contest(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     ends = numbers(rules)
     paths(axes, _per_round(game, lambda r: r["target"]), "target", ends, GREEN)
@@ -37,7 +37,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
     axes.set_ylabel("number")
     if rules.ratio == 1:
         return f"Mean number of each round; any common number is an equilibrium{thin(game, ends)}."
-    end = guess.undominated(guess.Contest.of(rules)) / rules.unit
+    end = guess.undominated(guess.ContestRules.of(rules)) / rules.unit
     line(axes, end, f"equilibrium: all at {end:g}")
     canvas.room(axes)
     return (
@@ -46,7 +46,7 @@ def _beauty_contest(axes: Axes, game: Game) -> str:
     )
 
 
-def _el_farol_bar(axes: Axes, game: Game) -> str:
+def _el_farol_bar(axes: Axes, game: RecordedGame) -> str:
     venue, players = bar.Bar.of(game.rules), game.rules.players
     mixed = bar.mixed_equilibrium(venue)
     ends = 0.0, float(players)
@@ -61,7 +61,7 @@ def _el_farol_bar(axes: Axes, game: Game) -> str:
     )
 
 
-def _divide_dollar(axes: Axes, game: Game) -> str:
+def _divide_dollar(axes: Axes, game: RecordedGame) -> str:
     golds, ends = game.rules.golds, moved(game.rules)
     ends = ends[0] * game.rules.players, ends[1] * game.rules.players
     paths(axes, _per_round(game, lambda r: r["sum"]), "sum of bids", ends)
@@ -70,7 +70,7 @@ def _divide_dollar(axes: Axes, game: Game) -> str:
     return f"Sum of the bids in each round; above {golds} nobody is paid{thin(game, ends)}."
 
 
-def _public_goods(axes: Axes, game: Game) -> str:
+def _public_goods(axes: Axes, game: RecordedGame) -> str:
     rules, ends = game.rules, moved(game.rules)
     paths(axes, _per_round(game, lambda r: np.mean(r["actions"])), "mean contribution", ends)
     if rules.ratio != rules.players:
@@ -83,7 +83,7 @@ def _public_goods(axes: Axes, game: Game) -> str:
     return f"Mean contribution per player in each round{thin(game, ends)}."
 
 
-def _diners_dilemma(axes: Axes, game: Game) -> str:
+def _diners_dilemma(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     gain = (rules.costly_utility - rules.cheap_utility) * rules.players
     gain -= rules.costly_price - rules.cheap_price
@@ -96,7 +96,7 @@ def _diners_dilemma(axes: Axes, game: Game) -> str:
     return f"Share of players who ordered the costly dish in each round{thin(game, SHARE)}."
 
 
-def _sealed_bid_auction(axes: Axes, game: Game) -> str:
+def _sealed_bid_auction(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     pairs = Counter[tuple[int, int]]()
     for record in _records(game):
@@ -126,7 +126,7 @@ def _sealed_bid_auction(axes: Axes, game: Game) -> str:
     )
 
 
-def _shading(axes: Axes, game: Game) -> str:
+def _shading(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     ends = bid_shares(rules)
     shares = _per_round(game, lambda r: bid_share(r["actions"], r))
@@ -163,11 +163,11 @@ def bid_share(bids: Array | Sequence[int], record: Mapping[str, Any]) -> float:
     return float(np.mean([bid / value for bid, value in pairs if value]))
 
 
-def _records(game: Game) -> Iterator[dict[str, Any]]:
+def _records(game: RecordedGame) -> Iterator[dict[str, Any]]:
     return (record for episode in game.played for record in episode.records)
 
 
-def _battle_royale(axes: Axes, game: Game) -> str:
+def _battle_royale(axes: Axes, game: RecordedGame) -> str:
     shots = well = 0
     shown: dict[str, list[tuple[float, float]]] = {}
     for run, episode in enumerate(game.played, start=1):
@@ -197,7 +197,7 @@ def _battle_royale(axes: Axes, game: Game) -> str:
     return f"Every shot of {which}, {marked}."
 
 
-def _pirate_plans(axes: Axes, game: Game) -> str:
+def _pirate_plans(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     plans = np.array([e.records[0]["plan"] for e in game.played])
     seats = np.arange(1, rules.players + 1)
@@ -220,7 +220,7 @@ def _pirate_plans(axes: Axes, game: Game) -> str:
 OFFERS = ((0, 0), (1, 1), (2, 4), (5, 9), (10, 19), (20, None))
 
 
-def _pirate_votes(axes: Axes, game: Game) -> str:
+def _pirate_votes(axes: Axes, game: RecordedGame) -> str:
     pairs = Counter(
         (record["plan"][seat], record["votes"][seat])
         for record in _records(game)
@@ -266,6 +266,6 @@ FIGURES: Mapping[str, Sequence[tuple[str, Draw]]] = {
 """The plots of each game, in order; all games have payoffs besides."""
 
 
-def drawn(game: Game) -> Sequence[tuple[str, Draw]]:
+def drawn(game: RecordedGame) -> Sequence[tuple[str, Draw]]:
     """Return the plots of a game; none for games outside the benchmark."""
     return FIGURES.get(game.rules.name, ())

@@ -14,10 +14,10 @@ import numpy as np
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Record, Section, Sketch
-from llm_games.benchmarks.judge.result_table import Grid, Value
+from llm_games.benchmarks.judge.result_table import ResultTable, Value
 from llm_games.benchmarks.judge.results import scores
 from llm_games.benchmarks.papers.gamma_bench.gamma_figures import bid_share, bid_shares
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page.canvas import GREEN, line, paths, styled
 from llm_games.benchmarks.show.page.figures import thin
 from llm_games.rulebook import Array
@@ -40,7 +40,7 @@ PRICED = (
 )
 
 
-class Column(NamedTuple):
+class ModeColumn(NamedTuple):
     """A column about a run: its format, its ends, and its value."""
 
     form: str
@@ -52,7 +52,7 @@ OTHER = {"el_farol_bar": ("mode", "explicit"), "sealed_bid_auction": ("price", "
 """The parameter of a game, and its value, that the scored benchmark of later versions lacks."""
 
 
-def has_other_mode(games: Sequence[Game]) -> bool:
+def has_other_mode(games: Sequence[RecordedGame]) -> bool:
     """Return whether one of these games, all of one name, has the mode of `OTHER`."""
     term, value = OTHER.get(games[0].name, ("name", ""))
     return any(getattr(game.rules, term) == value for game in games)
@@ -66,7 +66,7 @@ def sections(run: Run) -> list[Section]:
 
 
 def _rows(
-    games: Sequence[Game], term: str, table_columns: Mapping[str, Column]
+    games: Sequence[RecordedGame], term: str, table_columns: Mapping[str, ModeColumn]
 ) -> Iterator[list[Value]]:
     """Yield a row for each game: the means of the columns over its runs, and a seat's payoff."""
     for game in games:
@@ -78,7 +78,7 @@ def _rows(
         yield [*row, paid(earned, game.rules.core.payable)]
 
 
-def _heads(term: str, table_columns: Mapping[str, Column]) -> dict[str, str]:
+def _heads(term: str, table_columns: Mapping[str, ModeColumn]) -> dict[str, str]:
     forms = {name: column.form for name, column in table_columns.items()}
     return {"game": "", term: "", "runs": "d"} | forms | {"payoff": ".2f"}
 
@@ -113,21 +113,23 @@ def _share(rules: Any) -> Ends:
 
 
 BAR = {
-    "went": Column(".3f", _share, went),
-    "off the ratio": Column(".3f", _share, off_ratio),
-    "crowded": Column(".3f", _share, crowded),
-    "changed": Column(".3f", _share, changed),
+    "went": ModeColumn(".3f", _share, went),
+    "off the ratio": ModeColumn(".3f", _share, off_ratio),
+    "crowded": ModeColumn(".3f", _share, crowded),
+    "changed": ModeColumn(".3f", _share, changed),
 }
 
 
-def _bars(games: Sequence[Game]) -> Section:
+def _bars(games: Sequence[RecordedGame]) -> Section:
     rows = [*_rows(games, "mode", BAR)]
-    grid = Grid(_heads("mode", BAR), rows, name="gamma_bench_bar", note=INFORMED, title="Decisions")
+    grid = ResultTable(
+        _heads("mode", BAR), rows, name="gamma_bench_bar", note=INFORMED, title="Decisions"
+    )
     sketch = Sketch("Attendance", partial(_attendance, games=games))
     return Section("Explicit and implicit bar (v2, Figure 3)", grids=[grid], sketches=[sketch])
 
 
-def _attendance(axes: Axes, games: Sequence[Game]) -> str:
+def _attendance(axes: Axes, games: Sequence[RecordedGame]) -> str:
     for game, look in styled(games):
         goers = [[record["goers"] for record in e.records] for e in game.done]
         paths(axes, goers, game.setting[:40], (0.0, float(game.rules.players)), look)
@@ -180,25 +182,25 @@ def _unbid_ends(rules: Any) -> Ends:
 
 
 AUCTION = {
-    "bid to value": Column(".3f", bid_shares, bid_to_value),
-    "at value": Column(".3f", _share, at_value),
-    "unbid": Column(".2f", _unbid_ends, unbid),
-    "efficient": Column(".3f", _share, efficient),
+    "bid to value": ModeColumn(".3f", bid_shares, bid_to_value),
+    "at value": ModeColumn(".3f", _share, at_value),
+    "unbid": ModeColumn(".2f", _unbid_ends, unbid),
+    "efficient": ModeColumn(".3f", _share, efficient),
 }
 SCORES = {"S6, v2": "v2", "S6, corrected": "corrected"}
 
 
-def _auctions(games: Sequence[Game]) -> Section:
+def _auctions(games: Sequence[RecordedGame]) -> Section:
     rows = [*_rows(games, "price", AUCTION)]
     for row, game in zip(rows, games, strict=True):
         row += [mean_of(scores(game, edition), SCORED) for edition in SCORES.values()]
     heads = _heads("price", AUCTION) | dict.fromkeys(SCORES, ".1f")
-    grid = Grid(heads, rows, name="gamma_bench_price", note=PRICED, title="Bids")
+    grid = ResultTable(heads, rows, name="gamma_bench_price", note=PRICED, title="Bids")
     sketch = Sketch("Bids to valuations", partial(_shading, games=games))
     return Section("First and second price (v2, Figure 7)", grids=[grid], sketches=[sketch])
 
 
-def _shading(axes: Axes, games: Sequence[Game]) -> str:
+def _shading(axes: Axes, games: Sequence[RecordedGame]) -> str:
     for game, look in styled(games):
         shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
         paths(axes, shares, game.setting[:40], bid_shares(game.rules), look)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from llm_games.benchmarks.judge.means import FREE, Cell, brief, cell, estimated, mean_of
+from llm_games.benchmarks.judge.means import FREE, MeanCell, brief, cell, estimated, mean_of
 from llm_games.benchmarks.judge.paper import SCORED, THIRD, Paper, Scoring, Section, Sketch
-from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns, written
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, Value, columns, written
 from llm_games.benchmarks.judge.results import scores
 from llm_games.benchmarks.papers.gamma_bench import modes, published
 from llm_games.benchmarks.papers.gamma_bench.gamma_figures import ACTIONS, drawn
@@ -24,7 +24,7 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
     overall,
     score_episode,
 )
-from llm_games.benchmarks.record.recorded_games import MARK, Game, Run
+from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run
 from llm_games.benchmarks.run.config import load, parse
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
@@ -108,23 +108,23 @@ AGAINST = Markup(
 # -- games at several settings ---------------------------------------------------------------------
 
 
-class Setting(NamedTuple):
+class VariedSetting(NamedTuple):
     """One setting of a game: its change, scores by the run's edition, by v4, and published."""
 
     name: str
     kind: str
     runs: int
-    scored: Cell | None
-    comparable: Cell | None
+    scored: MeanCell | None
+    comparable: MeanCell | None
     printed: float | None
 
 
-def _setting(game: Game, edition: str) -> Setting:
+def _setting(game: RecordedGame, edition: str) -> VariedSetting:
     edition_scores, comparable = scores(game, edition), scores(game, PRINTED)
     printed = None if game.talks else published.gpt35(game.rules, game.change)
     kind = ", ".join(game.change)
     sides = mean_of(edition_scores, SCORED), mean_of(comparable, SCORED)
-    return Setting(game.setting, kind, len(edition_scores), *sides, printed)
+    return VariedSetting(game.setting, kind, len(edition_scores), *sides, printed)
 
 
 def _varied(run: Run) -> list[Section]:
@@ -145,25 +145,25 @@ def _varied(run: Run) -> list[Section]:
     return [Section("Settings", grids=[matrix] if matrix else [], pairs=pairs, end=VARIED)]
 
 
-def _settings(rows: Sequence[Setting], edition: str) -> Grid:
+def _settings(rows: Sequence[VariedSetting], edition: str) -> ResultTable:
     sides = zip(*((s.scored, s.comparable, s.printed) for s in rows), strict=True)
-    return Grid(
+    return ResultTable(
         {"setting": "", "runs": "d", edition: ".1f", "by v4": ".1f", "GPT-3.5, v4": ".1f"},
         [(s.name, s.runs, s.scored, s.comparable, s.printed) for s in rows],
         foot=[("mean ± std over settings", "", *map(_spread, sides))],
     )
 
 
-def _spread(values: Sequence[Cell | float | None]) -> Cell | None:
+def _spread(values: Sequence[MeanCell | float | None]) -> MeanCell | None:
     """Return mean ± sample standard deviation; None if one is missing."""
-    means = [v.mean if isinstance(v, Cell) else v for v in values if v is not None]
+    means = [v.mean if isinstance(v, MeanCell) else v for v in values if v is not None]
     return cell(means) if means and len(means) == len(values) else None
 
 
-def _matrix(run: Run) -> Grid | None:
+def _matrix(run: Run) -> ResultTable | None:
     """Return a table of games by setting of the run's ``vary``; None for a single setting."""
     games = [game for game in GAMES if game in run.by_game()]
-    by_setting: dict[str, dict[str, Setting]] = {}
+    by_setting: dict[str, dict[str, VariedSetting]] = {}
     for game in run.games:
         name = ", ".join(f"{key} {value}" for key, value in game.change.items()) or "default"
         by_setting.setdefault(name, {})[game.name] = _setting(game, run.edition)
@@ -178,7 +178,7 @@ def _matrix(run: Run) -> Grid | None:
         values[name] = [*pairs, means if len(pairs) == len(GAMES) else (None, None)]
     sides = [zip(*column, strict=True) for column in zip(*values.values(), strict=True)]
     foot = [tuple(map(_spread, side)) for side in sides]
-    return Grid(
+    return ResultTable(
         {"setting": ""} | {TITLES[game]: ">" for game in games} | {"Overall": ">"},
         [(name, *map(_two, row)) for name, row in values.items()],
         note=MATRIX.format(canvas.resting(cells)),
@@ -188,11 +188,11 @@ def _matrix(run: Run) -> Grid | None:
 
 def _two(pair: Sequence[Value]) -> Label:
     score_text, printed = (written(value, ".1f") for value in pair)
-    interval = pair[0].interval if isinstance(pair[0], Cell) else None
+    interval = pair[0].interval if isinstance(pair[0], MeanCell) else None
     return Label(score_text, f"{interval.ends(1)}; {printed}" if interval else printed)
 
 
-def _beside(axes: Axes, settings: Sequence[Setting]) -> str:
+def _beside(axes: Axes, settings: Sequence[VariedSetting]) -> str:
     """Draw a score at several settings beside the published one at the same settings.
 
     Lines join settings of the same kind that stand side by side.
@@ -238,11 +238,11 @@ def _against(run: Run) -> list[Section]:
         if fixed and fixed != set(game.seats) and game.name in ACTIONS and game.played:
             rows.append(_others(game, fixed))
     head = columns("game, one plays, the others") | {f"round {n}": ".1f" for n in ROUNDS}
-    grid = Grid(head | {"change per round": "+.2f"}, rows, note=AGAINST)
+    grid = ResultTable(head | {"change per round": "+.2f"}, rows, note=AGAINST)
     return [Section("Against fixed strategies", grids=[grid])] if rows else []
 
 
-def _others(game: Game, fixed: Set[str]) -> list[Value]:
+def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
     episodes = game.done or game.played[:1]
     others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
     means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
@@ -286,7 +286,7 @@ def spread(rules: Rulebook, edition: str) -> float | None:
     return published.spreads()[rules.name] if same else None
 
 
-def _plays(game: Game, rules: Rulebook) -> bool:
+def _plays(game: RecordedGame, rules: Rulebook) -> bool:
     return _alike(game.rules, rules) and not game.talks
 
 
@@ -329,7 +329,7 @@ def board(runs: Sequence[Run]) -> Section | None:
     return Section("Beside the published leaderboard", grids=grids) if grids else None
 
 
-def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> Grid:
+def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> ResultTable:
     version = published.VERSIONS.get(edition)
     outside = [
         row for _, row in run_rows if version and not row[0]
@@ -343,7 +343,7 @@ def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> G
     mine = [number for number, placed_row in enumerate(places) if placed_row in run_rows]
     note = BOARDS[edition] + PLACES * bool(version)
     rows, title = [row for _, row in places], f"arXiv {version or edition}"
-    return Grid(head, rows, title, note=note, foot=outside, own=mine, strong=["Overall"])
+    return ResultTable(head, rows, title, note=note, foot=outside, own=mine, strong=["Overall"])
 
 
 def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:

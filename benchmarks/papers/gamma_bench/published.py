@@ -13,20 +13,20 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 
 
-class Listed(NamedTuple):
+class LeaderboardEntry(NamedTuple):
     """One row of a leaderboard: mean ± sample standard deviation of five runs, as printed."""
 
     rank: int
     model: str
-    overall: Cell
-    cells: dict[str, Cell]
+    overall: MeanCell
+    cells: dict[str, MeanCell]
 
 
 VERSIONS = {"published": "v7", "v4": "v4"}
@@ -43,7 +43,7 @@ class Single(NamedTuple):
 
 
 @cache
-def leaderboard(edition: str = "published") -> tuple[Listed, ...]:
+def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
     """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
 
     Only the auction and the Overall of ``v4`` are its own cells; the others are those of ``v7``,
@@ -52,14 +52,14 @@ def leaderboard(edition: str = "published") -> tuple[Listed, ...]:
     models = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
-        cells = {n: Cell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
+        cells = {n: MeanCell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
         model_cells = {
             name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)
         }
         if edition == "published" or f"{edition}_overall" in cells:
             models.append((row["model"], model_cells.pop("overall"), model_cells))
     models.sort(key=lambda model: -model[1].mean)  # in the order of v7 where these are equal
-    return tuple(Listed(rank, *model) for rank, model in enumerate(models, start=1))
+    return tuple(LeaderboardEntry(rank, *model) for rank, model in enumerate(models, start=1))
 
 
 @cache

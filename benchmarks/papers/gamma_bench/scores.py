@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import Cell, cell
+from llm_games.benchmarks.judge.means import MeanCell, cell
 from llm_games.benchmarks.judge.paper import SCORED, Record
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.pirate_game.rules import VOTE
@@ -304,7 +304,7 @@ def shot_of(record: Record) -> Shot:
     return Shot(record["shooter"], record["target"], alive)
 
 
-def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
+def overall(scores: Mapping[str, Sequence[float]]) -> MeanCell | None:
     """Return the mean over games, with the deviation over runs of each run's mean.
 
     None unless every game of the benchmark has a run; no deviation unless all have equally many.
@@ -318,6 +318,6 @@ def overall(scores: Mapping[str, Sequence[float]]) -> Cell | None:
     low, high = min(low, *map(min, columns)), max(high, *map(max, columns))
     runs, interval = min(map(len, columns)), intervals.overall(columns, low, high)
     if runs != max(map(len, columns)):
-        return Cell(mean, None, runs, interval, (low, high))
+        return MeanCell(mean, None, runs, interval, (low, high))
     by_run = cell([sum(run) / len(GAMES) for run in zip(*columns, strict=True)])
     return by_run._replace(mean=mean, interval=interval, ends=(low, high))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import FREE, Cell, paid
+from llm_games.benchmarks.judge.means import FREE, MeanCell, paid
 from llm_games.benchmarks.judge.paper import Measure, Paper, Section
-from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import measured_by, series
 from llm_games.benchmarks.judge.scenario_scores import BACKGROUND, focal, is_scenario, scale, scored
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 
 NOTE = (
     "Payoffs are those of a focal seat, means over the focal seats and then over the episodes, "
@@ -27,13 +27,13 @@ def of(episode: RecordedEpisode) -> float | None:
     return scored(episode.payoffs, episode.planned)
 
 
-def mean_over(scores: Sequence[Sequence[float]]) -> Cell | None:
+def mean_over(scores: Sequence[Sequence[float]]) -> MeanCell | None:
     """Return the mean over scenarios of their means over episodes, which are independent."""
     if not scores or not all(scores):
         return None
     mean = float(np.mean([np.mean(column) for column in scores]))
     runs = min(map(len, scores))
-    return Cell(mean, None, runs, intervals.overall(scores, *FREE))
+    return MeanCell(mean, None, runs, intervals.overall(scores, *FREE))
 
 
 MEASURE = Measure(
@@ -46,7 +46,7 @@ MEASURE = Measure(
 )
 
 
-def table(games: Sequence[Game]) -> Grid:
+def table(games: Sequence[RecordedGame]) -> ResultTable:
     """Return a row for each scenario, and the means by game and over all."""
     by_game: dict[str, list[Sequence[float]]] = {}
     notes = [NOTE]
@@ -69,14 +69,14 @@ def table(games: Sequence[Game]) -> Grid:
     heads |= {"by": "", MEASURE.name: ".2f"}
     rows = [_row(game) for game in games]
     title, strong = "Scores by scenario", [MEASURE.name]
-    return Grid(heads, rows, title, "scenarios", " ".join(notes), foot, strong=strong)
+    return ResultTable(heads, rows, title, "scenarios", " ".join(notes), foot, strong=strong)
 
 
 def sections(run: Run) -> list[Section]:
     return [Section("Scenarios: held-out partners", grids=[table(run.games)])]
 
 
-def _row(game: Game) -> Sequence[Value]:
+def _row(game: RecordedGame) -> Sequence[Value]:
     names = [seat["name"] for seat in game.planned["seats"]]
     focal_seats, ends = focal(names), scale(game.planned)
     others = dict.fromkeys(n.removeprefix(BACKGROUND) for n in names if n.startswith(BACKGROUND))

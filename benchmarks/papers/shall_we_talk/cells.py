@@ -18,8 +18,8 @@ from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.judge.talk_measures import turns
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import agreed_price, joint_plan
-from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, Contest, Escape, Market
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode
+from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, ContestRun, Escape, Market
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
 from llm_games.benchmarks.run.config import load, parse
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
@@ -37,7 +37,7 @@ EARLY = 99
 """Rounds in which an agreement is early."""
 
 
-def owns(game: Game) -> bool:
+def owns(game: RecordedGame) -> bool:
     rules = game.rules
     if rules.name == "beauty_contest":
         return bool(rules.reply_key == "number" and not rules.reveal)
@@ -80,7 +80,7 @@ def _sized(cell_rules: Any, rules: Any) -> Any:
 # -- what is read of a run -------------------------------------------------------------------------
 
 
-def full(game: Game) -> Rulebook:
+def full(game: RecordedGame) -> Rulebook:
     """Return the rules of a game, including its talk."""
     return rulebook(game.name, **game.params)
 
@@ -113,7 +113,7 @@ def references(rules: Any) -> tuple[float, float]:
     return low, high
 
 
-def found(game: Game) -> list[Any]:
+def found(game: RecordedGame) -> list[Any]:
     """Return each finished episode's values for tables and statements."""
     of: dict[str, Callable[[RecordedEpisode, str | None], Any]]
     of = {"KBC": _contest, "BC": _market, "EE": _escape}
@@ -124,11 +124,11 @@ def found(game: Game) -> list[Any]:
     ]
 
 
-def _contest(episode: RecordedEpisode, plan: str | None) -> Contest:
+def _contest(episode: RecordedEpisode, plan: str | None) -> ContestRun:
     """Return the legal numbers of the last round."""
     last = episode.records[-1]
     numbers = zip(last["actions"], last["legal"], strict=True)
-    return Contest([number for number, legal in numbers if legal], plan, spreads(episode.rules))
+    return ContestRun([number for number, legal in numbers if legal], plan, spreads(episode.rules))
 
 
 def _market(episode: RecordedEpisode, plan: str | None) -> Market:
@@ -229,7 +229,7 @@ def by_rule(episode: RecordedEpisode) -> str:
     return "agreement" if any(price is not None for price in early) else "none"
 
 
-def labels(game: Game) -> list[tuple[str | None, str | None]]:
+def labels(game: RecordedGame) -> list[tuple[str | None, str | None]]:
     """Return the labels of a game's finished episodes, by rule and by a judge; cached in the game.
 
     None where there is none, as without talk.
@@ -245,7 +245,7 @@ def labels(game: Game) -> list[tuple[str | None, str | None]]:
     return pairs
 
 
-def label(game: Game) -> list[str | None]:
+def label(game: RecordedGame) -> list[str | None]:
     """Return one label for each finished episode: the judge's if it has all, else the rule's."""
     pairs = labels(game)
     column = int(all(judged for _, judged in pairs))

@@ -16,7 +16,7 @@ import numpy as np
 
 from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.intervals import Interval, Values
-from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, apart
+from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, MeanCell, apart
 from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.rulebook import Array
 
@@ -86,7 +86,7 @@ def pseudo_variances(curves: Array) -> list[float] | None:
     return [float(runs * whole - (runs - 1) * partial_variance) for partial_variance in rest]
 
 
-def difference(a: Values, b: Values, ends: Ends = FREE) -> Cell | None:
+def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
     """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
 
     It is clipped to the largest difference of values between `ends`, which changes no coverage.
@@ -98,15 +98,15 @@ def difference(a: Values, b: Values, ends: Ends = FREE) -> Cell | None:
     mean, n = float(sides[0].mean() + sides[1].mean()), min(map(len, sides))
     limits = apart(ends)
     if n < 2:
-        return Cell(mean, None, n, None, limits)
+        return MeanCell(mean, None, n, None, limits)
     middle, error, df = intervals.welch(sides)
     if error <= intervals.EQUAL * max(np.abs(side).max() for side in sides):
-        return Cell(mean, None, n, intervals.no_spread(mean, n), limits)
+        return MeanCell(mean, None, n, intervals.no_spread(mean, n), limits)
     low, high = np.clip(intervals.t_ends(2 * middle, 2 * error, df, 0.95), *limits).tolist()
-    return Cell(mean, None, n, Interval(low, high, "Welch", n, intervals.few(n)), limits)
+    return MeanCell(mean, None, n, Interval(low, high, "Welch", n, intervals.few(n)), limits)
 
 
-def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
+def share_difference(a: Sequence[bool], b: Sequence[bool]) -> MeanCell | None:
     """Return the share of true values in `a` less that in `b`, a value for each run.
 
     The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after adding a
@@ -116,11 +116,11 @@ def share_difference(a: Sequence[bool], b: Sequence[bool]) -> Cell | None:
         return None
     n, mean = min(len(a), len(b)), sum(a) / len(a) - sum(b) / len(b)
     if n < 2:
-        return Cell(mean, None, n)
+        return MeanCell(mean, None, n)
     shares = [((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b)]
     (p, m), (q, k) = shares
     half = 1.959963984540054 * math.sqrt(p * (1 - p) / m + q * (1 - q) / k)
-    return Cell(
+    return MeanCell(
         mean,
         None,
         n,
@@ -141,7 +141,7 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 # -- what the paper prints -------------------------------------------------------------------------
 
 
-class Printed(NamedTuple):
+class PrintedPlans(NamedTuple):
     """A row of Table 1: the plans of a cell by kind, their share of the runs, and %RSD."""
 
     cell: str
@@ -150,7 +150,7 @@ class Printed(NamedTuple):
     rsd: float
 
 
-class Price(NamedTuple):
+class StatedPrice(NamedTuple):
     """A price that the paper states in words, with its cell and rounds."""
 
     cell: str
@@ -167,8 +167,8 @@ class Statement(NamedTuple):
 
 
 @cache
-def table1() -> Mapping[str, Printed]:
-    return {row.cell: row for row in printed(__package__, "table1", Printed)}
+def table1() -> Mapping[str, PrintedPlans]:
+    return {row.cell: row for row in printed(__package__, "table1", PrintedPlans)}
 
 
 @cache
@@ -178,8 +178,8 @@ def personas() -> Mapping[str, float]:
 
 
 @cache
-def prices() -> tuple[Price, ...]:
-    return printed(__package__, "prices", Price)
+def prices() -> tuple[StatedPrice, ...]:
+    return printed(__package__, "prices", StatedPrice)
 
 
 @cache

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, mean_of
+from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, MeanCell, mean_of
 from llm_games.benchmarks.judge.paper import SCORED, Paper, Section, Sketch, known
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Value, columns
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, ResultTable, Value, columns
 from llm_games.benchmarks.papers.shall_we_talk import cells, metrics
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, statements
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
 from llm_games.rulebook import Array
@@ -110,7 +110,7 @@ class Read:
             if cell:
                 self.cells.setdefault(cell, self.found[game.label])
 
-    def of(self, case: str) -> list[tuple[Game, str, list[Any]]]:
+    def of(self, case: str) -> list[tuple[RecordedGame, str, list[Any]]]:
         return [
             (game, cell, self.found[game.label])
             for game, cell in self.games
@@ -128,33 +128,37 @@ def sections(read: Read) -> list[Section]:
     ):
         if read.of(case):
             name = f"shall_we_talk_{case.lower()}"
-            grids.append(Grid(heads, [*rows(read)], title, name, note))
+            grids.append(ResultTable(heads, [*rows(read)], title, name, note))
     if not grids:
         return [Section(PAPER.title, ABOUT)]
     finding_rows = [*_statements(read)]
     grids.append(
-        Grid(STATEMENTS, finding_rows, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE)
+        ResultTable(
+            STATEMENTS, finding_rows, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE
+        )
     )
     if labelled := [*_labels(read)]:
-        grids.append(Grid(LABELS, labelled, "Labels", "shall_we_talk_labels", LABELS_NOTE))
+        grids.append(ResultTable(LABELS, labelled, "Labels", "shall_we_talk_labels", LABELS_NOTE))
     if replies := [*_replies(read)]:
-        grids.append(Grid(REPLIES, replies, "Replies", "shall_we_talk_replies", REPLIES_NOTE))
+        grids.append(
+            ResultTable(REPLIES, replies, "Replies", "shall_we_talk_replies", REPLIES_NOTE)
+        )
     return [Section(PAPER.title, ABOUT, grids, [*_sketches(read)])]
 
 
-def _share(values: Sequence[float | None]) -> Cell | None:
+def _share(values: Sequence[float | None]) -> MeanCell | None:
     """Return the mean of shares of each run, in per cent; None left out."""
     return mean_of([100.0 * value for value in values if value is not None], SCORED)
 
 
-def _rate(answers: Sequence[bool | None]) -> Cell | None:
+def _rate(answers: Sequence[bool | None]) -> MeanCell | None:
     """Return the percentage of runs with a true answer; None left out."""
     defined = [so for so in answers if so is not None]
     if not defined:
         return None
     interval = intervals.share(sum(defined), len(defined))
     ends = interval and interval._replace(low=100 * interval.low, high=100 * interval.high)
-    return Cell(100 * sum(defined) / len(defined), None, len(defined), ends, SCORED)
+    return MeanCell(100 * sum(defined) / len(defined), None, len(defined), ends, SCORED)
 
 
 def _contests(read: Read) -> Iterator[list[Value]]:
@@ -285,7 +289,7 @@ def _sketches(read: Read) -> Iterator[Sketch]:
 
 
 REFERENCES = (("one shot", ":"), ("cartel", "-"))
-Games = Sequence[tuple[Game, str, list[Any]]]
+Games = Sequence[tuple[RecordedGame, str, list[Any]]]
 
 
 def _numbers(axes: Axes, games: Games) -> str:
@@ -325,7 +329,7 @@ def _firm(
     canvas.mean_line(axes, rounds, table, ends, look, label=name, lw=1.2)
 
 
-def _references(axes: Axes, game: Game) -> None:
+def _references(axes: Axes, game: RecordedGame) -> None:
     """Draw lines at the prices of the one-shot equilibrium and of a cartel, and name the axes."""
     for height, (name, style) in zip(cells.references(game.rules), REFERENCES, strict=True):
         canvas.line(axes, height, name, canvas.INK, style)
@@ -364,7 +368,7 @@ def _all(runs: Sequence[Any]) -> Array:
     return np.array([run.curves.sum(axis=0) for run in runs])
 
 
-def _by_exit(game: Game, runs: Sequence[Any]) -> dict[str, Array]:
+def _by_exit(game: RecordedGame, runs: Sequence[Any]) -> dict[str, Array]:
     """Return the cumulative escapes by side of the exit, ``(runs, rounds)`` each."""
     curves = np.array([run.sides for run in runs])
     return {side: curves[:, index] for index, side in enumerate(game.rules.core.room.sides)}
@@ -382,7 +386,7 @@ def _spread(axes: Axes, games: Games) -> str:
     return "Variance over runs of the escaped so far, mean over the four groups."
 
 
-def moves(read: Read, game: Game) -> list[Sketch]:
+def moves(read: Read, game: RecordedGame) -> list[Sketch]:
     case_games = [
         entry for entry in read.of(cells.CASES[game.name]) if entry[0].label == game.label
     ]

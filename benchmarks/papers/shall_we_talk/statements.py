@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from llm_games.benchmarks.judge import intervals
-from llm_games.benchmarks.judge.means import FREE, SHARE, Cell, Ends, apart, mean_of
+from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, MeanCell, apart, mean_of
 from llm_games.benchmarks.papers.shall_we_talk import metrics
 from llm_games.benchmarks.papers.shall_we_talk.metrics import difference, share_difference
 from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
@@ -26,7 +26,7 @@ WIN, AVOID = KINDS
 T = TypeVar("T")
 
 
-class Contest(NamedTuple):
+class ContestRun(NamedTuple):
     """A run of the contest: the legal numbers, and the label of its plan, None if unknown.
 
     %RSD of its numbers lies within `ends`.
@@ -83,7 +83,7 @@ class Escape(NamedTuple):
     ends: Ends = FREE
 
 
-class Part(NamedTuple):
+class Clause(NamedTuple):
     """A part of a statement: the effect, its value, and its region.
 
     The region lies between `low` and `high`, both excluded unless it is `closed`.
@@ -91,7 +91,7 @@ class Part(NamedTuple):
 
     of: str
     what: str
-    value: Cell | None
+    value: MeanCell | None
     low: float = -math.inf
     high: float = math.inf
     closed: bool = False
@@ -132,7 +132,7 @@ Runs = Mapping[str, Sequence[Any]]
 """Finished runs by cell: `Contest`, `Market` or `Escape`."""
 
 
-def statements(runs: Runs) -> list[Part]:
+def statements(runs: Runs) -> list[Clause]:
     """Return the parts of all statements; those without the needed cells have the value None."""
     return [*_contests(runs), *_markets(runs), *_escapes(runs), *_weaker(runs)]
 
@@ -154,11 +154,11 @@ def _ends(runs: Runs, *cells: str) -> Ends:
     return min(low), max(high)
 
 
-def _share(answers: Sequence[bool]) -> Cell | None:
+def _share(answers: Sequence[bool]) -> MeanCell | None:
     """Return the share of runs with a true answer."""
     if not answers:
         return None
-    return Cell(
+    return MeanCell(
         sum(answers) / len(answers),
         None,
         len(answers),
@@ -170,33 +170,33 @@ def _share(answers: Sequence[bool]) -> Cell | None:
 # -- the beauty contest ----------------------------------------------------------------------------
 
 
-def _contests(runs: Runs) -> Iterator[Part]:
+def _contests(runs: Runs) -> Iterator[Clause]:
     silent, talk = "KBC-silent", "KBC-talk"
     near = _named(runs, silent, lambda numbers: metrics.within(numbers, 40, 50))
-    yield Part("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
+    yield Clause("K1", "share of numbers from 40 to 50, silent", mean_of(near, SHARE), 0.5)
     means = [np.array(_named(runs, cell, fmean)).reshape(-1, 1) for cell in (talk, silent)]
     spread = [metrics.pseudo_variances(cell_means) or [] for cell_means in means]
     effect = difference(spread[0], spread[1])
-    yield Part("K2", "variance of the run's mean, talk less silent", effect, 0)
+    yield Clause("K2", "variance of the run's mean, talk less silent", effect, 0)
     equal = [_named(runs, cell, lambda numbers: len(set(numbers)) == 1) for cell in (talk, silent)]
-    yield Part("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
-    yield Part("K3", "the same, talk less silent", share_difference(*equal), 0)
+    yield Clause("K3", "share of runs with all numbers equal, talk", _share(equal[0]), 0)
+    yield Clause("K3", "the same, talk less silent", share_difference(*equal), 0)
     win = {cell: _planned(runs, cell, WIN) for cell in RULES}
     for higher, lower in ((talk, "KBC-independent"), ("KBC-independent", "KBC-exclusive")):
         what = f"share of runs with a plan to win together, {_word(higher)} less {_word(lower)}"
-        yield Part("K4", what, share_difference(win[higher], win[lower]), 0)
+        yield Clause("K4", what, share_difference(win[higher], win[lower]), 0)
     spread = [_named(runs, cell, metrics.rsd) for cell in RULES]
     ends = _ends(runs, *RULES)
     effect = difference(spread[0], spread[1], ends)
-    yield Part("K5", "%RSD, amplified less independent", effect, high=0, closed=True)
+    yield Clause("K5", "%RSD, amplified less independent", effect, high=0, closed=True)
     effect = difference(spread[2], spread[1], ends)
-    yield Part("K5", "%RSD, exclusive less independent", effect, 0)
+    yield Clause("K5", "%RSD, exclusive less independent", effect, 0)
     avoid = {cell: _planned(runs, cell, AVOID) for cell in RULES}
     what = "share of runs with a plan to avoid equal numbers, exclusive"
-    yield Part("K6", what, _share(avoid["KBC-exclusive"]), 0)
+    yield Clause("K6", what, _share(avoid["KBC-exclusive"]), 0)
     for cell in RULES[:2]:
         effect = share_difference(avoid["KBC-exclusive"], avoid[cell])
-        yield Part("K6", f"the same, exclusive less {_word(cell)}", effect, 0)
+        yield Clause("K6", f"the same, exclusive less {_word(cell)}", effect, 0)
     yield from _personas(runs)
 
 
@@ -213,47 +213,47 @@ def _planned(runs: Runs, cell: str, kind: str = "") -> list[bool]:
     return [plan == kind if kind else plan in KINDS for plan in plans]
 
 
-def _personas(runs: Runs) -> Iterator[Part]:
+def _personas(runs: Runs) -> Iterator[Clause]:
     rates = {word: _planned(runs, f"KBC-{word}") for word in ("agreeable", "disagreeable", "mixed")}
     what = "share of runs with a joint plan, {}"
-    yield Part("K7", what.format("agreeable"), _share(rates["agreeable"]), 0.9)
-    yield Part("K7", what.format("disagreeable"), _share(rates["disagreeable"]), high=0.5)
-    yield Part("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
+    yield Clause("K7", what.format("agreeable"), _share(rates["agreeable"]), 0.9)
+    yield Clause("K7", what.format("disagreeable"), _share(rates["disagreeable"]), high=0.5)
+    yield Clause("K7", what.format("mixed"), _share(rates["mixed"]), 0.9)
     sides = "KBC-mixed", "KBC-agreeable"
     spread = [_named(runs, cell, metrics.rsd) for cell in sides]
     effect = difference(spread[0], spread[1], _ends(runs, *sides))
-    yield Part("K7", "%RSD, mixed less agreeable", effect, 0)
+    yield Clause("K7", "%RSD, mixed less agreeable", effect, 0)
 
 
 # -- prices ----------------------------------------------------------------------------------------
 
 
-def _markets(runs: Runs) -> Iterator[Part]:
+def _markets(runs: Runs) -> Iterator[Clause]:
     silent, talk, selfish = "BC-silent", "BC-talk", "BC-uncooperative"
 
     def mean(cell: str, first: int, last: int) -> list[float]:
         return _of(runs, cell, lambda run: metrics.mean_in(run.prices, first, last))
 
     late = mean_of(mean(silent, 401, 600), _ends(runs, silent))
-    yield Part("B1", "mean price of rounds 401-600, silent", late, 6.5, 7.5, closed=True)
+    yield Clause("B1", "mean price of rounds 401-600, silent", late, 6.5, 7.5, closed=True)
     change = partial(_change, early=(101, 200), late=(401, 600))
     risen = mean_of(_of(runs, silent, change), apart(_ends(runs, silent)))
-    yield Part("B1", "the same less that of rounds 101-200", risen, 0)
-    yield Part("B2", "mean price of rounds 401-600, silent", late, 6, 8)
+    yield Clause("B1", "the same less that of rounds 101-200", risen, 0)
+    yield Clause("B2", "mean price of rounds 401-600, silent", late, 6, 8)
     early = _share(_of(runs, talk, lambda run: run.early))
-    yield Part("B3", "share of runs with an agreement before round 100, talk", early, 0.5)
+    yield Clause("B3", "share of runs with an agreement before round 100, talk", early, 0.5)
     last = mean(talk, 601, 700)
     effect = mean_of(last, _ends(runs, talk))
-    yield Part("B4", "mean price of rounds 601-700, talk", effect, 7.75, 8.25, True)
+    yield Clause("B4", "mean price of rounds 601-700, talk", effect, 7.75, 8.25, True)
     lead = difference(last, mean(silent, 601, 700), _ends(runs, talk, silent))
-    yield Part("B5", "mean price of rounds 601-700, talk less silent", lead, 0)
+    yield Clause("B5", "mean price of rounds 601-700, talk less silent", lead, 0)
     change = partial(_change, early=(301, 400), late=(501, 600))
     fallen = mean_of(_of(runs, selfish, change), apart(_ends(runs, selfish)))
     what = "mean price of rounds 501-600 less that of 301-400, uncooperative"
-    yield Part("B6", what, fallen, high=0)
+    yield Clause("B6", what, fallen, high=0)
     slopes = _of(runs, selfish, lambda run: metrics.slope_in(run.prices, 401, 600))
     what = "rise of the price in 100 rounds, 401-600, uncooperative"
-    yield Part("B6", what, mean_of(slopes, FREE), high=0)
+    yield Clause("B6", what, mean_of(slopes, FREE), high=0)
 
 
 def _change(run: Market, early: tuple[int, int], late: tuple[int, int]) -> float | None:
@@ -267,34 +267,34 @@ GROUPS = ("strong, positive", "strong, negative", "weak, positive", "weak, negat
 LATE = slice(30, 50)  # rounds 31 to 50
 
 
-def _escapes(runs: Runs) -> Iterator[Part]:
+def _escapes(runs: Runs) -> Iterator[Clause]:
     silent, talk, selfish = "EE-silent", "EE-talk", "EE-uncooperative"
 
     def less(
         first: str, second: str, of: Callable[[Escape], Any], ends: Ends = SHARE
-    ) -> Cell | None:
+    ) -> MeanCell | None:
         return difference(_of(runs, first, of), _of(runs, second, of), ends)
 
     rounds = _ends(runs, silent, talk, selfish)
 
     time = less(talk, silent, lambda run: run.time, rounds)
-    yield Part("E1", "rounds until all are out, talk less silent", time, high=0)
+    yield Clause("E1", "rounds until all are out, talk less silent", time, high=0)
     effect = less(talk, silent, lambda run: run.mean_round, rounds)
-    yield Part("E1", "mean round of escape, talk less silent", effect, high=0)
+    yield Clause("E1", "mean round of escape, talk less silent", effect, high=0)
     for group, name in enumerate(GROUPS):
         sides = [_variances(runs.get(cell, ()), group) for cell in (talk, silent)]
         what = f"variance of the escaped over runs, rounds 31-50, talk less silent: {name}"
-        yield Part("E2", what, difference(sides[0], sides[1]), high=0)
+        yield Clause("E2", what, difference(sides[0], sides[1]), high=0)
     effect = less(talk, silent, lambda run: run.balance)
-    yield Part("E3", "balance of the exits, talk less silent", effect, 0)
+    yield Clause("E3", "balance of the exits, talk less silent", effect, 0)
     effect = less(selfish, talk, lambda run: run.mean_round, rounds)
-    yield Part("E4", "mean round of escape, uncooperative less talk", effect, 0)
+    yield Clause("E4", "mean round of escape, uncooperative less talk", effect, 0)
     right, bottom = (
         less(selfish, talk, partial(_side, side_index=side_index)) for side_index in (2, 0)
     )
     what = "share of the {} exit, uncooperative less talk"
-    yield Part("E5", what.format("right"), right, 0)
-    yield Part("E5", what.format("bottom"), bottom, high=0)
+    yield Clause("E5", what.format("right"), right, 0)
+    yield Clause("E5", what.format("bottom"), bottom, high=0)
 
 
 def _side(run: Escape, side_index: int) -> float | None:
@@ -310,12 +310,12 @@ def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
 # -- a weaker model --------------------------------------------------------------------------------
 
 
-def _weaker(runs: Runs) -> Iterator[Part]:
+def _weaker(runs: Runs) -> Iterator[Clause]:
     for cell in ("KBC-silent", "KBC-talk"):
         near = _named(runs, cell, lambda numbers: metrics.within(numbers, 40, 80))
         effect = mean_of(near, SHARE)
-        yield Part(
+        yield Clause(
             "G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", effect, 0.5
         )
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]
-    yield Part("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)
+    yield Clause("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)

@@ -143,7 +143,8 @@ def judge(
         labels = model_labels.label_run(db, questions, model.client, game or (), sampling)
     except ClientError as error:
         say(
-            f"stopped: {error}\nwhat was labelled is in {model_labels.sidecar(db)}; ask again to go on"
+            f"stopped: {error}\nwhat was labelled is in {model_labels.sidecar(db)}; ask again to "
+            "go on"
         )
         raise Exit(1) from None
     finally:

@@ -69,7 +69,7 @@ def play(
 
 
 def _show_played(path: Path, seat: int, prompts: str) -> None:
-    from llm_games.benchmarks.judge.result_table import Grid, columns
+    from llm_games.benchmarks.judge.result_table import ResultTable, columns
     from llm_games.benchmarks.show.cli import human_play
     from llm_games.benchmarks.show.tables import moves_table
     from llm_games.wrappers.human import show
@@ -77,7 +77,7 @@ def _show_played(path: Path, seat: int, prompts: str) -> None:
     found = human_play.played(path, seat, prompts)
     if found.paid:
         show(f"\n{found.report}")
-        console().print(Grid(columns("seat, player", "payoff", ".2f"), found.paid))
+        console().print(ResultTable(columns("seat, player", "payoff", ".2f"), found.paid))
     if found.moves:
         console().print(moves_table(found.moves))
     if found.best:
@@ -87,7 +87,7 @@ def _show_played(path: Path, seat: int, prompts: str) -> None:
 
 def list_all(as_json: AsJson = False) -> None:
     """List the games, and the experiments to run."""
-    from llm_games.benchmarks.judge.result_table import Grid, columns
+    from llm_games.benchmarks.judge.result_table import ResultTable, columns
     from llm_games.benchmarks.run.config import experiments
     from llm_games.registry import list_games
 
@@ -96,7 +96,7 @@ def list_all(as_json: AsJson = False) -> None:
         print(json.dumps(rows, indent=2))
         return
     heads = columns("name, title, players, moves, source")
-    console().print(Grid(heads, [[row[head] for head in heads] for row in rows]))
+    console().print(ResultTable(heads, [[row[head] for head in heads] for row in rows]))
     for group, names in experiments().items():
         text = f"run {group}, or {group}/NAME: {', '.join(names)}"
         console().print(text, **PLAIN)

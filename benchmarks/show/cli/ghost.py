@@ -13,7 +13,7 @@ from llm_games.benchmarks.show.cli.common import AsJson, Commands, console, say,
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.ghosts.ghost_model import Ghost
-    from llm_games.benchmarks.judge.result_table import Grid
+    from llm_games.benchmarks.judge.result_table import ResultTable
 
 Name = Annotated[
     str,
@@ -30,9 +30,9 @@ app = typer.Typer(cls=Commands, no_args_is_help=True)
 def fit(name: Name, out: Out = None, as_json: AsJson = False) -> None:
     """Fit a ghost to a player of a run, write it into a file, and say how well it foretells."""
     from llm_games.benchmarks.ghosts.ghost_model import check_out
-    from llm_games.benchmarks.ghosts.ghost_policy import Named
+    from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
 
-    named = Named.read(name)
+    named = GhostAddress.read(name)
     out = out or named.file
     check_out(out)
     _written(named.ghost(judge=True), out, as_json)
@@ -41,9 +41,9 @@ def fit(name: Name, out: Out = None, as_json: AsJson = False) -> None:
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Say what a ghost is made of, and how well it foretells games that it is not fitted to."""
-    from llm_games.benchmarks.ghosts.ghost_policy import Named
+    from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
 
-    _tell(Named.read(name).ghost(judge=True), as_json)
+    _tell(GhostAddress.read(name).ghost(judge=True), as_json)
 
 
 @app.command()
@@ -65,11 +65,11 @@ def refit(
 ) -> None:
     """Add games of the ghost's own model with a learner at the table, and fit it again."""
     from llm_games.benchmarks.ghosts.ghost_model import check_out
-    from llm_games.benchmarks.ghosts.ghost_policy import Named
+    from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
     from llm_games.benchmarks.ghosts.refit import refit
     from llm_games.benchmarks.run.conduct import RunStopped, fresh
 
-    named = Named.read(name)
+    named = GhostAddress.read(name)
     path, out = db or fresh(f"{named.path.stem}-refit"), out or named.file
     check_out(out)
     kept = f"all that happened is in {path}; the same command with --db {path} goes on"
@@ -109,9 +109,9 @@ def _tell(ghost: Ghost, as_json: bool) -> None:
         terminal.print(f"note: {doubt}", **common.PLAIN)
 
 
-def _table(ghost: Ghost) -> Grid:
+def _table(ghost: Ghost) -> ResultTable:
     """Return the table of how well parts and mixture foretell."""
-    from llm_games.benchmarks.judge.result_table import Grid
+    from llm_games.benchmarks.judge.result_table import ResultTable
 
     heads = {"foretold by": "", "weight": ".2f", "log-loss": ".3f", "right": ".0%", "off": ".3f"}
     if ghost.at_table:
@@ -125,4 +125,4 @@ def _table(ghost: Ghost) -> Grid:
         "Held-out episodes: nats a decision, the share of decisions whose likeliest answer came, "
         "and how far the chance given to that answer was off."
     )
-    return Grid(heads, rows, note=note)
+    return ResultTable(heads, rows, note=note)

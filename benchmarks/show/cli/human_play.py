@@ -90,7 +90,7 @@ def record(plan: RunPlan, path: Path) -> None:
         play_run(lambda: start(plan, path), plan, made)
 
 
-class Played(NamedTuple):
+class PlayedByPerson(NamedTuple):
     """What came of a person's game: seats with players and payoffs, moves, and the last report.
 
     `best` is the best of all replies that theory names and what it had gained; "" if none does, or
@@ -103,12 +103,12 @@ class Played(NamedTuple):
     best: str
 
 
-def played(path: Path, seat: int, prompts: str = "v1") -> Played:
+def played(path: Path, seat: int, prompts: str = "v1") -> PlayedByPerson:
     """Read a person's game, also one that was left."""
     with Records.open_readonly(path) as records:
         [game] = games(records)
         if not game.played:
-            return Played([], [], "", "")
+            return PlayedByPerson([], [], "", "")
         [episode] = game.played
         names = episode.rules.names()
         paid = [*zip(names, episode.seats, episode.payoffs.tolist(), strict=True)]
@@ -120,7 +120,7 @@ def played(path: Path, seat: int, prompts: str = "v1") -> Played:
             if found is not None and gap is not None:
                 best = f"{found.best}: {gap.gap:.2f} more a {found.per}" if found.best else NONE
         report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
-    return Played(paid, made, report, best)
+    return PlayedByPerson(paid, made, report, best)
 
 
 def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:

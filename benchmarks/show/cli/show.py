@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.baselines import scenarios
 from llm_games.baselines.deviation import caveats, claimed
 from llm_games.baselines.players import players_for
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.run import plan  # noqa: F401 - brings a kind of player
 from llm_games.facts import allowed
 from llm_games.noise import Noise
@@ -84,7 +84,7 @@ def _sample(rules: Rulebook, version: str) -> dict[str, str]:
     }
 
 
-def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[Grid]:
+def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[ResultTable]:
     """Return the tables of a game's parameters, its talk's, presets and players."""
     own, talk = (
         [[text.replace("`", "") for text in row.values()] for row in known[name]]
@@ -95,9 +95,9 @@ def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[Grid]:
         for name, values in found.presets.items()
     ]
     return [
-        Grid(columns("parameter, default, meaning and range"), own),
-        Grid(columns("talk, default, meaning and range"), talk),
-        Grid(columns("preset, parameters"), sets),
-        Grid(columns("player, what it does"), [*known["players"].items()]),
-        Grid(columns("scenario, others at the table"), [*known["scenarios"].items()]),
+        ResultTable(columns("parameter, default, meaning and range"), own),
+        ResultTable(columns("talk, default, meaning and range"), talk),
+        ResultTable(columns("preset, parameters"), sets),
+        ResultTable(columns("player, what it does"), [*known["players"].items()]),
+        ResultTable(columns("scenario, others at the table"), [*known["scenarios"].items()]),
     ]

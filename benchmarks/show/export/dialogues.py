@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines import deviation as theory
-from llm_games.benchmarks.ghosts.answer_classes import Answers, Limits
+from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits, Answers
 from llm_games.benchmarks.ghosts.fit import check_rules
 from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import Plain, move_of
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action
@@ -47,7 +47,7 @@ TIE = 1e-9
 """Regrets that differ by no more are equal."""
 
 
-class Said(NamedTuple):
+class SpokenReply(NamedTuple):
     """A reply, as it came or in words that were found for a move; see `rows.AttemptRow`.
 
     `move` is what it came to, None if that is no legal move.
@@ -225,7 +225,7 @@ def _number(value: Any) -> float | None:
 # -- what was said, and what a model had been asked ------------------------------------------------
 
 
-def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[Said]:
+def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[SpokenReply]:
     """Return what players of an episode replied, by step and seat; no names: who asked a model."""
     attempts, chats = episode.attempts(), episode.file.chats(episode.row.id)
     wanted = {seat for seat, name in enumerate(episode.seats) if not names or name in names}
@@ -238,14 +238,16 @@ def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[Said]:
             chat = Chat.of(episode.file.messages(one.prompt)) if listed else chats[one.prompt]
             legal = one.kind == MOVE and one.outcome == "valid"
             move = decided.get((one.step, one.seat)) if legal else None
-            said = Said(episode, one.step, one.seat, chat, one.text, one.kind, one.outcome or "")
+            said = SpokenReply(
+                episode, one.step, one.seat, chat, one.text, one.kind, one.outcome or ""
+            )
             found.append(said._replace(move=_hashable(move)))
     if names and wanted - asking:
         found += _in_words(episode, sorted(wanted - asking))
     return sorted(found, key=lambda said: (said.step, said.seat))
 
 
-def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[Said]:
+def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[SpokenReply]:
     """Yield what seats without a model did, as a model had been asked and had answered."""
     table, now = Table(episode.rules), dict[int, Action]()
     table.reset(episode.row.seed, episode.row.given)
@@ -263,7 +265,7 @@ def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[Said]:
             for call in decision.attempts:
                 if call.kind == MOVE and call.outcome == "valid":
                     move = _hashable(now[seat])
-                    yield Said(episode, step, seat, call.messages, call.text, move=move)
+                    yield SpokenReply(episode, step, seat, call.messages, call.text, move=move)
 
 
 def _legal(table: Table, moves: Mapping[int, Action], seat: int) -> bool:
@@ -314,7 +316,7 @@ def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _DecisionAddress:
     """Where a seat had to move: the rules, the state before it, and all moves that were made."""
 
     rules: Rulebook
@@ -340,7 +342,7 @@ class _Place:
             return []
         table, cells = Table(self.rules), (np.array([self.seat]),)
         table._enter(self.state)
-        answers, limits = Answers(self.rules), Limits.of(table.ready(), cells)
+        answers, limits = Answers(self.rules), AnswerLimits.of(table.ready(), cells)
         classes = np.flatnonzero(answers.legal(limits)[0])
         wide = limits.repeated(len(classes))
         return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
@@ -356,14 +358,14 @@ class _Place:
 
 
 @dataclass
-class _Situation:
+class _ReplySituation:
     """A prompt: the first reply of each move, the replies that are none, and where it came up."""
 
-    moves: dict[Any, Said] = field(default_factory=dict)
-    bad: dict[str, Said] = field(default_factory=dict)
-    places: list[_Place] = field(default_factory=list)
+    moves: dict[Any, SpokenReply] = field(default_factory=dict)
+    bad: dict[str, SpokenReply] = field(default_factory=dict)
+    places: list[_DecisionAddress] = field(default_factory=list)
 
-    def add(self, said: Said, place: _Place) -> None:
+    def add(self, said: SpokenReply, place: _DecisionAddress) -> None:
         """Add a reply."""
         if said.move is not None:
             self.moves.setdefault(said.move, said)
@@ -426,7 +428,7 @@ class _Situation:
 def _pair(
     source: str,
     chosen: tuple[str, float | None],
-    own: Said,
+    own: SpokenReply,
     rejected: tuple[str, float | None],
 ) -> Plain:
     """Return a pair as a row, each side with its text and its regret; where it is from is `own`."""
@@ -435,11 +437,11 @@ def _pair(
     return {"prompt": [*own.prompt]} | texts | lost | {"source": source} | own.about
 
 
-def _situations(game: Game, names: Collection[str]) -> Iterable[_Situation]:
+def _situations(game: RecordedGame, names: Collection[str]) -> Iterable[_ReplySituation]:
     """Return the situations of a game in which a move was asked for, in the order they came up."""
-    found: dict[Chat, _Situation] = {}
+    found: dict[Chat, _ReplySituation] = {}
     for episode in game.played:
-        said: dict[int, list[Said]] = {}
+        said: dict[int, list[SpokenReply]] = {}
         for one in _replies(episode, names):
             if one.kind == MOVE and one.outcome != "tool":
                 said.setdefault(one.step, []).append(one)
@@ -447,6 +449,6 @@ def _situations(game: Game, names: Collection[str]) -> Iterable[_Situation]:
         table.reset(episode.row.seed, episode.row.given)
         for step, moves in _again(episode, table):
             for one in said.get(step, ()):
-                place = _Place(episode.rules, table.state, moves, one.seat)
-                found.setdefault(one.prompt, _Situation()).add(one, place)
+                place = _DecisionAddress(episode.rules, table.state, moves, one.seat)
+                found.setdefault(one.prompt, _ReplySituation()).add(one, place)
     return found.values()

@@ -24,7 +24,7 @@ from llm_games.benchmarks.judge.means import POSITIVE, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, games
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import AttemptRow
 from llm_games.benchmarks.show.export.table_files import MissingPackage
 from llm_games.errors import install
@@ -67,7 +67,7 @@ def _path(folder: Path, label: str, taken: Mapping[Path, int]) -> Path:
     return next(folder / name for name in names if folder / name not in taken)
 
 
-def _log(records: Records, game: Game) -> Any:
+def _log(records: Records, game: RecordedGame) -> Any:
     """Return the log of a game."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
     from inspect_ai.model import ModelConfig
@@ -111,7 +111,7 @@ def _added(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def _results(game: Game, samples: Sequence[Any]) -> Any:
+def _results(game: RecordedGame, samples: Sequence[Any]) -> Any:
     """Return the mean of each score over the samples that have it, with its interval."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
@@ -132,7 +132,7 @@ def _results(game: Game, samples: Sequence[Any]) -> Any:
     return EvalResults(total_samples=len(game.rows), completed_samples=done, scores=made)
 
 
-def _mean(name: str, values: Sequence[float], measure: Measure | None, game: Game) -> Any:
+def _mean(name: str, values: Sequence[float], measure: Measure | None, game: RecordedGame) -> Any:
     if measure and name == measure.name:
         return mean_of(values, measure.ends(game.rules), measure.least)
     ends = {"payoff": game.rules.core.payable_mean(game.rules.players), "regret": POSITIVE}.get(
@@ -166,7 +166,7 @@ class _Told:
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-def _sample(game: Game, episode: RecordedEpisode) -> Any:
+def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
     """Return an episode as a sample."""
     from inspect_ai.log import EvalError, EvalSample
     from inspect_ai.model import ModelOutput
@@ -200,7 +200,7 @@ def _sample(game: Game, episode: RecordedEpisode) -> Any:
     )
 
 
-def _scores(game: Game, episode: RecordedEpisode) -> dict[str, Any]:
+def _scores(game: RecordedGame, episode: RecordedEpisode) -> dict[str, Any]:
     """Return what a finished episode came to."""
     from inspect_ai.scorer import Score
 

@@ -22,7 +22,7 @@ from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.judge import talk_measures
 from llm_games.benchmarks.judge.compare import compare
 from llm_games.benchmarks.judge.comparison_tables import Comparisons
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import (
     Paper,
     Section,
@@ -34,9 +34,9 @@ from llm_games.benchmarks.judge.paper import (
 )
 from llm_games.benchmarks.judge.references import Reference, references
 from llm_games.benchmarks.judge.reliability import reliability
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import MARK, Game, Run, read
+from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, read
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page import (
     canvas,
@@ -219,7 +219,7 @@ def _content(
 
     whole: list[Comparisons] = []
 
-    def compared(name: str, other: Run) -> Grid:
+    def compared(name: str, other: Run) -> ResultTable:
         whole.append(compare(runs[0].file, other.file, runs[0].edition, name, len(runs) - 1))
         return whole[-1].grid()
 
@@ -330,14 +330,14 @@ def _part(
     made += page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
     sections += [_bare(page.section(one), f"{prefix}-own-{k}") for k, one in enumerate(made)]
 
-    def moves(game: Game) -> Sequence[Sketch]:
+    def moves(game: RecordedGame) -> Sequence[Sketch]:
         if not game.played or long:
             return []
         paper = owners[game.label]
         special = paper.moves(read[paper.title], game) if paper and paper.title in read else []
         return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
 
-    def plots_of(game: Game, prefix: str) -> list[dict[str, Any]]:
+    def plots_of(game: RecordedGame, prefix: str) -> list[dict[str, Any]]:
         return page.made(
             f"The figures of “{game.label}”",
             lambda: drawn(moves(game), game.label, prefix, game.label),
@@ -352,10 +352,10 @@ def _part(
 
     known = page.made("The reference rows", beside, lambda why: {})
 
-    def scores() -> Grid:
+    def scores() -> ResultTable:
         return page_tables.score_grid(run, scored, _total(run, mine), known)
 
-    def skill() -> Grid:
+    def skill() -> ResultTable:
         return skill_grid(replace(run, games=alone if baselines else []))
 
     games = [
@@ -403,7 +403,7 @@ def _of(run: Run, paper: Paper) -> Run:
     return replace(run, games=[game for game in run.games if owner(game) is paper])
 
 
-def _total(run: Run, mine: Sequence[Paper]) -> Cell | None:
+def _total(run: Run, mine: Sequence[Paper]) -> MeanCell | None:
     """Return Overall; nothing unless all games of a benchmark have a score."""
     for paper in mine:
         if paper.scoring:
@@ -413,7 +413,7 @@ def _total(run: Run, mine: Sequence[Paper]) -> Cell | None:
     return None
 
 
-def _about(game: Game) -> str:
+def _about(game: RecordedGame) -> str:
     given = ", ".join(f"{name} = {value}" for name, value in game.params.items())
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
     shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"

@@ -23,7 +23,7 @@ from llm_games.benchmarks.judge.intervals import (
     no_spread,
     within_bounds,
 )
-from llm_games.benchmarks.judge.means import Cell, Ends
+from llm_games.benchmarks.judge.means import Ends, MeanCell
 from llm_games.benchmarks.judge.paper import HALF
 from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED
 from llm_games.errors import LLMGamesError, install
@@ -350,9 +350,9 @@ def _around(table: Array, ends: Ends) -> Ends:
         )
 
 
-def points(table: Array, ends: Ends) -> list[Cell | None]:
+def points(table: Array, ends: Ends) -> list[MeanCell | None]:
     """Return what `mean_line` draws in numbers, point by point; None where no run is."""
-    found: list[Cell | None] = []
+    found: list[MeanCell | None] = []
     bounds = np.isfinite(ends).sum()
     fewest = HALF_OPEN if bounds == 1 else 2
     counts = np.isfinite(table).sum(axis=0)
@@ -362,7 +362,7 @@ def points(table: Array, ends: Ends) -> list[Cell | None]:
             interval = no_spread(low, many)
         elif np.isfinite(low):
             interval = Interval(float(low), float(high), T[bounds], many, few(many))
-        found.append(Cell(float(mean), None, many, interval, ends) if n else None)
+        found.append(MeanCell(float(mean), None, many, interval, ends) if n else None)
     return found
 
 
@@ -401,7 +401,10 @@ def tall(rows: int, series: int = 1) -> tuple[float, float]:
 
 
 def dots(
-    axes: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Cell | None]], less: float = 0
+    axes: Axes,
+    rows: Sequence[str],
+    series: Mapping[str, Sequence[MeanCell | None]],
+    less: float = 0,
 ) -> dict[str, float]:
     """Draw a mean `less` a number and its interval, or nothing, for each series in each row.
 
@@ -422,7 +425,7 @@ def dots(
 def across(
     axes: Axes,
     at: Sequence[float] | Array,
-    cells: Sequence[Cell | None],
+    cells: Sequence[MeanCell | None],
     colour: str,
     less: float = 0,
 ) -> None:
@@ -435,7 +438,7 @@ def across(
             axes.hlines(height, low, high, color=colour, linewidth=1)
 
 
-def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[Cell | None]) -> None:
+def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[MeanCell | None]) -> None:
     """Draw upright intervals of means, where there are any."""
     for place, cell in zip(at, cells, strict=True):
         if cell:
@@ -444,7 +447,7 @@ def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[Cell | None
             axes.vlines(place, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
 
 
-def resting(cells: Iterable[Cell | None], lead: str = "") -> str:
+def resting(cells: Iterable[MeanCell | None], lead: str = "") -> str:
     """Say after `lead` what drawn intervals rest on, in brackets; nothing without any."""
     found = [cell.interval for cell in cells if cell and cell.interval]
     methods = ", ".join(dict.fromkeys(i.method for i in found if i.method != "none"))
@@ -467,11 +470,11 @@ def beside_published(
     """
     for name, (column, colour, mark, below) in series.items():
         cells = [row[column] for row in rows]
-        [values] = padded([[cell.mean if isinstance(cell, Cell) else cell for cell in cells]])
+        [values] = padded([[cell.mean if isinstance(cell, MeanCell) else cell for cell in cells]])
         face = colour if filled(column) else "none"
         at = np.arange(len(rows)) + below
         axes.plot(values, at, mark, color=colour, mfc=face, ms=6, label=name)
-        across(axes, at, [cell if isinstance(cell, Cell) else None for cell in cells], colour)
+        across(axes, at, [cell if isinstance(cell, MeanCell) else None for cell in cells], colour)
     down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
     axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=INK, linewidth=0.8)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.record.rows import AttemptRow
 
 LOOKED_AT = 20
@@ -18,7 +18,7 @@ LONGEST = 4000
 """Characters of a message that a page shows; one decision is no reason for a page of 10 MB."""
 
 
-class Sample(NamedTuple):
+class SampleDecision(NamedTuple):
     """A decision of a player: where it was made, its regret, NaN if unknown, and its attempts."""
 
     game: str
@@ -34,7 +34,7 @@ def sample(run: Run, many: int) -> list[dict[str, Any]]:
 
     They are from the first `LOOKED_AT` episodes of each game, also unfinished ones.
     """
-    found: dict[str, list[Sample]] = {}
+    found: dict[str, list[SampleDecision]] = {}
     for game in run.games if many else ():
         for episode in islice(game.played, LOOKED_AT):
             for one in _decisions(game, episode):
@@ -46,7 +46,7 @@ def sample(run: Run, many: int) -> list[dict[str, Any]]:
     return [_shown(player, one) for player, ones in chosen for one in ones]
 
 
-def _decisions(game: Game, episode: RecordedEpisode) -> Iterator[Sample]:
+def _decisions(game: RecordedGame, episode: RecordedEpisode) -> Iterator[SampleDecision]:
     asked: dict[tuple[int, int], list[AttemptRow]] = {}
     for attempt in episode.attempts():
         asked.setdefault((attempt.step, attempt.seat), []).append(attempt)
@@ -55,10 +55,10 @@ def _decisions(game: Game, episode: RecordedEpisode) -> Iterator[Sample]:
     for (step, seat), attempts in asked.items():
         known = regret is not None and step in column
         lost = float(regret[seat, column[step]]) if regret is not None and known else np.nan
-        yield Sample(game.label, episode, step, seat, lost, attempts)
+        yield SampleDecision(game.label, episode, step, seat, lost, attempts)
 
 
-def _shown(player: str, one: Sample) -> dict[str, Any]:
+def _shown(player: str, one: SampleDecision) -> dict[str, Any]:
     """Return what the page shows of a decision: each message once, then how replies were read."""
     row = one.episode.row
     about = f"{one.game}, episode {row.number}, step {one.step}, seat {one.seat}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games.benchmarks.judge import results
 from llm_games.benchmarks.judge.paper import action, editions
-from llm_games.benchmarks.judge.result_table import PUBLISHED, Grid, as_csv
+from llm_games.benchmarks.judge.result_table import PUBLISHED, ResultTable, as_csv
 from llm_games.benchmarks.judge.results import score_by, series
 from llm_games.benchmarks.record.recorded_games import Run
 from llm_games.benchmarks.show.page.figures import seats_mean
@@ -44,7 +44,7 @@ TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "tokens
 
 
 def tables(
-    runs: Sequence[Run], found: Iterable[tuple[Run, Grid]], files: Files, page: Parts
+    runs: Sequence[Run], found: Iterable[tuple[Run, ResultTable]], files: Files, page: Parts
 ) -> list[str]:
     """Add all numbers of these runs, and the tables of their papers, as CSV; return their paths.
 

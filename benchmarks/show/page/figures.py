@@ -12,7 +12,7 @@ from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.judge.intervals import T
 from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.judge.paper import HALF, THIRD, Draw, Sketch, action, papers
-from llm_games.benchmarks.record.recorded_games import Game, RecordedEpisode, Run
+from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.canvas import line, paths, styled
 from llm_games.questions import MISSING, Choice
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def moves(game: Game, all_of_them: bool = True) -> list[Sketch]:
+def moves(game: RecordedGame, all_of_them: bool = True) -> list[Sketch]:
     """Return the figures of a game that has been played, or only those of its moves."""
     special: list[tuple[str, Draw]] = [plot for paper in papers() for plot in paper.drawn(game)]
     draws = special or [("Moves", _moves)]
@@ -60,7 +60,7 @@ def moved(rules: Rulebook) -> Ends:
     return max(low, 0) / rules.core.unit, high / rules.core.unit
 
 
-def thin(game: Game, ends: Ends) -> str:
+def thin(game: RecordedGame, ends: Ends) -> str:
     """Explain the thin lines and the band, if there are any."""
     many = len(game.played)
     longest = max((game.shelf.lengths.get(row.id, 0) for row in game.played.rows), default=1)
@@ -69,12 +69,12 @@ def thin(game: Game, ends: Ends) -> str:
     return f"; thin lines: {said}" if many > 1 else ""
 
 
-def first_round(game: Game) -> int:
+def first_round(game: RecordedGame) -> int:
     """Return the round of the first record: a forced one may stand before it."""
     return 1 + int(game.rules.begun)
 
 
-def _moves(axes: Axes, game: Game) -> str:
+def _moves(axes: Axes, game: RecordedGame) -> str:
     """Draw the moves of a game that has no plot of its own."""
     state = game.rules.reset(0)
     questions = (game.rules.question(state, seat) for seat in range(game.rules.players))
@@ -99,7 +99,7 @@ def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
     return [float(np.mean(some)) / unit if some else np.nan for some in made]
 
 
-def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
+def _choices(axes: Axes, game: RecordedGame, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
     for (index, word), look in styled(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
@@ -109,7 +109,7 @@ def _choices(axes: Axes, game: Game, words: Mapping[str, int]) -> str:
     return f"Share of the players who chose each word in each round{thin(game, SHARE)}."
 
 
-def _payoffs(axes: Axes, game: Game) -> str:
+def _payoffs(axes: Axes, game: RecordedGame) -> str:
     episodes = game.done or game.played
     totals = np.array([e.rewards.sum(axis=0) for e in episodes])
     numbers = np.array([game.players.index(name) for name in game.seats])  # of the players
@@ -149,7 +149,7 @@ def _payoffs(axes: Axes, game: Game) -> str:
     return f"{sentence}; on average {', '.join(f'{name} {mean:.4g}' for name, mean in pairs)}."
 
 
-def _regret(axes: Axes, game: Game) -> str:
+def _regret(axes: Axes, game: RecordedGame) -> str:
     lost = [e.regret() for e in game.played]
     sums = [
         np.where(np.isnan(each).all(axis=0), np.nan, np.nansum(each, axis=0)).tolist()
@@ -167,7 +167,7 @@ def _regret(axes: Axes, game: Game) -> str:
     )
 
 
-def _by_player(axes: Axes, game: Game) -> str:
+def _by_player(axes: Axes, game: RecordedGame) -> str:
     what, ends = action(game.name), moved(game.rules)
     for name, look in styled(game.players):
         values = [seats_mean(e, e.of(name)) for e in game.played]

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import Sketch, owner
 from llm_games.benchmarks.judge.references import Reference
 from llm_games.benchmarks.judge.result_table import OWN
 from llm_games.benchmarks.judge.results import judged_by, series
-from llm_games.benchmarks.record.recorded_games import Game, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ FEW = 12
 Beside = Mapping[str, Sequence[Reference]]
 
 
-class Judged(NamedTuple):
+class GapKind(NamedTuple):
     """What games are judged by, as the figure says it."""
 
     name: str
     better: str
 
 
-def judged(game: Game, edition: str) -> Judged | None:
+def judged(game: RecordedGame, edition: str) -> GapKind | None:
     """Return what a game of a run is judged by: a score or its paper's measure, or else None."""
     statistic = judged_by(game, edition)
     if statistic is None:
         return None
     name = f"score, {edition}" if statistic.name == "score" else statistic.title
-    return Judged(name, f"{statistic.better} is better")
+    return GapKind(name, f"{statistic.better} is better")
 
 
 def scored(runs: Sequence[Run]) -> bool:
@@ -50,7 +50,7 @@ def sketches(runs: Sequence[Run], references: Sequence[Beside]) -> list[Sketch]:
     `references` are those of each run, by label. What nobody judges is drawn by nobody: payoffs of
     different games have no scale in common.
     """
-    kinds: dict[Judged, list[str]] = {}
+    kinds: dict[GapKind, list[str]] = {}
     for run in runs:
         for game in run.games:
             kind = judged(game, run.edition) if game.done else None
@@ -67,11 +67,11 @@ def sketches(runs: Sequence[Run], references: Sequence[Beside]) -> list[Sketch]:
 
 
 def _series(
-    runs: Sequence[Run], references: Sequence[Beside], kind: Judged, labels: Sequence[str]
-) -> dict[str, list[Cell | None]]:
+    runs: Sequence[Run], references: Sequence[Beside], kind: GapKind, labels: Sequence[str]
+) -> dict[str, list[MeanCell | None]]:
     """Return by run, and by reference if games are few, the mean of each game."""
-    found: dict[str, list[Cell | None]] = {}
-    offline: dict[str, list[Cell | None]] = {}
+    found: dict[str, list[MeanCell | None]] = {}
+    offline: dict[str, list[MeanCell | None]] = {}
     for run, beside in zip(runs, references, strict=True):
         games = {game.label: game for game in run.games if judged(game, run.edition) == kind}
         name = run.stem if len(runs) > 1 else OWN
@@ -92,7 +92,10 @@ def _series(
 
 
 def _draw(
-    axes: Axes, kind: Judged, labels: Sequence[str], series: Mapping[str, Sequence[Cell | None]]
+    axes: Axes,
+    kind: GapKind,
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[MeanCell | None]],
 ) -> str:
     canvas.dots(axes, labels, series)
     axes.set_xlabel(f"{kind.name} ({kind.better})")

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import numpy as np
 
-from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Grid, Label, Value
+from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Label, ResultTable, Value
 from llm_games.benchmarks.record.recorded_games import Run
 from llm_games.benchmarks.show.page.page_tables import BREAKS
 
@@ -68,7 +68,7 @@ class Links:
         """Return what several words stand for together."""
         return {key: value for one in words for key, value in self.meant(one).items()}
 
-    def row(self, grid: Grid, row: Sequence[Value]) -> list[str]:
+    def row(self, grid: ResultTable, row: Sequence[Value]) -> list[str]:
         """Return the address behind each cell of a table's row, "" for those without any."""
         cells = list(zip(grid.columns.items(), row, strict=True))
         words = [v.text if isinstance(v, Label) else v for (_, form), v in cells if form == ""]

@@ -8,12 +8,12 @@ import numpy as np
 
 from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.judge import results
-from llm_games.benchmarks.judge.means import Cell
+from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import apart, editions, meant, measure_of
 from llm_games.benchmarks.judge.references import Reference, overalls
-from llm_games.benchmarks.judge.result_table import Grid, Label, Value, columns
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import Series, measured_by, score_by, series
-from llm_games.benchmarks.record.recorded_games import MARK, Game, Run, filled_in
+from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run, filled_in
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
@@ -36,9 +36,9 @@ or in all seats where only such players sat."""
 def score_grid(
     run: Run,
     scored: Collection[str],
-    total: Cell | None,
+    total: MeanCell | None,
     references: Mapping[str, Sequence[Reference]],
-) -> Grid:
+) -> ResultTable:
     """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
 
     Below a game stand its `references`, by label.
@@ -56,7 +56,7 @@ def score_grid(
     others = {measured.title: measured.form for measured in measures.values()}
     heads |= others | {"filled in": ".1%"} | {stat.title: stat.form for stat in shown}
 
-    def judged(game: Game, lines: Mapping[str, Series]) -> list[Value]:
+    def judged(game: RecordedGame, lines: Mapping[str, Series]) -> list[Value]:
         measured = measures.get(game.label)
         here = measured.title if measured else ""
         return [lines["measured"].mean if title == here else "" for title in others]
@@ -100,7 +100,7 @@ def score_grid(
     said += apart(meant(game, run.edition) for game in run.games if game.done)
     note = "\n".join(said)
     strong = [score, *others]
-    return Grid(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
+    return ResultTable(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 
 
 def _conditional(run: Run) -> list[str]:
@@ -109,7 +109,7 @@ def _conditional(run: Run) -> list[str]:
     return [f"{label}: {why}" for label, why in games.items() if why]
 
 
-def payoff_grid(run: Run) -> Grid:
+def payoff_grid(run: Run) -> ResultTable:
     """Return each player's mean payoff in each game that has several, over its seats and the runs.
 
     The runs are the units: the seats that a player takes in one of them are averaged first.
@@ -122,10 +122,10 @@ def payoff_grid(run: Run) -> Grid:
         for player in game.players
     ]
     heads = columns("game, player") | {statistic.name: statistic.form for statistic in shown}
-    return Grid(heads, rows, "Payoffs by player", "payoffs")
+    return ResultTable(heads, rows, "Payoffs by player", "payoffs")
 
 
-def usage_grid(run: Run) -> Grid:
+def usage_grid(run: Run) -> ResultTable:
     """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
     heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
@@ -147,7 +147,7 @@ def usage_grid(run: Run) -> Grid:
         rows.append([label, did.decisions, *asked, waited, median])
     if greetings:
         rows.insert(-1, ["greetings", None, *_spent(run, greetings), None, None])
-    return Grid(heads, rows, note=run.spent.note)
+    return ResultTable(heads, rows, note=run.spent.note)
 
 
 def _spent(run: Run, usage: Usage) -> list[Value]:
@@ -156,7 +156,7 @@ def _spent(run: Run, usage: Usage) -> list[Value]:
     return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
 
 
-def spent_grid(run: Run) -> Grid:
+def spent_grid(run: Run) -> ResultTable:
     """Return what was spent on each model by each seat, also on tries that brought no reply."""
     tokens = "tokens in, cached, written, tokens out, thoughts"
     heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
@@ -171,10 +171,10 @@ def spent_grid(run: Run) -> Grid:
         heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
         for row, u in zip(rows, run.spent.pairs.values(), strict=True):
             row += [u.unknown, u.unknown_in, u.unknown_out]
-    return Grid(heads, rows, name="spent", note=run.spent.note)
+    return ResultTable(heads, rows, name="spent", note=run.spent.note)
 
 
-def player_grid(run: Run) -> Grid:
+def player_grid(run: Run) -> ResultTable:
     """Return what each player did over all its seats."""
     heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(BREAKS.values(), "d")
     heads |= {"filled in": ".1%", "tokens in / out": ">", "latency, median / 95 %": ">"}
@@ -191,10 +191,10 @@ def player_grid(run: Run) -> Grid:
         breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
         rows.append([*row, tokens, latency])
-    return Grid(heads, rows)
+    return ResultTable(heads, rows)
 
 
-def other_grid(run: Run) -> Grid:
+def other_grid(run: Run) -> ResultTable:
     """Return a row for each player and kind of its calls, moves apart; often there are none."""
     heads = columns("player, for", "calls", ",") | dict.fromkeys(BREAKS.values(), "d")
     rows = [
@@ -202,10 +202,10 @@ def other_grid(run: Run) -> Grid:
         for player in run.players.values()
         for kind, outcomes in player.did.others.items()
     ]
-    return Grid(heads, rows, title="Other calls")
+    return ResultTable(heads, rows, title="Other calls")
 
 
-def special_grid(run: Run) -> Grid:
+def special_grid(run: Run) -> ResultTable:
     """Return what was special about replies, by player; often nothing is."""
     rows: list[list[Value]] = []
     for name, did in ((player.name, player.did) for player in run.players.values()):
@@ -214,7 +214,7 @@ def special_grid(run: Run) -> Grid:
         for option, many in did.left_out.most_common():
             rows.append([name, f"no {option}", "the server refuses it: asked without it", many])
     heads = columns("player, what, meaning", "replies", ",")
-    return Grid(heads, rows, title="What was special about replies")
+    return ResultTable(heads, rows, title="What was special about replies")
 
 
 def seconds(value: float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from llm_games.benchmarks.judge.paper import Section
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.errors import LLMGamesError
 
 T = TypeVar("T")
@@ -37,21 +37,21 @@ class Parts:
             self.failed[why] = error
             return instead(why)
 
-    def table(self, what: str, make: Callable[[], Grid], title: str = "") -> Grid:
+    def table(self, what: str, make: Callable[[], ResultTable], title: str = "") -> ResultTable:
         """Return a table all of whose cells can be written, or an empty one that says why."""
 
-        def checked() -> Grid:
+        def checked() -> ResultTable:
             grid = make()
             for row in (*grid.rows, *grid.foot):
                 grid.cells(row)
             return grid
 
-        return self.made(what, checked, lambda why: Grid({}, [], title, note=why))
+        return self.made(what, checked, lambda why: ResultTable({}, [], title, note=why))
 
     def section(self, found: Section) -> Section:
         """Return a section whose tables can all be written."""
 
-        def checked(grid: Grid) -> Grid:
+        def checked(grid: ResultTable) -> ResultTable:
             return self.table(f"The table “{grid.title or grid.name}”", lambda: grid, grid.title)
 
         pairs = [(sketch, grid and checked(grid)) for sketch, grid in found.pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llm_games.benchmarks.judge.player_skill import skills
-from llm_games.benchmarks.judge.result_table import Grid, Label, Value
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, Value
 from llm_games.benchmarks.record.recorded_games import Run
 
 NOTE = """\
@@ -25,7 +25,7 @@ valuations, which prompts tell only if `tell_prior` is true. A dash: not defined
 in so few episodes."""
 
 
-def skill_grid(run: Run) -> Grid:
+def skill_grid(run: Run) -> ResultTable:
     """Return a row for each game of a run and each player in it; none where no theory is known."""
     heads = {"game": "", "player": "", "per": "", "regret": ".2f", "interim": ".2f"}
     heads |= {"solver's reply": ".2f", "by": "", "best-reply gap": ".2f", "with": ""}
@@ -59,7 +59,7 @@ def skill_grid(run: Run) -> Grid:
                     *([mean["consumer surplus"], mean["total surplus"]] if surplus else []),
                 ]
             )
-    return Grid(
+    return ResultTable(
         heads,
         rows,
         name="skill",

@@ -35,7 +35,7 @@ from llm_games.benchmarks.show.view import (
 from llm_games.benchmarks.show.view.access import Door
 from llm_games.benchmarks.show.view.render import Crumb, render
 from llm_games.benchmarks.show.view.replayed import NoSuchPage
-from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, Shelf
+from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
 BEAT = 10.0  # seconds between two signs of life of a live socket
@@ -53,7 +53,7 @@ STATUS: dict[type[LLMGamesError], int] = {
 Context = dict[str, Any]
 
 
-def app(shelf: Shelf, token: str) -> Door:
+def app(shelf: RunShelf, token: str) -> Door:
     """Return the application that shows the runs of a shelf to who has the token."""
     handlers: Any = {LLMGamesError: _refused, 404: _nowhere, 405: _nowhere, 500: _failed}
     # Around all of it, not as its middleware: an answer to a failure needs its headers too.
@@ -72,7 +72,7 @@ register_url_convertor("number", _Number())
 class _Site:
     """What stands at each address; each function that shows a page returns its context."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: RunShelf) -> None:
         self.shelf = shelf
 
     def routes(self) -> list[Any]:

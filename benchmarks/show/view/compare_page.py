@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from llm_games.benchmarks.judge import beside
-from llm_games.benchmarks.judge.beside import Move, Pair
+from llm_games.benchmarks.judge.beside import ComparedMove, Pair
 from llm_games.benchmarks.judge.compare import compare as tested
-from llm_games.benchmarks.judge.result_table import Grid
+from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view import decision_page
 from llm_games.benchmarks.show.view.list_page import move
-from llm_games.benchmarks.show.view.run_shelf import RunFile, Shelf
+from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import BadParameter, LLMGamesError
 
 KINDS = "run", "episode", "decision"
@@ -47,7 +47,7 @@ class Side(NamedTuple):
         return f"/run/{self.name}"
 
 
-def side(shelf: Shelf, text: str) -> Side:
+def side(shelf: RunShelf, text: str) -> Side:
     """Read ``RUN``, ``RUN/episode/E`` or ``RUN/decision/E/STEP/SEAT``.
 
     Raises:
@@ -69,7 +69,7 @@ def side(shelf: Shelf, text: str) -> Side:
     )
 
 
-def compare(shelf: Shelf, names: Sequence[str]) -> dict[str, Any]:
+def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
     """Return what the page of a comparison shows: of one thing what it can be compared with.
 
     Raises:
@@ -99,7 +99,7 @@ def compare(shelf: Shelf, names: Sequence[str]) -> dict[str, Any]:
 # -- what there is to compare with -----------------------------------------------------------------
 
 
-def twins(shelf: Shelf, mine: Side, file: Records) -> Iterator[tuple[str, str, str]]:
+def twins(shelf: RunShelf, mine: Side, file: Records) -> Iterator[tuple[str, str, str]]:
     """Yield title, file and query of what other runs of the shelf have from the same seed."""
     for run in shelf.runs():
         if run.id == mine.run.id:
@@ -144,7 +144,7 @@ class PairLine(NamedTuple):
 
     pair: Pair
     payoffs: tuple[float, float]
-    parted: Move | None
+    parted: ComparedMove | None
     query: str
 
 
@@ -160,7 +160,7 @@ def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
             ]
             query = urlencode(dict(zip("ab", names, strict=True)))
             lines.append(PairLine(pair, (paid[0], paid[1]), beside.parted(pair), query))
-    grid: Grid | None = None
+    grid: ResultTable | None = None
     try:
         grid, why = tested(files[0], files[1]).grid(), ""
     except LLMGamesError as error:

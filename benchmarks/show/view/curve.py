@@ -21,7 +21,7 @@ DASHES = "", "7 3", "2 3"
 COLOURS = 5  # classes c0, c1 … of the style sheet
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """A mean of so `many` decisions, where it is drawn, and the query of these decisions."""
 
     x: float
@@ -30,11 +30,11 @@ class Point(NamedTuple):
     query: str
 
 
-class Line(NamedTuple):
+class CurveLine(NamedTuple):
     """One player's points; `look` is its colour's class and its dashes."""
 
     player: str
-    points: list[Point]
+    points: list[CurvePoint]
     colour: str
     dashes: str
 
@@ -49,7 +49,7 @@ class Curve(NamedTuple):
 
     what: str
     title: str
-    lines: list[Line]
+    lines: list[CurveLine]
     across: list[tuple[float, str]]
     up: list[tuple[float, str]]
     together: int
@@ -90,9 +90,9 @@ def curve(
             middle = (some[0] + some[-1]) / 2
             said = f"{name}, {_rounds(some)}: mean {what} {value:.4g} of {count:,}"
             x, y = LEFT + (middle - 1) * spread, HIGH - BOTTOM - (value - low) * scale
-            points.append(Point(x, y, said, urlencode(where, doseq=True)))
+            points.append(CurvePoint(x, y, said, urlencode(where, doseq=True)))
         look = f"c{number % COLOURS}", DASHES[number // COLOURS % len(DASHES)]
-        lines.append(Line(names["player"][player], points, *look))
+        lines.append(CurveLine(names["player"][player], points, *look))
     across = [(LEFT + (n - 1) * spread, str(n)) for n in _whole(last)]
     heights_of = [(HIGH - BOTTOM - (value - low) * scale, f"{value:g}") for value in up]
     title = f"Mean {what} of a decision by round"

@@ -24,7 +24,7 @@ from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.benchmarks.show.view.filter import BROKE, PHASES, ROWS, Filter
-from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, Names, Reading, Where
+from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, IndexReading, Names, Where
 from llm_games.benchmarks.show.view.search import Search
 from llm_games.rulebook import Array
 from llm_games.version import __version__
@@ -60,7 +60,7 @@ class Facet(NamedTuple):
     chosen: bool
 
 
-class Row(NamedTuple):
+class ListedDecision(NamedTuple):
     """A decision in a list; `number` is the episode's within its game, `game` a label.
 
     `regret` is None where it is not defined; `calls` are completions, 0 without a model; `text` is
@@ -101,7 +101,7 @@ class Page(NamedTuple):
     """
 
     filter: Filter
-    rows: list[Row]
+    rows: list[ListedDecision]
     count: int  # type: ignore[assignment]
     total: int
     judged: int
@@ -124,7 +124,7 @@ class Decisions:
 
     def __init__(self, path: Path, search: Search | None = None, kept: Path | None = None) -> None:
         self.path, self.search, self.kept = path, search, kept
-        self.reading, self.complete = Reading(), False
+        self.reading, self.complete = IndexReading(), False
         self.numbers: dict[int, int] = {}  # of episodes, within their games
         self.broken = ""  # why nothing can be kept
         self._arrays = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
@@ -269,7 +269,7 @@ class Decisions:
         whole = all(rows.get(episode) in ("done", "void") for episode in about_it["ended"])
         if about_it["identity"] != self._identity or not whole:
             return
-        self.reading = Reading(Names(**about_it["names"]), without=about_it["without"])
+        self.reading = IndexReading(Names(**about_it["names"]), without=about_it["without"])
         self.reading.ended = set(about_it["ended"])
         ends = zip(about_it["ended"], about_it["steps"], strict=True)
         self.reading.where = {episode: Where(step) for episode, step in ends}
@@ -312,7 +312,9 @@ class Decisions:
         about = (len(places), total, judged, complete, facets, without, note)
         return Page(wanted, self._filled(rows), *about)
 
-    def neighbours(self, wanted: Filter, key: int) -> tuple[Row | None, Row | None]:
+    def neighbours(
+        self, wanted: Filter, key: int
+    ) -> tuple[ListedDecision | None, ListedDecision | None]:
         """Return the decisions before and after one in a list; None where it ends, or is not."""
         columns = self.columns()
         fits, _ = self._fits(wanted, columns)
@@ -337,7 +339,7 @@ class Decisions:
             means = sums / np.bincount(episode[defined], minlength=size)
         return np.bincount(episode, minlength=size), means
 
-    def find(self, key: int) -> Row | None:
+    def find(self, key: int) -> ListedDecision | None:
         """Return one decision by `key_of` it, None if it has not been read."""
         columns = self.columns()
         at = np.flatnonzero(columns["key"] == key)
@@ -398,7 +400,7 @@ class Decisions:
         fixed: dict[str, list[Any]] = {"phase": [*PHASES], "broke": [*reversed(BROKE)]}
         return known if known is not None else fixed.get(name, list(range(many)))
 
-    def _row(self, columns: dict[str, Array], place: int) -> Row:
+    def _row(self, columns: dict[str, Array], place: int) -> ListedDecision:
         value = {name: column[place].item() for name, column in columns.items()}
         names = self.reading.names.lists
         for name in ("game", "player", "outcome"):
@@ -407,9 +409,9 @@ class Decisions:
         value["regret"] = None if math.isnan(value["regret"]) else value["regret"]
         value["number"] = self.numbers.get(value["episode"], -1)
         del value["key"]
-        return Row(**value)
+        return ListedDecision(**value)
 
-    def _filled(self, rows: list[Row]) -> list[Row]:
+    def _filled(self, rows: list[ListedDecision]) -> list[ListedDecision]:
         """Return rows with what was done and said, which stands in the file."""
         try:
             with self.open() as records:

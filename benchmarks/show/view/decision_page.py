@@ -11,7 +11,7 @@ import numpy as np
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.baselines.hindsight import Hindsight, hindsight, rule_move
-from llm_games.benchmarks.judge.talk_measures import Turn
+from llm_games.benchmarks.judge.talk_measures import TalkRound
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import (
     OVERFLOW,
@@ -23,7 +23,7 @@ from llm_games.benchmarks.record.rows import (
 )
 from llm_games.benchmarks.show.view import replayed as played
 from llm_games.benchmarks.show.view.episode_page import crumbs, hearing, words
-from llm_games.benchmarks.show.view.replayed import NoSuchPage, Played
+from llm_games.benchmarks.show.view.replayed import NoSuchPage, ReplayedEpisode
 from llm_games.benchmarks.show.view.texts import Piece, piece
 from llm_games.questions import MISSING, Question
 from llm_games.replies import LENIENCIES, split_thoughts
@@ -35,7 +35,7 @@ OPEN = 4
 NAMES = re.compile("all|move|(note|reply|thoughts)-[0-9]{1,9}|(sent|tool)(-[0-9]{1,9}){2}")
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """A text of a decision: its `name` in addresses, whose it is, and how it begins."""
 
     name: str
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     folded: bool = False
 
 
-class Call(NamedTuple):
+class CompletionView(NamedTuple):
     """A completion: the messages that had not been sent before it, and its answer.
 
     `repeated` counts the messages that were sent again, which stand above; `leniencies` are by name
@@ -53,15 +53,15 @@ class Call(NamedTuple):
 
     attempt: AttemptRow
     repeated: int
-    sent: Sequence[Part]
-    thoughts: Part | None
-    reply: Part | None
-    tools: Sequence[tuple[str, Part]]
+    sent: Sequence[PromptPart]
+    thoughts: PromptPart | None
+    reply: PromptPart | None
+    tools: Sequence[tuple[str, PromptPart]]
     leniencies: Mapping[str, str]
     about: Mapping[str, str]
 
 
-class Fact(NamedTuple):
+class BeliefCheck(NamedTuple):
     """A part of a belief beside what was so."""
 
     what: str
@@ -74,8 +74,8 @@ class Noted(NamedTuple):
     """What a player wrote down: as text, or as a belief held against facts."""
 
     kind: str
-    part: Part
-    facts: Sequence[Fact]
+    part: PromptPart
+    facts: Sequence[BeliefCheck]
 
 
 class Better(NamedTuple):
@@ -100,17 +100,17 @@ class DecisionPage(NamedTuple):
     """
 
     here: str
-    replayed: Played
+    replayed: ReplayedEpisode
     step: int
     seat: int
     decision: DecisionRow | None
     title: str
     crumbs: Sequence[tuple[str, str]]
     phase: str
-    move: Part
+    move: PromptPart
     made: str
     heard: str
-    calls: Sequence[Call]
+    calls: Sequence[CompletionView]
     notes: Sequence[Noted]
     better: Better | None
     others: Sequence[tuple[int, str, str]]
@@ -163,7 +163,7 @@ def page(
         title=f"{found.names[seat]}, round {found.round_of(step)}",
         crumbs=[*crumbs(found, here), back],
         phase=_phase(found, decision),
-        move=Part("move", "", piece(_move(decision, question))),
+        move=PromptPart("move", "", piece(_move(decision, question))),
         made=_made(found, decision, question),
         heard=_heard(found, decision),
         calls=list(_calls(records, attempts)),
@@ -176,7 +176,7 @@ def page(
     )
 
 
-def _beside(found: Played, at: played.At, here: str) -> tuple[str | None, str | None]:
+def _beside(found: ReplayedEpisode, at: played.At, here: str) -> tuple[str | None, str | None]:
     """Return the addresses of the decisions of the same seat before and after one."""
     mine = sorted(place for place in {*found.decisions, *found.attempts} if place[1] == at[1])
     place = mine.index(at)
@@ -222,7 +222,7 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
         raise NoSuchPage(f"decision {episode}/{step}/{seat} has no text {name!r}") from None
 
 
-def _check(found: Played, step: int, seat: int) -> played.At:
+def _check(found: ReplayedEpisode, step: int, seat: int) -> played.At:
     at = step, seat
     if at not in found.decisions and at not in found.attempts:
         raise NoSuchPage(
@@ -232,7 +232,7 @@ def _check(found: Played, step: int, seat: int) -> played.At:
     return at
 
 
-def _phase(found: Played, decision: DecisionRow | None) -> str:
+def _phase(found: ReplayedEpisode, decision: DecisionRow | None) -> str:
     if decision is None:
         last = len(found.episode.every_step)
         return "after the game" if found.row.status in ("done", "void") and last else "not decided"
@@ -248,7 +248,7 @@ def _move(decision: DecisionRow | None, question: Question | None) -> str:
     return words(question, decision.action)
 
 
-def _made(found: Played, decision: DecisionRow | None, question: Question | None) -> str:
+def _made(found: ReplayedEpisode, decision: DecisionRow | None, question: Question | None) -> str:
     """Say what the rules put in the place of a move; "" if they left it."""
     if decision is None or not decision.broke:
         return ""
@@ -261,14 +261,16 @@ def _made(found: Played, decision: DecisionRow | None, question: Question | None
     return words(question, played)
 
 
-def _heard(found: Played, decision: DecisionRow | None) -> str:
+def _heard(found: ReplayedEpisode, decision: DecisionRow | None) -> str:
     if decision is None or decision.phase != TALK:
         return ""
     row = next(step for step in found.episode.every_step if step.step == decision.step)
     return hearing(found, row.record["hearers"][decision.seat])
 
 
-def _others(turn: Turn | None, found: Played, seat: int) -> list[tuple[int, str, str]]:
+def _others(
+    turn: TalkRound | None, found: ReplayedEpisode, seat: int
+) -> list[tuple[int, str, str]]:
     """Return what others did in the step: seat, name and move, of as many as have room."""
     if turn is None:
         return []
@@ -279,7 +281,7 @@ def _others(turn: Turn | None, found: Played, seat: int) -> list[tuple[int, str,
 # -- what was sent and answered --------------------------------------------------------------------
 
 
-def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Call]:
+def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[CompletionView]:
     before: list[dict[str, str]] = []
     for place, attempt in enumerate(attempts):
         chat = records.messages(attempt.prompt)
@@ -288,7 +290,7 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Call]:
             min(len(before), len(chat)),
         )
         sent = [
-            Part(
+            PromptPart(
                 f"sent-{place}-{n}",
                 message["role"],
                 piece(message["content"]),
@@ -300,14 +302,16 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Call]:
         thoughts, reply = _apart(attempt)
         before = chat
         tools = [_called(call) for call in attempt.tool_calls or []]
-        yield Call(
+        yield CompletionView(
             attempt=attempt,
             repeated=same,
             sent=sent,
-            thoughts=Part(f"thoughts-{place}", "thoughts", piece(thoughts)) if thoughts else None,
-            reply=Part(f"reply-{place}", "assistant", piece(reply)) if reply else None,
+            thoughts=PromptPart(f"thoughts-{place}", "thoughts", piece(thoughts))
+            if thoughts
+            else None,
+            reply=PromptPart(f"reply-{place}", "assistant", piece(reply)) if reply else None,
             tools=[
-                (name, Part(f"tool-{place}-{n}", "tool", piece(arguments)))
+                (name, PromptPart(f"tool-{place}-{n}", "tool", piece(arguments)))
                 for n, (name, arguments) in enumerate(tools)
             ],
             leniencies={n: LENIENCIES.get(n, "") for n in attempt.leniencies.split(", ") if n},
@@ -376,10 +380,10 @@ def _noted(place: int, note: NoteRow) -> Noted:
             shown = only if isinstance(only, str) else _written(content)
     else:
         shown = _written(content)
-    return Noted(kind, Part(f"note-{place}", kind, piece(shown)), list(_against(content)))
+    return Noted(kind, PromptPart(f"note-{place}", kind, piece(shown)), list(_against(content)))
 
 
-def _against(content: Mapping[str, Any]) -> Iterator[Fact]:
+def _against(content: Mapping[str, Any]) -> Iterator[BeliefCheck]:
     """Yield the parts of a belief beside the truth, where a note has both."""
     truth, said = content.get("truth"), content.get("belief")
     if not isinstance(truth, Mapping) or not isinstance(said, Mapping):
@@ -389,7 +393,7 @@ def _against(content: Mapping[str, Any]) -> Iterator[Fact]:
         fact, belief = facts.get(name), told.get(name)
         if name not in facts and not isinstance(belief, int | float):
             continue  # a remark, which no fact is known for
-        yield Fact(name, _plain(belief), _plain(fact), fact == belief)
+        yield BeliefCheck(name, _plain(belief), _plain(fact), fact == belief)
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -412,7 +416,7 @@ def _written(value: Any) -> str:
 
 
 def _better(
-    found: Played, turn: Turn, decision: DecisionRow, question: Question | None
+    found: ReplayedEpisode, turn: TalkRound, decision: DecisionRow, question: Question | None
 ) -> Better | None:
     if found.why or decision.phase == TALK or question is None:
         return None
@@ -430,7 +434,7 @@ def _better(
     return Better(judged, _in_words(judged, question), said, means)
 
 
-def _state_before(found: Played, step: int) -> Any:
+def _state_before(found: ReplayedEpisode, step: int) -> Any:
     """Return the state before a step of the game, its talk left out."""
     table = Table(found.episode.rules)
     table.reset(found.row.seed, found.row.given)
@@ -471,7 +475,7 @@ def _means(game: Rulebook) -> str:
     return " ".join((said[2] or said[0]).split())
 
 
-def _everything(records: Records, found: Played, at: played.At) -> str:
+def _everything(records: Records, found: ReplayedEpisode, at: played.At) -> str:
     """Return all of a decision as JSON, as the file has it."""
     decision = found.decisions.get(at)
     attempts = [

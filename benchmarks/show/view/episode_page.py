@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from llm_games.benchmarks.judge.talk_measures import Message, Turn
+from llm_games.benchmarks.judge.talk_measures import Message, TalkRound
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import DecisionRow, move_of
 from llm_games.benchmarks.show.view import replayed as played
-from llm_games.benchmarks.show.view.replayed import Played
+from llm_games.benchmarks.show.view.replayed import ReplayedEpisode
 from llm_games.benchmarks.show.view.texts import visible
 from llm_games.pictures import Drawing
 from llm_games.questions import BEYOND, Question
@@ -24,7 +24,7 @@ LONGEST = 400
 """Characters of a message in the conversation; all of it is on the page of its decision."""
 
 
-class Cell(NamedTuple):
+class DecisionCell(NamedTuple):
     """A decision in the table: `move` in words, `regret` None where it is not defined.
 
     `again` counts how often it was asked again.
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
     thinking: bool
 
 
-class Said(NamedTuple):
+class MessageLine(NamedTuple):
     """A message, its words (cut), and who heard it."""
 
     message: Message
@@ -45,21 +45,21 @@ class Said(NamedTuple):
     heard: str
 
 
-class Row(NamedTuple):
+class MoveLine(NamedTuple):
     """A row of the table: the talk before it, and who moved how, by seat.
 
     It is a step of the game, or some in which others are asked the same, one after another.
     """
 
-    said: Sequence[Said]
-    cells: dict[int, Cell]
+    said: Sequence[MessageLine]
+    cells: dict[int, DecisionCell]
 
 
-class Round(NamedTuple):
+class RoundLines(NamedTuple):
     """A round and its rows; `picture` is the number of the picture after it, None without."""
 
     number: int
-    rows: Sequence[Row]
+    rows: Sequence[MoveLine]
     picture: int | None
 
 
@@ -83,12 +83,12 @@ class EpisodePage(NamedTuple):
     """
 
     here: str
-    replayed: Played
+    replayed: ReplayedEpisode
     title: str
     crumbs: Sequence[tuple[str, str]]
     seats: Sequence[Seat]
     across: bool
-    rounds: Sequence[Round]
+    rounds: Sequence[RoundLines]
     all_rounds: int
     pictures: Sequence[str]
     picture: int
@@ -125,7 +125,9 @@ def picture(records: Records, episode: int, number: int) -> Drawing:
     return found.picture(number)
 
 
-def shown(found: Played, here: str = "", first: int = 1, picture: int | None = None) -> EpisodePage:
+def shown(
+    found: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
+) -> EpisodePage:
     """Return the page of an episode that was read, see `page`."""
     row = found.row
     numbers = [number for number, _ in groupby(turn.round for turn in found.turns)]
@@ -134,7 +136,7 @@ def shown(found: Played, here: str = "", first: int = 1, picture: int | None = N
     if found.regret is None:
         found.judge([turn.steps[1] for turn in some])
     rounds = [
-        Round(number, _rows(found, [*own]), _picture(found, number, numbers))
+        RoundLines(number, _rows(found, [*own]), _picture(found, number, numbers))
         for number, own in groupby(some, key=lambda turn: turn.round)
     ]
     beside = found.siblings
@@ -163,15 +165,15 @@ def shown(found: Played, here: str = "", first: int = 1, picture: int | None = N
     )
 
 
-def crumbs(found: Played, here: str) -> list[tuple[str, str]]:
+def crumbs(found: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
     """Return the way to an episode: its run, and its game there."""
     label = found.row.game.label
     return [(found.episode.file.title, here), (label, f"{here}/game?{urlencode({'label': label})}")]
 
 
-def _of_page(turns: Sequence[Turn], first: int) -> list[Turn]:
+def _of_page(turns: Sequence[TalkRound], first: int) -> list[TalkRound]:
     """Return the turns from a round on that have room on a page, whole rounds, at least one."""
-    some: list[Turn] = []
+    some: list[TalkRound] = []
     cells = 0
     for turn in turns:
         if turn.round < first:
@@ -183,7 +185,7 @@ def _of_page(turns: Sequence[Turn], first: int) -> list[Turn]:
     return some
 
 
-def _page_before(turns: Sequence[Turn], first: int) -> int | None:
+def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
     """Return the first round of the page before one that begins with a round."""
     cells, begin = 0, None
     for turn in reversed([turn for turn in turns if turn.round < first]):
@@ -194,15 +196,15 @@ def _page_before(turns: Sequence[Turn], first: int) -> int | None:
     return begin
 
 
-def _picture(found: Played, number: int, numbers: Sequence[int]) -> int | None:
+def _picture(found: ReplayedEpisode, number: int, numbers: Sequence[int]) -> int | None:
     """Return which picture shows the end of a round."""
     many = len(found.scenes)
     return min(numbers.index(number) + 1, many - 1) if many > 1 else None
 
 
-def _rows(found: Played, own: Sequence[Turn]) -> list[Row]:
+def _rows(found: ReplayedEpisode, own: Sequence[TalkRound]) -> list[MoveLine]:
     """Return the rows of a round."""
-    rows: list[Row] = []
+    rows: list[MoveLine] = []
     before: set[str] = set()
     for turn in own:
         row, asked = _row(found, turn), {question.key for question in turn.questions.values()}
@@ -214,17 +216,17 @@ def _rows(found: Played, own: Sequence[Turn]) -> list[Row]:
     return rows
 
 
-def _row(found: Played, turn: Turn) -> Row:
+def _row(found: ReplayedEpisode, turn: TalkRound) -> MoveLine:
     cells = {}
     for seat, move in turn.moves.items():
         decision = found.decisions[turn.steps[1], seat]
         cells[seat] = _cell(found, decision, words(turn.questions.get(seat), move))
-    return Row([_said(found, message) for message in turn.talk], cells)
+    return MoveLine([_said(found, message) for message in turn.talk], cells)
 
 
-def _cell(found: Played, decision: DecisionRow, move: str) -> Cell:
+def _cell(found: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionCell:
     attempts = found.attempts.get((decision.step, decision.seat), [])
-    return Cell(
+    return DecisionCell(
         decision=decision,
         move=move,
         regret=found.regret_of(decision.step, decision.seat),
@@ -233,13 +235,13 @@ def _cell(found: Played, decision: DecisionRow, move: str) -> Cell:
     )
 
 
-def _said(found: Played, message: Message) -> Said:
+def _said(found: ReplayedEpisode, message: Message) -> MessageLine:
     text = message.said if isinstance(message.said, str) else f"symbol {message.said}"
     words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
-    return Said(message, words, hearing(found, message.hearers))
+    return MessageLine(message, words, hearing(found, message.hearers))
 
 
-def hearing(found: Played, hearers: Sequence[int]) -> str:
+def hearing(found: ReplayedEpisode, hearers: Sequence[int]) -> str:
     """Say who heard a message."""
     if len(hearers) == len(found.names) - 1:
         return "all"
@@ -261,7 +263,7 @@ def words(question: Question | None, action: Any) -> str:
     return visible(str(action))
 
 
-def _seats(found: Played) -> list[Seat]:
+def _seats(found: ReplayedEpisode) -> list[Seat]:
     payoffs = found.episode.rewards.sum(axis=0)
     regrets = found.regret
     return [

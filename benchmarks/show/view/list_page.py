@@ -49,7 +49,7 @@ TYPED = "seat", "round"
 """Fields whose values are numbers, which can be typed in."""
 
 
-class Choice(NamedTuple):
+class FilterField(NamedTuple):
     """A field with its values to tick; `typed`: another number can be typed in."""
 
     name: str
@@ -142,7 +142,7 @@ def beside(
     )
 
 
-def choices(page: Page) -> Iterator[Choice]:
+def choices(page: Page) -> Iterator[FilterField]:
     """Yield the fields that have something to choose between."""
     for name, facets in page.facets.items():
         chosen = [facet for facet in facets if facet.chosen]
@@ -150,7 +150,7 @@ def choices(page: Page) -> Iterator[Choice]:
             continue
         many = len(facets) > CHOICES
         typed = many and name in TYPED
-        yield Choice(name, WORDS[name], chosen if typed else facets, typed)
+        yield FilterField(name, WORDS[name], chosen if typed else facets, typed)
 
 
 def chips(wanted: Filter) -> Iterator[Chip]:

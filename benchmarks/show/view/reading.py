@@ -98,7 +98,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass
-class Reading:
+class IndexReading:
     """How far a run has been read, and what is needed to go on.
 
     `without` says of which games, by label, no regret is known, and why.

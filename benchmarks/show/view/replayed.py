@@ -14,11 +14,11 @@ import numpy as np
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines.deviation import deviation, has_deviation, stacked
-from llm_games.benchmarks.judge.talk_measures import Message, Turn, turns
+from llm_games.benchmarks.judge.talk_measures import Message, TalkRound, turns
 from llm_games.benchmarks.record.database import NotARun
 from llm_games.benchmarks.record.editions import UNNAMED, maker
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.recorded_games import RecordedEpisode, Shelf
+from llm_games.benchmarks.record.recorded_games import EpisodeCache, RecordedEpisode
 from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow
 from llm_games.benchmarks.show.export.animation import shown
 from llm_games.charts import seat_chart
@@ -30,7 +30,7 @@ EPISODES_KEPT, MOST_KEPT = 6, 1_000_000
 """Episodes that are kept once they were read, and how many steps times seats one has at most."""
 MOST_JUDGED = 100_000
 """Steps times seats up to which all moves of an episode are judged for its sums."""
-_kept: dict[Any, Played] = {}
+_kept: dict[Any, ReplayedEpisode] = {}
 _lock = Lock()
 At = tuple[int, int]
 """A decision of an episode: step and seat."""
@@ -51,7 +51,7 @@ class _InMemory(RecordedEpisode):
 
 
 @dataclass
-class Played:
+class ReplayedEpisode:
     """One episode: what happened, and what today's rules say of it.
 
     `siblings` are the ids of all episodes of its game, in order. `why` says why its moves could not
@@ -64,7 +64,7 @@ class Played:
     attempts: dict[At, list[AttemptRow]]
     notes: dict[At, list[NoteRow]]
     siblings: list[int]
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[TalkRound] = field(default_factory=list)
     why: str = ""
 
     @property
@@ -145,7 +145,7 @@ class Played:
         return self.turns[-1].round if self.turns else 1
 
 
-def read(records: Records, number: int) -> Played:
+def read(records: Records, number: int) -> ReplayedEpisode:
     """Read an episode by its id, and play its moves again where today's rules are those of then.
 
     One that has ended is kept for a while: a page has many pictures.
@@ -163,7 +163,7 @@ def read(records: Records, number: int) -> Played:
         if row.ended and (known := _kept.pop(key, None)):
             _kept[key] = known
             return known
-    found = _read(_InMemory(Shelf(records), row), siblings)
+    found = _read(_InMemory(EpisodeCache(records), row), siblings)
     if row.ended and len(found.episode.every_step) * len(found.names) <= MOST_KEPT:
         with _lock:
             _kept[key] = found
@@ -172,7 +172,7 @@ def read(records: Records, number: int) -> Played:
     return found
 
 
-def _read(episode: _InMemory, siblings: list[int]) -> Played:
+def _read(episode: _InMemory, siblings: list[int]) -> ReplayedEpisode:
     episode.made = episode.file.decisions(episode.row.id)
     decisions = {(row.step, row.seat): row for row in episode.decisions()}
     attempts: dict[At, list[AttemptRow]] = {}
@@ -181,7 +181,7 @@ def _read(episode: _InMemory, siblings: list[int]) -> Played:
         attempts.setdefault((attempt.step, attempt.seat), []).append(attempt)
     for note in episode.notes():
         notes.setdefault((note.step, note.seat), []).append(note)
-    found = Played(episode, decisions, attempts, notes, siblings)
+    found = ReplayedEpisode(episode, decisions, attempts, notes, siblings)
     found.why = _changed(episode)
     if not found.why:
         try:
@@ -205,7 +205,7 @@ def _changed(episode: RecordedEpisode) -> str:
     )
 
 
-def _as_recorded(found: Played) -> Iterator[Turn]:
+def _as_recorded(found: ReplayedEpisode) -> Iterator[TalkRound]:
     """Yield moves with the talk before each without playing them; steps count as rounds."""
     talk: list[Message] = []
     number = 1
@@ -223,5 +223,5 @@ def _as_recorded(found: Played) -> Iterator[Turn]:
             for seat in step.asked
             if (step.step, seat) in found.decisions
         }
-        yield Turn(number, (first, step.step), talk, moves, {}, step.record, {}, {})
+        yield TalkRound(number, (first, step.step), talk, moves, {}, step.record, {}, {})
         talk, number = [], number + 1

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from llm_games.benchmarks.judge.paper import only_owner
-from llm_games.benchmarks.judge.result_table import Grid, columns
+from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import run_results, total
 from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.editions import check_editions
@@ -27,9 +27,9 @@ from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.build import body as report_body
 from llm_games.benchmarks.show.tables import run_tables
 from llm_games.benchmarks.show.view.curve import Curve, curve
-from llm_games.benchmarks.show.view.decision_index import Row
+from llm_games.benchmarks.show.view.decision_index import ListedDecision
 from llm_games.benchmarks.show.view.render import counted, seconds
-from llm_games.benchmarks.show.view.run_shelf import RunFile, Shelf
+from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
 
@@ -37,7 +37,7 @@ EPISODES = 500
 """Episodes that are listed on a game's page."""
 
 
-class Kept:
+class CachedRun:
     """What takes long to work out of a run, by the run and its name.
 
     It is worked out again when its key is another one, but while a run is live not at once: what
@@ -61,12 +61,12 @@ class Kept:
             return value
 
 
-KEPT = Kept()
+KEPT = CachedRun()
 PATIENCE = 20
 """How long what was worked out is kept, in the time that it took."""
 
 
-class Listed(NamedTuple):
+class ListedRun(NamedTuple):
     """A run in the list of all; `why` says why a file has no `progress`.
 
     `read` decisions of it had been read before.
@@ -79,7 +79,7 @@ class Listed(NamedTuple):
     read: int = 0
 
 
-def runs(shelf: Shelf) -> dict[str, Any]:
+def runs(shelf: RunShelf) -> dict[str, Any]:
     """Return what the list of runs shows, with files that are none and why."""
     now = f"/live?after={shelf.number()}"
     listed = [_listed(run) for run in shelf.runs()]
@@ -93,12 +93,12 @@ def runs(shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def _listed(run: RunFile) -> Listed:
+def _listed(run: RunFile) -> ListedRun:
     try:
         with run.records() as records:
-            return Listed(run.id, run.path, run_progress(records), "")
+            return ListedRun(run.id, run.path, run_progress(records), "")
     except StoreError as error:
-        return Listed(run.id, run.path, None, str(error), len(run.decisions))
+        return ListedRun(run.id, run.path, None, str(error), len(run.decisions))
 
 
 def live(run: RunFile) -> str:
@@ -109,13 +109,13 @@ def live(run: RunFile) -> str:
 # -- one run ---------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class GameLine(NamedTuple):
     """A game in a run's table; `worst` is its decision of the largest regret, if any has one."""
 
     progress: GameProgress
     decisions: int
     broke: int
-    worst: Row | None
+    worst: ListedDecision | None
 
 
 def run(run: RunFile) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def run(run: RunFile) -> dict[str, Any]:
     }
 
 
-def _lines(run: RunFile, games: Sequence[GameProgress]) -> Iterator[Line]:
+def _lines(run: RunFile, games: Sequence[GameProgress]) -> Iterator[GameLine]:
     columns, names = run.decisions.columns(), run.decisions.reading.names.lists["game"]
     for game in games:
         label = game.game.label
@@ -155,7 +155,7 @@ def _lines(run: RunFile, games: Sequence[GameProgress]) -> Iterator[Line]:
         worst = None
         if len(mine) and regret.max() > 0:
             worst = run.decisions.find(columns["key"][mine[regret.argmax()]])
-        yield Line(game, len(mine), broke, worst)
+        yield GameLine(game, len(mine), broke, worst)
 
 
 def outcomes(run: RunFile) -> list[tuple[str, int]]:
@@ -203,7 +203,7 @@ def _changed(records: Records) -> Iterator[str]:
         yield str(error)
 
 
-def spent_grid(found: RunProgress) -> Grid:
+def spent_grid(found: RunProgress) -> ResultTable:
     """Return what was spent on each model, and in all if there are several."""
     heads = columns("model", "calls, failed, tokens in, cached, written, tokens out, thoughts", ",")
     heads |= {"waited": ">"} | ({"money": ".4f"} if found.priced else {})
@@ -215,7 +215,7 @@ def spent_grid(found: RunProgress) -> Grid:
         tokens = *tokens_in, usage.tokens_out, usage.tokens_reasoning
         row = [name, usage.calls, usage.failures, *tokens, seconds(usage.seconds)]
         rows.append([*row, *([float(usage.money)] if found.priced else [])])
-    return Grid(heads, rows, note=unsure(found.spent.total))
+    return ResultTable(heads, rows, note=unsure(found.spent.total))
 
 
 def scores(run: RunFile) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def scores(run: RunFile) -> dict[str, Any]:
     }
 
 
-def _tables(records: Records) -> list[Grid]:
+def _tables(records: Records) -> list[ResultTable]:
     played = read_games(records)
     paper = only_owner(played)
     games = [] if paper and paper.whole else run_results(records)

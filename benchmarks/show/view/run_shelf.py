@@ -165,7 +165,7 @@ class RunFile:
         return Gone(self.path) if stamp else Gone(self.path, "was deleted")
 
 
-class Shelf:
+class RunShelf:
     """The runs of some files and folders, folders with all that is in them."""
 
     def __init__(self, paths: Sequence[Path], folder: Path | None = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from llm_games.benchmarks.show.view.run_shelf import Shelf
+from llm_games.benchmarks.show.view.run_shelf import RunShelf
 from llm_games.errors import BadParameter, LLMGamesError, install
 
 HOST, PORT = "127.0.0.1", 8640
@@ -27,7 +27,7 @@ class ViewerExtraMissing(LLMGamesError, ImportError):
 def serve(
     paths: Sequence[Path],
     port: int | None = None,
-    ready: Callable[[str, Shelf], None] = lambda address, shelf: None,
+    ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
 ) -> None:
     """Serve the runs of files and folders until interrupted; `ready` is told the address.
 
@@ -45,7 +45,7 @@ def serve(
         from llm_games.benchmarks.show.view.app import app
     except ImportError as error:
         raise ViewerExtraMissing(error) from error
-    shelf, token = Shelf(paths), secrets.token_urlsafe(24)
+    shelf, token = RunShelf(paths), secrets.token_urlsafe(24)
     shelf.check()
     with closing(shelf), listening(port) as taken:
         ready(f"http://{HOST}:{taken.getsockname()[1]}/?token={token}", shelf)

@@ -21,7 +21,7 @@ import numpy as np
 
 from llm_games.baselines.tiny.chat_template import END, SPECIAL, TEMPLATE
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.benchmarks.studies.tiny.samples import Sample, samples
+from llm_games.benchmarks.studies.tiny.samples import TrainingSample, samples
 from llm_games.benchmarks.studies.tiny.thoughts import drills, thoughts
 
 LIMIT = 2048  # tokens of a prompt and its reply
@@ -185,7 +185,7 @@ def collate(packs: list[Any], rng: np.random.Generator, prompt_weight: float) ->
     return *(torch.tensor([column]) for column in zip(*cells, strict=True)), layout
 
 
-def encode(folder: Path, drawn: list[Sample]) -> dict[tuple[int, ...], list[Any]]:
+def encode(folder: Path, drawn: list[TrainingSample]) -> dict[tuple[int, ...], list[Any]]:
     """Return tokenized questions and answers by their tokenized system text."""
     from tokenizers import Tokenizer
 
@@ -228,7 +228,7 @@ def build(folder: Path, args: Args) -> Any:
     return model
 
 
-def save_tokenizer(folder: Path, drawn: list[Sample], vocabulary: int) -> None:
+def save_tokenizer(folder: Path, drawn: list[TrainingSample], vocabulary: int) -> None:
     """Learn a vocabulary and write the tokenizer's files."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 

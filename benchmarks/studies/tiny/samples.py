@@ -24,7 +24,7 @@ from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts, versions
 
 
-class Sample(NamedTuple):
+class TrainingSample(NamedTuple):
     """One prompt in its two parts, see `chat.render`, and a scripted answer to it."""
 
     prefix: str
@@ -139,8 +139,11 @@ BAD = ("", "I cannot tell.", '{"answer": 1}', '{"KEY": -1}', '{"KEY": 999}', '{"
 
 
 def samples(
-    rng: np.random.Generator, count: int, focus: str = "", **more: Callable[..., Iterator[Sample]]
-) -> Iterator[Sample]:
+    rng: np.random.Generator,
+    count: int,
+    focus: str = "",
+    **more: Callable[..., Iterator[TrainingSample]],
+) -> Iterator[TrainingSample]:
     """Yield about `count` samples, from as many games as it takes; three times of `focus`.
 
     `more` are further sources: each gives the samples of one game.
@@ -158,14 +161,14 @@ def samples(
             yield sample
 
 
-def _game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
+def _game(name: str, rng: np.random.Generator) -> Iterator[TrainingSample]:
     chosen = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
     varied = {} if rng.random() < PRACTICE.get(name, USUAL)[1] else chosen
     game = rulebook(name, **ALWAYS.get(name, {}) | varied)
     return episode(game, rng, STEPS.get(name, 1.0))
 
 
-def _session(rng: np.random.Generator) -> Iterator[Sample]:
+def _session(rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Play a short game of EconArena or Shall We Talk: all of its steps are asked for.
 
     Where it has a single round, most of its seats are.
@@ -184,7 +187,7 @@ def _session(rng: np.random.Generator) -> Iterator[Sample]:
 
 def episode(
     game: Rulebook, rng: np.random.Generator, steps: float = 1.0, seats: int = SEATS
-) -> Iterator[Sample]:
+) -> Iterator[TrainingSample]:
     """Play one game; yield the prompts and answers of some seats of a share of its steps."""
     state = game.reset(int(rng.integers(2**63)))
     known = versions(game.name)
@@ -216,7 +219,7 @@ def _move(view: View, lean: str | None, noise: float, rng: np.random.Generator) 
 
 def sample(
     prompts: Prompts, view: View, persona: str | None, reasoning: bool, rng: np.random.Generator
-) -> Sample:
+) -> TrainingSample:
     """Return the prompt of a view, at times after a bad reply, and what a persona's script says."""
     question = view.question
     assert question is not None
@@ -238,7 +241,7 @@ def sample(
         {"role": "user", "content": "\n\n".join(part for part in parts if part)},
     ]
     text = json.dumps({"explanation": reason} | reply if reasoning else reply)
-    return Sample(*render(messages), text)
+    return TrainingSample(*render(messages), text)
 
 
 def persona_of(rng: np.random.Generator) -> str | None:

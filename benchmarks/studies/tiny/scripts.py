@@ -19,7 +19,7 @@ from llm_games.view import View
 Answer = tuple[Action, str]
 
 
-class Seen(NamedTuple):
+class ScriptView(NamedTuple):
     """What a script looks at: the parts of a view, each of the game that the script is for."""
 
     game: Any
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
     seat: int
 
 
-Script = Callable[[Seen, str | None, np.random.Generator], Answer]
+Script = Callable[[ScriptView, str | None, np.random.Generator], Answer]
 
 
 def characters_of(game: str) -> Any:
@@ -47,7 +47,7 @@ def answer(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     """Return what a persona does in view of a game, and why."""
     assert view.told is not None
     script: Script = characters_of(view.game.name).script
-    return script(Seen(view.game, view.told, view.question, view.seat), persona, rng)
+    return script(ScriptView(view.game, view.told, view.question, view.seat), persona, rng)
 
 
 def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
@@ -56,6 +56,6 @@ def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
     return options[rng.choice(len(options), p=weights / weights.sum())][0]
 
 
-def clip(value: float, seen: Seen) -> int:
+def clip(value: float, seen: ScriptView) -> int:
     """Round to a legal whole number."""
     return int(np.clip(round(value), seen.question.low, seen.question.high))

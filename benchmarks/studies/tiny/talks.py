@@ -22,10 +22,10 @@ from llm_games.benchmarks.studies.tiny.samples import (
     PRACTICE,
     USUAL,
     VARIANTS,
-    Sample,
+    TrainingSample,
     persona_of,
 )
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, answer, asides_of
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, answer, asides_of
 from llm_games.noise import Noise
 from llm_games.questions import Action, Choice, Integer, Real, Speech
 from llm_games.registry import game_class, rulebook
@@ -87,7 +87,7 @@ def moved(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     return answer(view.core, persona, rng)
 
 
-class Named(NamedTuple):
+class NamedScript(NamedTuple):
     """A move that was named in the talk, by whom."""
 
     name: str
@@ -95,7 +95,7 @@ class Named(NamedTuple):
     own: bool
 
 
-def _heard(view: View) -> list[Named]:
+def _heard(view: View) -> list[NamedScript]:
     """Return the moves of one's own question that were named, the latest last."""
     question, told = view.core.question, view.told or {}
     if "talk" not in told or not isinstance(question, Integer | Real | Choice):
@@ -103,13 +103,13 @@ def _heard(view: View) -> list[Named]:
     if isinstance(question, Choice) and min(map(len, question.words)) == 1:
         return []  # letters of steps, which nobody names
     named = ((one, question.named(one["text"])) for one in told["talk"]["heard"])
-    return [Named(one["name"], move, one["own"]) for one, move in named if move is not None]
+    return [NamedScript(one["name"], move, one["own"]) for one, move in named if move is not None]
 
 
-def _seen(view: View) -> Seen:
+def _seen(view: View) -> ScriptView:
     core = view.core
     assert core.told is not None
-    return Seen(core.game, core.told, core.question, core.seat)
+    return ScriptView(core.game, core.told, core.question, core.seat)
 
 
 class Character(Policy):
@@ -134,13 +134,13 @@ class Character(Policy):
         return Decision(moved(view, self.persona, rng)[0]), None
 
 
-class Script:
+class TalkScript:
     """A client that answers as a character, at times wrongly, and keeps the samples."""
 
     name = "script"
 
     def __init__(self, persona: str | None, rng: np.random.Generator, kept: float) -> None:
-        self.persona, self.rng, self.kept, self.samples = persona, rng, kept, list[Sample]()
+        self.persona, self.rng, self.kept, self.samples = persona, rng, kept, list[TrainingSample]()
 
     async def complete(self, request: Request) -> Completion:
         """Answer a request."""
@@ -154,7 +154,7 @@ class Script:
         prefix, prompt = render(request.messages)
         kept = self.kept if request.kind in ("move", "speech") else 1.0
         if len(prefix + prompt) < LONGEST and rng.random() < kept:
-            self.samples.append(Sample(prefix, prompt, json.dumps(reply)))
+            self.samples.append(TrainingSample(prefix, prompt, json.dumps(reply)))
         spoilt = rng.random() < SLIPS and not isinstance(question, Speech)
         return Completion(BAD[rng.integers(len(BAD))] if spoilt else json.dumps(reply))
 
@@ -186,10 +186,10 @@ KEPT = 0.4  # share of its moves and speeches that become samples; of what is as
 STEPS = 400  # of a table, at most
 
 
-def table(game: Rulebook, rng: np.random.Generator, kept: float = KEPT) -> Iterator[Sample]:
+def table(game: Rulebook, rng: np.random.Generator, kept: float = KEPT) -> Iterator[TrainingSample]:
     """Play one game; yield what some of its seats were asked and what they shall answer."""
     persona = persona_of(rng)
-    script = Script(persona, rng, kept)
+    script = TalkScript(persona, rng, kept)
     asked = LLMPolicy(
         script,
         prompts=str(rng.choice(versions(game.name))),
@@ -215,14 +215,14 @@ async def _gone(step: Step) -> None:
     """Let go of a step."""
 
 
-def of_game(name: str, rng: np.random.Generator) -> Iterator[Sample]:
+def of_game(name: str, rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Yield samples of a game that asks more than moves, in one of its settings."""
     chosen = VARIANTS[name][rng.integers(len(VARIANTS[name]))]
     varied = {} if rng.random() < PRACTICE.get(name, USUAL)[1] else chosen
     return table(rulebook(name, **ALWAYS.get(name, {}) | varied), rng)
 
 
-def talks(rng: np.random.Generator) -> Iterator[Sample]:
+def talks(rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Yield samples of some game that asks moves alone, now with talk."""
     names = [name for name in VARIANTS if name not in _more()]
     presets = [

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from llm_games.asides import Lessons
-from llm_games.baselines.games.english_auction.graded_notes import Beliefs, Priorities
+from llm_games.baselines.games.english_auction.graded_notes import BeliefAside, Priorities
 from llm_games.baselines.games.english_auction.mind import ClosedItem
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tiny.chat_template import render
-from llm_games.benchmarks.studies.tiny.samples import PLAIN, Sample, persona_of
+from llm_games.benchmarks.studies.tiny.samples import PLAIN, TrainingSample, persona_of
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.questions import Bid, Question
 from llm_games.registry import rulebook
@@ -52,13 +52,13 @@ BECAUSE = {
 }
 
 
-class Script:
+class ThoughtScript:
     """A client that answers every question of a planning bidder, and keeps the samples."""
 
     name = "script"
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.rng, self.samples = rng, list[Sample]()
+        self.rng, self.samples = rng, list[TrainingSample]()
 
     async def complete(self, request: Request) -> Completion:
         """Answer; at times, wrongly."""
@@ -69,7 +69,7 @@ class Script:
             reply = {"explanation": BECAUSE[request.kind]} | reply
         prefix, prompt = render(request.messages)
         if len(prefix + prompt) < LONGEST and rng.random() < KEPT.get(request.kind, 1):
-            self.samples.append(Sample(prefix, prompt, json.dumps(reply)))
+            self.samples.append(TrainingSample(prefix, prompt, json.dumps(reply)))
         return Completion(json.dumps(self._spoilt(reply) if rng.random() < SLIPS else reply))
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Script:
             return question.reply(_bid(question, rng))
         if isinstance(question, Priorities):
             return question.reply({item: 3 if item in DEAR else 2 for item in question.items})
-        if isinstance(question, Beliefs):
+        if isinstance(question, BeliefAside):
             left, won = question.truth["remaining_budget"], question.truth["winning_bids"]
             paid = won[question.me].get(question.items[-1], 0)
             # Nothing of the others; both numbers of the only sum that is left.
@@ -110,9 +110,9 @@ def _bid(question: Bid, rng: np.random.Generator) -> int:
     return floor if stay and rng.random() < 0.75 else -1
 
 
-def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
+def thoughts(rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Play one auction; yield what its planning bidders were asked and what they shall answer."""
-    game, script = _auction(rng), Script(rng)
+    game, script = _auction(rng), ThoughtScript(rng)
     planning = Planning(
         strategy=str(rng.choice(STRATEGIES, p=[0.1, 0.2, 0.7])),
         learning=bool(rng.random() < 0.5),
@@ -135,9 +135,9 @@ def thoughts(rng: np.random.Generator) -> Iterator[Sample]:
     yield from script.samples
 
 
-def drills(rng: np.random.Generator) -> Iterator[Sample]:
+def drills(rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Yield what takes most practice, and lessons, which a whole auction asks for but once."""
-    game, script = _auction(rng), Script(rng)
+    game, script = _auction(rng), ThoughtScript(rng)
     prompts = Prompts(game.name, str(rng.choice(versions(game.name))))
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
@@ -147,7 +147,7 @@ def drills(rng: np.random.Generator) -> Iterator[Sample]:
         listed = copied, f"Reply only with JSON of this form: {copied.form()}"
         for question, words in (listed, offer, sale, end):
             messages = [rules, {"role": "user", "content": words}]
-            yield Sample(*render(messages), script.answer(question))
+            yield TrainingSample(*render(messages), script.answer(question))
 
 
 def _offer(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Question, str]:
@@ -196,7 +196,7 @@ def _sum(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Qu
     before = {"remaining_budget": money, "total_profits": {}, "winning_bids": {}}
     won = {me: {item.name: price} if winner == me else {}}
     left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
-    question = Beliefs("remaining_budget", me, before | left, (item.name,))
+    question = BeliefAside("remaining_budget", me, before | left, (item.name,))
     said = Blocks(EnglishAuction.name)
     words = said.say(
         "belief",

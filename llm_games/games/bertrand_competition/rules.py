@@ -43,7 +43,7 @@ def nearest(value: Fraction) -> int:
 
 
 @dataclass(frozen=True)
-class Price(Real):
+class PriceQuestion(Real):
     """A price from 0 to `most`; the action counts ticks, `per` to 1, halves rounded up.
 
     Prices up to `free` ticks are accepted too, though nobody is told.
@@ -637,15 +637,15 @@ class BertrandCompetition(Rounds):
     def goal(self, seat: int) -> Goal:
         return Goal(unit="profits")
 
-    def asks(self, state: BertrandState, seat: int) -> Price:
+    def asks(self, state: BertrandState, seat: int) -> PriceQuestion:
         return self._question
 
     @cached_property
-    def _question(self) -> Price:
+    def _question(self) -> PriceQuestion:
         high, ends = self.bounds()[1], range(WRITTEN)
         decimals = next((n for n in ends if 10**n % self.unit == 0), WRITTEN)
         free = self.limit if self.price_cap == "none" else 0
-        return Price("price", 0, high, decimals, self.unit, self.a, free)
+        return PriceQuestion("price", 0, high, decimals, self.unit, self.a, free)
 
     def asides(self, state: BertrandState, seat: int, phase: str) -> Sequence[Aside]:
         if phase != "move" or not self.reflect or not self.block_ends(state):

@@ -124,17 +124,17 @@ class Layout:
         return np.where(self.free, self.steps - straight, 0)
 
     @cached_property
-    def along(self) -> Measure:
+    def along(self) -> Distances:
         """Distances along walkable ways: the straight one and the steps of the detour.
 
         They fall with every step of a shortest way, and are the straight ones where none is needed.
         """
-        return Measure(self, np.sqrt(self.d2) + self.detour, bool(self.detour.any()))
+        return Distances(self, np.sqrt(self.d2) + self.detour, bool(self.detour.any()))
 
     @cached_property
-    def straight(self) -> Measure:
+    def straight(self) -> Distances:
         """Distances as the crow flies."""
-        return Measure(self, np.sqrt(self.d2))
+        return Distances(self, np.sqrt(self.d2))
 
     def of_sides(self, values: Array) -> Array:
         """Return the means over each side's exits, of ``(exits, ...)``."""
@@ -222,7 +222,7 @@ class Layout:
         return np.moveaxis(counted(self.views(radius, angle)[cell], who), -1, 0)
 
 
-class Measure:
+class Distances:
     """How far cells are from exits, float64 ``(exits, cells)``, and what follows from it."""
 
     def __init__(self, layout: Layout, far: Array, detours: bool = False) -> None:

@@ -16,9 +16,9 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, check_number, listed, once, param, ratio_of
 from llm_games.games.emergency_evacuation import people
 from llm_games.games.emergency_evacuation.drawing import Scene, room_image
-from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Layout, Measure, layout_of
+from llm_games.games.emergency_evacuation.geometry import STAY, WAYS, Distances, Layout, layout_of
 from llm_games.games.emergency_evacuation.steps import NOBODY, lined, push, walk
-from llm_games.games.emergency_evacuation.steps_asked import Assessment, Exit, Step
+from llm_games.games.emergency_evacuation.steps_asked import Assessment, Exit, StepQuestion
 from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING
@@ -341,7 +341,7 @@ class EmergencyEvacuation(Rulebook):
         return layout_of(self.layout, self.seats)
 
     @cached_property
-    def measure(self) -> Measure:
+    def measure(self) -> Distances:
         """How far exits are."""
         return self.room.along if self.distances == "path" else self.room.straight
 
@@ -1065,10 +1065,10 @@ class EmergencyEvacuation(Rulebook):
         exits = Assessment("evaluation", self.room.sides)
         return Aside("feeling", feeling), Aside("assessment", exits)
 
-    def asks(self, state: EvacuationState, seat: int) -> Exit | Step:
+    def asks(self, state: EvacuationState, seat: int) -> Exit | StepQuestion:
         if int(state.phase) == TARGET:
             return self._exit_question
-        return Step("move", self.lettered(state, seat), ways=self._ways)
+        return StepQuestion("move", self.lettered(state, seat), ways=self._ways)
 
     @cached_property
     def _exit_question(self) -> Exit:

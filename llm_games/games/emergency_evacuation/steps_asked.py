@@ -56,7 +56,7 @@ class Exit(Offered):
 
 
 @dataclass(frozen=True)
-class Step(Offered):
+class StepQuestion(Offered):
     """A step by its letter, or by the name of its direction, of which `ways` are all."""
 
     ways: Mapping[str, int] = field(default_factory=dict)

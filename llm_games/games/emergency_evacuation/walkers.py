@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.games.emergency_evacuation.geometry import STEPS, Layout, Measure, counted, packed
+from llm_games.games.emergency_evacuation.geometry import STEPS, Distances, Layout, counted, packed
 
 # Of the classes strong & positive, strong & negative, weak & positive, weak & negative:
 WEIGHTS = np.array([(2.4, 3.6, 1.2), (4.0, 4.0, 1.6), (6.0, 1.8, 1.8), (6.0, 1.5, 1.2)])
@@ -22,7 +22,7 @@ PART = 2000  # views that are worked out at a time
 
 
 @lru_cache(maxsize=256)
-def greedy(measure: Measure) -> Array:
+def greedy(measure: Distances) -> Array:
     """Return cells in the order in which greedy people like them, int64 ``(exits, cells, 9)``.
 
     By distance to the exit, then by direction. The own cell is always to be had: what
@@ -32,7 +32,7 @@ def greedy(measure: Measure) -> Array:
 
 
 @lru_cache(maxsize=256)
-def ranked(measure: Measure, stay: bool = False) -> Array:
+def ranked(measure: Distances, stay: bool = False) -> Array:
     """Return cells as Wang's people rank them, int64 ``(exits, cells, 11)``.
 
     By distance to the exit, then row by row. At the end stands the own cell, at least
@@ -42,7 +42,7 @@ def ranked(measure: Measure, stay: bool = False) -> Array:
     return _ranked(measure, np.lexsort(STEPS.T[::-1]), stay)
 
 
-def _ranked(measure: Measure, directions: Array, stay: bool) -> Array:
+def _ranked(measure: Distances, directions: Array, stay: bool) -> Array:
     layout = measure.layout
     own, beyond = np.arange(layout.cells), measure.rank.max() + 1
     cells, enterable = layout.neighbours[directions], layout.enterable[directions].copy()
@@ -67,7 +67,7 @@ def crowd(layout: Layout, occupied: Array, cell: Array) -> Array:
 
 
 def costs(
-    measure: Measure,
+    measure: Distances,
     occupied: Array,
     cell: Array,
     group: Array,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView
 from llm_games.games.battle_royale.rules import MISS
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Shoot back at whoever shot last, who is alive and somebody else; before that, at nobody."""
     events, names = seen.told["events"], seen.question.names
     last = names.get(events[-1]["shooter"]) if events else None

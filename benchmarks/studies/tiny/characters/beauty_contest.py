@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, clip, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, clip, draw
 from llm_games.questions import Real
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Step by step below (or above) the last average; the mathematician goes all the way."""
     if isinstance(seen.question, Real):
         return _decimal_script(seen, persona, rng)
@@ -29,7 +29,7 @@ def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
     return guess, "I take the last average and move one step towards the target."
 
 
-def _decimal_script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def _decimal_script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Play where limits differ, and are 10 at least: begin below that, and go down."""
     told, unit = seen.told, 10**seen.question.decimals
     if persona == "mathematician":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, clip, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, clip, draw
 from llm_games.games.bertrand_competition.rules import BertrandCompetition
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Start at half of the highest price, then stay near the lowest rival; the greedy go below."""
     game: BertrandCompetition = seen.game
     told, unit, costs = seen.told, game.unit, int(game.ticks(game.costs, up=True)[seen.seat])
@@ -34,7 +34,7 @@ HIGH = ("Raise the price step by step, and hope that the others follow.", "Keep 
 CLOSE = ("Stay close to the prices of the others.", "Follow the others, a bit above them.")
 
 
-def strategy(seen: Seen, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
+def strategy(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
     """State a strategy as one is told to be."""
     if seen.told["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
         lines = LOW

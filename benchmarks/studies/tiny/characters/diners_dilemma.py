@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Costly, unless one cares for the table; without a persona, as most did last time."""
     last = seen.told["last"]
     if persona == "cooperative":

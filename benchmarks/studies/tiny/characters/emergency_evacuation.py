@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Choose the near exits, at times those with few people; walk straight to the target."""
     if seen.told["moving"]:
         letter, reason = _step(seen.told)
@@ -38,7 +38,7 @@ def _step(told: dict[str, Any]) -> tuple[str, str]:
     return next(o["letter"] for o in options if not o["taken"]), "I take a free cell."
 
 
-def feeling(seen: Seen, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
+def feeling(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
     """Feel as one is told to be."""
     if seen.told.get("positive", True):
         text = draw(rng, ("I feel calm and sure of myself.", 1), ("I am calm.", 1))
@@ -49,7 +49,7 @@ def feeling(seen: Seen, persona: str | None, rng: np.random.Generator) -> tuple[
     return {"feeling": text, "panic": bool(panic)}, "I say how I feel."
 
 
-def assessment(seen: Seen, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
+def assessment(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
     """Say of each side whether it is near and whether people are there."""
     sides = seen.told["seen"]
     near = min(float(side["distance"]) for side in sides)
@@ -61,7 +61,7 @@ def assessment(seen: Seen, persona: str | None, rng: np.random.Generator) -> tup
     return texts, "I look at the distances."
 
 
-def speech(seen: Seen, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
+def speech(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
     """Say where to go, without numbers."""
     if not seen.told["seen"]:  # there is nothing to choose
         return rng.choice(("I go on to my exit.", "Do not push.")).item(), "I say something short."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView
 from llm_games.games.english_auction.rules import WITHDRAW
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Raise by as little as is allowed, up to about the estimate; withdraw now and then.
 
     The smallest bid stands in the question. Where it does not, only an opening bid is safe.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 from llm_games.questions import Shares
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Plans from a small repertoire; votes by one's own share."""
     if isinstance(seen.question, Shares):
         return _plan(seen.question, persona, rng)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Half at first, then as much again or one less; the greedy one gives nothing."""
     own, last = int(seen.question.high), seen.told["last"]
     if persona == "cooperative":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """A little below the own valuation; with the second price, the valuation itself."""
     own, first = int(seen.told["own"]), seen.game.price == "first"
     if persona == "mathematician":

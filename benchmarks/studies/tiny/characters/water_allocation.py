@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from llm_games.benchmarks.studies.tiny.scripts import Answer, Seen, draw
+from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 from llm_games.questions import NO_BID
 
 
-def script(seen: Seen, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Bid nothing, a dollar a unit, the salary (part of the balance) or all, by urgency."""
     told, me, unit = seen.told, seen.game.cast[seen.seat], seen.game.unit
     every, salary = seen.question.high, me.salary * unit
