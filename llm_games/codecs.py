@@ -264,8 +264,8 @@ class NamedActions(Codec):
     def take(self, view: View, action: Any) -> Action:
         return MISSING if action is None else int(self.actions[_index(self, action)])
 
-    def take_batch(self, view: View, actions: Any, where: Array) -> Taken:
-        return self.actions[self._indexes(view, actions, where)] * where, where
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        return self.actions[self._indexes(view, actions, mask)] * mask, mask
 
 
 class Unit(Codec):

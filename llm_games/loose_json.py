@@ -19,7 +19,7 @@ class TooMessy(Exception):
 
 
 class JsonSpan(NamedTuple):
-    """An object, or a list that begins with one, with where it stands and how it is no JSON."""
+    """An object, or a list that begins with one: its span and how it departs from JSON."""
 
     value: Any
     begin: int

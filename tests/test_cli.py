@@ -566,7 +566,7 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
 def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):
     checked = []
     monkeypatch.setattr("llm_games.benchmarks.show.page.check_out", checked.append)
-    monkeypatch.setattr("llm_games.benchmarks.show.page.build", lambda dbs, out, **how: out)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.report_page", lambda dbs, out, **how: out)
     monkeypatch.setattr(webbrowser, "open", lambda url: None)
     (tmp_path / "runs").mkdir()
     assert llm_games("run", small, "--db", "runs/a.db", "--quiet", "--open")[0] == 0

@@ -361,7 +361,7 @@ class Talking(Rulebook):
         shown = [(message.seat, message.text) for message in stored if message.round == last]
         return self.game.image(
             state.game, [pair for pair in messages or shown if pair[1]]
-        )  # spoken
+        )  # no silence
 
 
 _ORDER = Draw("talk_order", lambda noise: noise.key, 0, FULL)

@@ -15,7 +15,7 @@ from llm_games.talk.parameters import Talk
 
 
 class Utterance(NamedTuple):
-    """A message: who said it when, rounds and turns counted from 1, and which seats heard it."""
+    """A message: its round and turn (from 1), speaker, text, and the seats that heard it."""
 
     round: int
     turn: int

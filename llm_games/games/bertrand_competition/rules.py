@@ -44,35 +44,35 @@ def nearest(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class PriceQuestion(Real):
-    """A price from 0 to `most`; the action counts ticks, `per` to 1, halves rounded up.
+    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves rounded up.
 
-    Prices up to `free` ticks are accepted too, though nobody is told.
+    Prices up to `accepted` ticks are taken too, though nobody is told.
     """
 
     per: int
-    most: Fraction
-    free: int = 0
+    highest: Fraction
+    accepted: int = 0
 
     def read(self, value: Any) -> int:
         units = self._units(value)
         exact = Fraction(units) / 10**self.decimals
         ticks = within_int64(nearest(exact * self.per))
-        if 0 <= exact <= self.most:
+        if 0 <= exact <= self.highest:
             return min(ticks, self.high)
-        if self.most < exact and ticks <= self.free:
+        if self.highest < exact and ticks <= self.accepted:
             return ticks
         ticks = min(ticks, -1) if exact < 0 else max(ticks, self.high + 1)
         shown = float(units) / 10**self.decimals  # of a Decimal beyond floats, infinity
         raise BadReply("range", f"{shown:g} is not {self.wanted()}", ticks)
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """Return a value as it is: a price is a number, or a text that holds just that."""
+        """Return a value as it is: a price is a number, or a text of just a number."""
         return value, set()
 
     def mentioned(self, sentence: str) -> Iterator[int]:
-        for said in announced.numbers(sentence):  # in talk it may well have a dollar sign
+        for amount in announced.numbers(sentence):  # in talk it may well have a dollar sign
             with suppress(BadReply):
-                yield self.read(super().mended(said)[0])
+                yield self.read(super().mended(amount)[0])
 
     def value_schema(self) -> dict[str, Any]:
         limits = {"minimum": self.value_of(self.low), "maximum": self.value_of(self.high)}

@@ -220,15 +220,15 @@ class Layout:
 
 
 class Distances:
-    """How far cells are from exits, float64 ``(exits, cells)``, and what follows from it."""
+    """Distances of cells to exits, float64 ``(exits, cells)``, and tables that follow from them."""
 
     def __init__(self, layout: Layout, far: Array, detours: bool = False) -> None:
         self.layout, self.far, self.detours = layout, far, detours
         self.rank: Array = np.unique(far, return_inverse=True)[1].reshape(far.shape)  # exact ties
         self.nearest: Array = far.argmin(axis=0)  # of each cell; the first of equally near exits
         sides = np.arange(len(layout.sides))[:, None, None]
-        own = np.where(layout.side[:, None] == sides, self.rank, self.rank.max() + 1)
-        self.nearest_of: Array = own.argmin(axis=1)  # of each side, ``(sides, cells)``
+        side_rank = np.where(layout.side[:, None] == sides, self.rank, self.rank.max() + 1)
+        self.nearest_of: Array = side_rank.argmin(axis=1)  # of each side, ``(sides, cells)``
         self.mean: Array = layout.of_sides(far)  # ``(sides, cells)``
 
 

@@ -62,12 +62,12 @@ class StepQuestion(Offered):
     ways: Mapping[str, int] = field(default_factory=dict)
 
     def read(self, value: Any) -> int:
-        said = value.strip().lower() if isinstance(value, str) else ""
-        if said not in self.ways:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        if word not in self.ways:
             return super().read(value)
-        if self.ways[said] not in self.words.values():
-            raise BadReply("range", f'"{said}" is no cell you can enter now', self.ways[said])
-        return self.ways[said]
+        if self.ways[word] not in self.words.values():
+            raise BadReply("range", f'"{word}" is no cell you can enter now', self.ways[word])
+        return self.ways[word]
 
 
 @dataclass(frozen=True)
