@@ -88,8 +88,8 @@ LAYERS = {
     ),
     "baselines": (
         "cache deviation rules seating scenarios tiny tools talkers players hindsight",
-        "tree opponents beliefs skill best_response copies metagame equilibria evolution crossplay "
-        "verifiers",
+        "tree opponents beliefs skill best_response copies metagame equilibria alpha_rank "
+        "crossplay verifiers",
         "games",
         "learner",
         "training",
