@@ -161,7 +161,7 @@ def test_scripts_talk_and_move_legally(name):
             for seat in np.flatnonzero(game.asked(state)).tolist():
                 view, persona = View.of(game, state, seat), data.persona_of(rng)
                 speech = isinstance(view.question, Speech)
-                own = talks.said if speech else talks.moved
+                own = talks.speech if speech else talks.moved
                 moves[seat], reason = own(view, persona, rng)
                 spoken += speech and bool(moves[seat])
                 assert '"' not in reason
@@ -173,7 +173,7 @@ def test_scripts_talk_and_move_legally(name):
 def test_samples_of_talks_are_what_is_asked_and_answered():
     rng = np.random.default_rng(3)
     game = small("public_goods", players=4, talk={"turns": 1})
-    drawn = list(talks.table(game, rng, kept=1.0))
+    drawn = list(talks.table(game, rng, share=1.0))
     assert len(drawn) == talks.ASKED * 2 * 3
     replies = [json.loads(sample.answer) for sample in drawn]
     assert {key for reply in replies for key in reply} >= {"speech", "tokens_contributed"}

@@ -111,8 +111,8 @@ _EDGES = (np.arange(2000) + 0.5) / 2000
 
 def _families(change: Sequence[Array], gap: Array) -> list[str]:
     """Return the shares of alarms of the tests over games."""
-    some = slice(0, 400)  # a draw of signs for each: enough of them
-    flips = paired.flipped(paired.strata([c[:, some] for c in change]))
+    first_draws = slice(0, 400)  # a draw of signs for each: enough of them
+    flips = paired.flipped(paired.strata([c[:, first_draws] for c in change]))
     single = np.array([t_test([c]) for c in change])
     held = np.array([paired.holm(column.tolist()) for column in single.T], float).T
     null = gap == 0
@@ -154,22 +154,22 @@ def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     for gap in (0.0, 0.5, 1.0):
         row = [f"{gap} apart" if gap else "equal"]
         for games in sizes:
-            row.append(share(told_apart(rng, gap, games, max(sims // 20, 5))))
+            row.append(share(share_apart(rng, gap, games, max(sims // 20, 5))))
         rows.append(row)
     heading = "Neighbours told apart by Plackett-Luce at 5 %, skills in logits"
     yield MarkdownTable(heading, ["skills", *map("{} games".format, sizes)], rows)
 
 
-def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> float:
+def share_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> float:
     """Return the share of neighbours, or of all pairs of equal players, that seem to differ."""
     names, skills, apart = [*"abcdef"], gap * np.arange(6), []
     for _ in range(sims):
         fit = plackett_luce(races(rng, names, skills, 0.0, games))
         for a, b in combinations(range(6), 2):
             if b - a == 1 or not gap:
-                _, found = fit.difference(names[b], names[a])
-                assert found is not None
-                apart.append(not found.low <= 0 <= found.high)
+                _, interval = fit.difference(names[b], names[a])
+                assert interval is not None
+                apart.append(not interval.low <= 0 <= interval.high)
     return float(np.mean(apart))
 
 

@@ -121,7 +121,9 @@ def learned(
             model.learn(steps * 2 * COPIES, reset_num_timesteps=update == 1)
         policy = LearnedPolicy(model, speaks=talk)
         yield (
-            MeetingPoint(int(talk), seed, update * COPIES * ROUNDS, round(met(game, policy), 4)),
+            MeetingPoint(
+                int(talk), seed, update * COPIES * ROUNDS, round(share_met(game, policy), 4)
+            ),
             policy,
         )
 
@@ -132,7 +134,7 @@ def meeting(talk: bool) -> Rulebook:
     return rulebook(Meeting, players=2, rounds=ROUNDS, talk=symbols if talk else {})
 
 
-def met(game: Rulebook, policy: LearnedPolicy) -> float:
+def share_met(game: Rulebook, policy: LearnedPolicy) -> float:
     """Return the share of rounds in which two such players meet."""
     tables = Tables(game, TESTED)
     seats = BatchSeats(tables, [policy], np.zeros((2, TESTED), np.int64))

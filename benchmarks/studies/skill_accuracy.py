@@ -58,14 +58,14 @@ def reference_players(
                 "player" if seat in player_seats else "others" for seat in range(game.players)
             ]
             measures = measured(
-                seen(game, played, seeds, labels), labels, ["player"], respond=False
+                stacked_episodes(game, played, seeds, labels), labels, ["player"], respond=False
             )
             yield ReferencePlayer(
                 field, player, float(played.payoffs[player_seats].mean()), measures[0]
             )
 
 
-def seen(
+def stacked_episodes(
     game: Rulebook, played: BatchEpisodes, seeds: Sequence[int], names: Sequence[str]
 ) -> Iterator[StackedEpisode]:
     """Yield the episodes of tables that were played at once."""

@@ -100,7 +100,7 @@ def _tell(ghost: Ghost, as_json: bool) -> None:
         print(json.dumps(ghost.plain()))
         return
     terminal = console()
-    own = ghost.own
+    own = ghost.play
     seats = ", ".join(map(str, ghost.seats))
     many = f"{len(own.action)} decisions in {own.episodes} episodes"
     terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {many}", **common.PLAIN)

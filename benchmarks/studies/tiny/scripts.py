@@ -23,7 +23,7 @@ class ScriptView(NamedTuple):
     """What a script looks at: the parts of a view, each of the game that the script is for."""
 
     game: Any
-    told: dict[str, Any]
+    observation: dict[str, Any]
     question: Any
     seat: int
 
@@ -45,9 +45,9 @@ def asides_of(game: str) -> Mapping[str, Script]:
 
 def answer(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     """Return what a persona does in view of a game, and why."""
-    assert view.told is not None
+    assert view.observation is not None
     script: Script = characters_of(view.game.name).script
-    return script(ScriptView(view.game, view.told, view.question, view.seat), persona, rng)
+    return script(ScriptView(view.game, view.observation, view.question, view.seat), persona, rng)
 
 
 def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
@@ -56,6 +56,6 @@ def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
     return options[rng.choice(len(options), p=weights / weights.sum())][0]
 
 
-def clip(value: float, seen: ScriptView) -> int:
+def clip(value: float, view: ScriptView) -> int:
     """Round to a legal whole number."""
-    return int(np.clip(round(value), seen.question.low, seen.question.high))
+    return int(np.clip(round(value), view.question.low, view.question.high))
