@@ -61,14 +61,14 @@ class ImitationData:
             weight=np.full(len(other.action), weight),
         )
         return ImitationData(
-            self.game,
-            FitData(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
-            np.concatenate([self.action, joint(other.action)]),
-            np.concatenate([self.key, other.key]),
-            np.concatenate([self.here, other.here]),
-            plans,
-            sorted({*self.seats, *other.seats}),
-            self.left_out + other.left_out,
+            game=self.game,
+            rows=FitData(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
+            action=np.concatenate([self.action, joint(other.action)]),
+            key=np.concatenate([self.key, other.key]),
+            here=np.concatenate([self.here, other.here]),
+            plans=plans,
+            seats=sorted({*self.seats, *other.seats}),
+            left_out=self.left_out + other.left_out,
         )
 
     @property
@@ -252,10 +252,15 @@ class _GhostReading:
             raise BadParameter(
                 f"{self.source.path}: {self.source.seat.name} has decided nothing legal"
             )
-        columns = (np.concatenate(parts) for parts in zip(*self.parts, strict=True))
-        features, last, classes, episode, moves, key, here = columns
-        rows = FitData(features, last, classes, episode, np.ones(len(features)))
+        columns = [np.concatenate(parts) for parts in zip(*self.parts, strict=True)]
+        rows, (action, key, here) = columns[:4], columns[4:]
         return ImitationData(
-            self.source.game, rows, moves, key, here, [*self.plans], sorted(self.seats),
-            self.left_out,
-        )  # fmt: skip
+            game=self.source.game,
+            rows=FitData(*rows, weight=np.ones(len(action))),
+            action=action,
+            key=key,
+            here=here,
+            plans=[*self.plans],
+            seats=sorted(self.seats),
+            left_out=self.left_out,
+        )

@@ -243,9 +243,8 @@ class Ghost:
             "weights": self.weights,
             "columns": [*self.game.column_index, *OWN],
         }
-        arrays = dict(zip(COLUMNS, play.rows, strict=True)) | {
-            name: getattr(play, name) for name in DECIDED
-        }
+        arrays = dict(zip(COLUMNS, play.rows, strict=True))
+        arrays |= {name: getattr(play, name) for name in DECIDED}
         for part in self.mixture.parts:
             if isinstance(part, Forest):
                 arrays |= part.arrays
@@ -280,20 +279,23 @@ class Ghost:
                 )
             if about["columns"] != [*game.column_index, *OWN]:
                 raise NotAGhost(f"{path} was fitted to other columns of {game.name}; fit it again")
-            rows, plans = FitData(*(arrays[n] for n in COLUMNS)), map(tuple, about["plans"])
-            action, key, here = (arrays[name] for name in DECIDED)
-            seats, left_out = about["seats"], about["left_out"]
-            play = ImitationData(game, rows, action, key, here, [*plans], seats, left_out)
+            rows = FitData(*(arrays[name] for name in COLUMNS))
+            play = ImitationData(
+                game=game,
+                rows=rows,
+                **{name: arrays[name] for name in DECIDED},
+                plans=[*map(tuple, about["plans"])],
+                seats=about["seats"],
+                left_out=about["left_out"],
+            )
             return cls(
-                play,
-                about["params"],
-                about["seat"],
-                [Source(**source) for source in about["sources"]],
-                _mixture(about["weights"], rows, play.answers.count, arrays),
-                *(
-                    {n: GhostFit(**j) for n, j in about[key].items()}
-                    for key in ("judged", "at_table")
-                ),
+                play=play,
+                params=about["params"],
+                seat=about["seat"],
+                sources=[Source(**source) for source in about["sources"]],
+                mixture=_mixture(about["weights"], rows, play.answers.count, arrays),
+                judged=_fits(about["judged"]),
+                at_table=_fits(about["at_table"]),
             )
         except UNREADABLE as error:
             if isinstance(error, NotAGhost):
@@ -334,6 +336,10 @@ def _mixture(weights: Plain, rows: FitData, classes: int, arrays: dict[str, Arra
     return GhostModel(parts, [*weights.values()])
 
 
+def _fits(plain: Plain) -> dict[str, GhostFit]:
+    return {name: GhostFit(**fit) for name, fit in plain.items()}
+
+
 def _plain(fits: Mapping[str, GhostFit]) -> Plain:
     return {name: judged._asdict() for name, judged in fits.items()}
 
@@ -371,6 +377,12 @@ def fitted(
             f"llm-games resume {sources[0].run} --episodes N (best {ENOUGH} decisions or more)"
         )
     count = play.answers.count
-    fits = measured(play.rows, count) if judge else {}
-    fit_to_all = GhostModel.fitted(play.rows, count)
-    return Ghost(play, params, seat, sources, fit_to_all, fits, at_table or {})
+    return Ghost(
+        play=play,
+        params=params,
+        seat=seat,
+        sources=sources,
+        mixture=GhostModel.fitted(play.rows, count),
+        judged=measured(play.rows, count) if judge else {},
+        at_table=at_table or {},
+    )

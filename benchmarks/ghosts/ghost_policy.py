@@ -140,9 +140,8 @@ class GhostPolicy(Policy):
                 continue
             mine, cells = sets[index], (np.full(len(index), seat), index)
             limits, previous = AnswerLimits.of(Sight(tree.game, states), cells), rows.before[mine]
-            actions, chances, memory = ghost.likely(
-                rows.seen[mine], limits, memories.take((previous,))
-            )
+            memory = memories.take((previous,))
+            actions, chances, memory = ghost.likely(rows.seen[mine], limits, memory)
             moves = np.flatnonzero(np.isin(tree.owner, mine))
             which, answers = np.searchsorted(mine, tree.owner[moves]), rows.moves[moves]
             strategy[moves] = (chances[which] * (actions[which] == answers)).sum(axis=1)

@@ -31,7 +31,15 @@ class GhostMemory(NamedTuple):
     @classmethod
     def new(cls, seeds: Array) -> GhostMemory:
         zeros, none = np.zeros(seeds.shape), np.full(seeds.shape, -1)
-        return cls(seeds, zeros.astype(np.int64), none, none, zeros, zeros, zeros.astype(np.uint64))
+        return cls(
+            seed=seeds,
+            decided=zeros.astype(np.int64),
+            last=none,
+            last_but_one=none,
+            total=zeros,
+            squares=zeros,
+            key=zeros.astype(np.uint64),
+        )
 
     def take(self, cells: tuple[Array, ...]) -> GhostMemory:
         return GhostMemory(*(part[cells] for part in self))
@@ -50,14 +58,13 @@ class GhostMemory(NamedTuple):
 
     def answered(self, classes: Array, actions: Array, answers: Answers) -> GhostMemory:
         share = answers.shares(classes)
-        return GhostMemory(
-            self.seed,
-            self.decided + 1,
-            classes,
-            self.last,
-            self.total + share,
-            self.squares + share**2,
-            mix(self.key ^ (actions.astype(np.int64).view(np.uint64) * GOLD)),
+        return self._replace(
+            decided=self.decided + 1,
+            last=classes,
+            last_but_one=self.last,
+            total=self.total + share,
+            squares=self.squares + share**2,
+            key=mix(self.key ^ (actions.astype(np.int64).view(np.uint64) * GOLD)),
         )
 
     def features(self, numbers: Array, answers: Answers) -> Array:

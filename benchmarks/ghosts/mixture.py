@@ -161,10 +161,8 @@ class Forest:
             row, nodes, parents = np.arange(len(part))[:, None], self.roots[None], None
             while parents is None or not np.array_equal(nodes, parents):
                 less = part[row, self.feature[nodes]] <= self.threshold[nodes]
-                parents, nodes = (
-                    nodes,
-                    np.where(less, self.left_child[nodes], self.right_child[nodes]),
-                )
+                children = np.where(less, self.left_child[nodes], self.right_child[nodes])
+                parents, nodes = nodes, children
             shares = self.shares[self.leaf[nodes]].mean(axis=1, dtype=np.float64)
             chances[start : start + at_once, self.labels] = shares
         return chances
@@ -229,10 +227,8 @@ def weights_of(rows: FitData, classes: int) -> dict[str, float]:
     if inner.all():
         return {}
     parts, held = parts_of(rows.take(~inner), classes), rows.take(inner)
-    chances_by_part = (part.chances(held.features, held.last) for part in parts)
-    likely = np.stack(
-        [chances[np.arange(len(held.answer)), held.answer] for chances in chances_by_part]
-    )
+    cells = np.arange(len(held.answer)), held.answer
+    likely = np.stack([part.chances(held.features, held.last)[cells] for part in parts])
     weights = np.full(len(parts), 1 / len(parts))
     for _ in range(EM_STEPS):
         share = weights[:, None] * likely

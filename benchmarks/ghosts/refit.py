@@ -75,10 +75,8 @@ def _check(
             f"{db} has {ours.seat.name!r} at seat {remaining[0]}, or {ghost.name!r} with other "
             "settings: it is not of this ghost; give another --db"
         )
-    if theirs.places != sorted({*seats}) or learner not in (
-        theirs.seat.player,
-        theirs.seat.name,
-    ):
+    names = theirs.seat.player, theirs.seat.name
+    if theirs.places != sorted({*seats}) or learner not in names:
         raise BadParameter(
             f"{db} has {theirs.seat.player!r} at seat {', '.join(map(str, theirs.places))}, not "
             f"{learner!r} at {', '.join(map(str, seats))}; give another --db"

@@ -112,11 +112,15 @@ Watcher = Callable[[Counters], None]
 
 
 def start(plan: RunPlan, path: str | Path) -> Store:
-    games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
-    seeds = [game.seeds for game in plan.games]
-    seatings = [game.seatings() for game in plan.games]
-    fixed_chances = [game.given or None for game in plan.games]
-    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, fixed_chances)
+    return Store.create(
+        path,
+        title=plan.title,
+        config=plan.model_dump(),
+        games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
+        seeds=[game.seeds for game in plan.games],
+        seatings=[game.seatings() for game in plan.games],
+        given=[game.given or None for game in plan.games],
+    )
 
 
 def prolong(path: str | Path, episodes: int) -> None:
@@ -304,13 +308,9 @@ class _Books:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
         self.store, self.start = store, now()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
-        client_layers = [layer for client in clients for layer in layers(client)]
-        self.waits = next(
-            (layer.waits for layer in client_layers if isinstance(layer, Retry)), Waits()
-        )
-        self.limits = {
-            id(layer.gates): layer for layer in client_layers if isinstance(layer, Limit)
-        }
+        stack = [layer for client in clients for layer in layers(client)]
+        self.waits = next((layer.waits for layer in stack if isinstance(layer, Retry)), Waits())
+        self.limits = {id(layer.gates): layer for layer in stack if isinstance(layer, Limit)}
         self._numbers, self._written_lengths = count(1), dict[str, Lengths]()
         for (model, seat), usage in store.spent(ended=True).items():
             self.ledger.book(model, seat, usage)
@@ -477,9 +477,7 @@ class EpisodeRecord:
         self.row, fresh = row, row.status == "pending"
         self.steps = [] if fresh else records.steps(row.id)
         decisions = [] if fresh else records.decisions(row.id)
-        self.decisions = {
-            DecisionPlace(decision.step, decision.seat): decision for decision in decisions
-        }
+        self.decisions = {DecisionPlace(row.step, row.seat): row for row in decisions}
         self.calls: dict[DecisionPlace, list[AttemptRow]] = {}
         for call in [] if fresh else records.attempts(row.id):
             self.calls.setdefault(DecisionPlace(call.step, call.seat), []).append(call)
@@ -542,9 +540,8 @@ class _Record(EpisodeRecord):
         """Write those that are new; a shorter prompt was answered."""
         overflows = self.overflows.get(slot, [])
         for number in range(self._noted[slot], len(overflows)):
-            self.store.add(
-                rows.NoteRow(*slot, number, rows.OVERFLOW, overflows[number]), self.row.id
-            )
+            note = rows.NoteRow(*slot, number, rows.OVERFLOW, overflows[number])
+            self.store.add(note, self.row.id)
         self._noted[slot] = len(overflows)
 
     async def _live(

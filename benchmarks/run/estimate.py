@@ -74,7 +74,14 @@ def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
         }
         chain = table.chain * (episodes if game.series else 1)
         estimates.append(
-            Estimate(game.label, episodes, episodes * table.decisions, asked, table.priced, chain)
+            Estimate(
+                label=game.label,
+                episodes=episodes,
+                decisions=episodes * table.decisions,
+                seats=asked,
+                priced=table.priced,
+                chain=chain,
+            )
         )
     return estimates
 

@@ -70,10 +70,8 @@ def watch(path: Path, console: Console) -> RunProgress:
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             for progress in looks(path):
-                players = (
-                    f"played by {progress.holder}" if progress.holder else "nobody plays it now"
-                )
-                head = Text(f"{progress.title} ({path}), {players}")
+                state = f"played by {progress.holder}" if progress.holder else "nobody plays it now"
+                head = Text(f"{progress.title} ({path}), {state}")
                 live.update(Group(head, table(progress)), refresh=True)
         return progress
     previous: list[str] = []

@@ -65,9 +65,8 @@ def measure(
         nonlocal decisions
         decisions += len(step.decisions)
 
-    run_sync(
-        play_table(rules, seated, seed, on_step=count, max_steps=max_steps, given=fixed_chance)
-    )
+    limits: Any = {"max_steps": max_steps, "given": fixed_chance}
+    run_sync(play_table(rules, seated, seed, on_step=count, **limits))
     return Measured(
         decisions=decisions,
         seats=dict(sorted(counts.usage.items())),

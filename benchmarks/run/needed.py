@@ -125,7 +125,9 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
 
     steps = POINTS["Overall" if games > 1 else "game"]
     pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
-    return Needed(label, games, episodes, sd, pairs, find(), of)
+    return Needed(
+        label=label, games=games, episodes=episodes, sd=sd, pairs=pairs, found=find(), of=of
+    )
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:

@@ -267,17 +267,14 @@ class Overrides:
         return cls(**mine, settings=arguments, budget=budget)
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        game_overrides: dict[str, Any] = {
-            "seats": list(self.seats) or None,
-            "episodes": self.episodes,
-        }
-        overrides = game_overrides | {"seed": self.seed, "scoring": self.scoring}
+        by_game: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        overrides = by_game | {"seed": self.seed, "scoring": self.scoring}
         changed = dict(raw) | {key: value for key, value in overrides.items() if value is not None}
         extra = {"params": self.params, "talk": self.talk}
         if "players" in raw:
             return _topped(changed, extra)
         if isinstance(games := raw.get("games"), list):
-            replaced = [key for key, value in game_overrides.items() if value is not None]
+            replaced = [key for key, value in by_game.items() if value is not None]
             changed["games"] = [_topped(_without(game, replaced), extra) for game in games]
         return changed
 
@@ -408,10 +405,9 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
     policy = make_player(player, rules, client, **plan.settings_of(seat))
     if isinstance(policy, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
         policy, inside = copy.copy(policy), Own(policy.client)
-        person = isinstance(
-            policy, HumanPolicy
-        )  # who is paid nothing, and not waited for at an end
-        policy.client = inside if person else add_layers(inside, shared=shared)
+        # A person is paid nothing, and not waited for at an end.
+        is_person = isinstance(policy, HumanPolicy)
+        policy.client = inside if is_person else add_layers(inside, shared=shared)
     return policy
 
 
@@ -534,10 +530,10 @@ def _seats(
                 ignored |= dict.fromkeys(changes, run.player)
                 changes = {}
             seats[index] = run.model_copy(update=changes)
-    ignoring = ", ".join(sorted({*ignored.values()}))
-    return seats, f"not used by {ignoring}, which asks no model: {', '.join(ignored)}" * bool(
-        ignored
-    )
+    if not ignored:
+        return seats, ""
+    players_ignoring = ", ".join(sorted({*ignored.values()}))
+    return seats, f"not used by {players_ignoring}, which asks no model: {', '.join(ignored)}"
 
 
 def params_of(game: config.GameSettings) -> dict[str, Any]:

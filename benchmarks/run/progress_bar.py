@@ -51,8 +51,7 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
                 calls = "call" if counters.in_flight == 1 else "calls"
                 done = f"{counters.decisions:,} decisions, {counters.in_flight:,} {calls} in flight"
                 done += f", {counters.broke:,} rule breaks" * bool(counters.broke)
-                bar.update(
-                    task, total=counters.episodes, completed=counters.played, description=done
-                )
+                bar.update(task, total=counters.episodes, completed=counters.played)
+                bar.update(task, description=done)
 
         yield watch

@@ -89,10 +89,8 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
         StoreError: the file or its configuration cannot be read at all.
     """
     check_editions(records)
-    plan, comparison = (
-        planned(records).model_copy(update={"objects": dict(objects or {})}),
-        Replay(),
-    )
+    plan = planned(records).model_copy(update={"objects": dict(objects or {})})
+    comparison = Replay()
     named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
     mismatches = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
@@ -207,9 +205,7 @@ class _Rerun(EpisodeRecord):
             )
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
-        self.seats_of_users = {
-            i for i, position in enumerate(row.seating) if seats[position].is_users_policy
-        }
+        self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
         self.mismatches: list[Mismatch] = []
         self.reached = self.read = 0
 
@@ -219,7 +215,7 @@ class _Rerun(EpisodeRecord):
         policies: list[Policy] = []
         for i, position in enumerate(self.row.seating):
             seat = self.game.seats[position]
-            asks = seat.asks or (i in asking and i not in self.seats_of_users)
+            asks = seat.asks or (i in asking and i not in self.user_seats)
             policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:
             await self._play(policies)
@@ -260,7 +256,7 @@ class _Rerun(EpisodeRecord):
                 self.note("decision", "none", "one", slot)
         expected = {DecisionPlace(count, seat) for seat in looked_back}
         for slot in self.calls:
-            late = slot.step >= count + (not ended) and slot.seat not in self.seats_of_users
+            late = slot.step >= count + (not ended) and slot.seat not in self.user_seats
             if late and slot not in expected:
                 self.note("completion", "none", "one", slot)
 
@@ -268,20 +264,18 @@ class _Rerun(EpisodeRecord):
         """`_ReplayStop`: the step differs from its record."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written, whole_step = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
+        written, step_slot = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
             recorded = self.steps[step.number]
             for what in ("asked", "rewards", "finished"):
-                self._compare(what, getattr(row, what), getattr(recorded, what), whole_step)
+                self._compare(what, getattr(row, what), getattr(recorded, what), step_slot)
             for key in {**row.record, **recorded.record}:
-                self._compare(
-                    f"record {key}", row.record.get(key), recorded.record.get(key), whole_step
-                )
+                pair = row.record.get(key), recorded.record.get(key)
+                self._compare(f"record {key}", *pair, step_slot)
             if not self.mismatches:  # equal values can be written in several ways
                 for what, text in written.items():
-                    self._compare(
-                        f"{what} (as text)", text, self.written[step.number][what], whole_step
-                    )
+                    recorded_text = self.written[step.number][what]
+                    self._compare(f"{what} (as text)", text, recorded_text, step_slot)
         for decision in decisions:
             slot = DecisionPlace(decision.step, decision.seat)
             if slot not in self.decisions:
@@ -299,7 +293,7 @@ class _Rerun(EpisodeRecord):
 
     def _completions(self, slot: DecisionPlace, decision: Decision) -> None:
         """Readings of completions, and notes; not of users' policies."""
-        if slot.seat in self.seats_of_users:
+        if slot.seat in self.user_seats:
             return
         notes = [[note.kind, note.content] for note in decision.notes]
         self._compare("notes", notes, self.notes.get(slot, []), slot)

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 HOUSE = Path(__file__).resolve().parents[2]
 FLOORS = ("llm_games", "wrappers", "baselines", "benchmarks")
-BANNED = frozenset(
+WORDS = (
     "found one said told given kept made paid many most own at where place who some more left "
-    "seen heard known met before after now".split()
+    "seen heard known met before after now"
 )
+BANNED = frozenset(WORDS.split())
 
 
 class Binding(NamedTuple):

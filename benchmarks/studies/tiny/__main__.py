@@ -160,9 +160,8 @@ def batches(groups: dict[Any, Any], rng: np.random.Generator, args: Args) -> Ite
             packs.append((prefix, pack))
         order = rng.permutation(len(packs))
         for start in range(0, len(order) - args.packs + 1, args.packs):
-            yield collate(
-                [packs[i] for i in order[start : start + args.packs]], rng, args.prompt_weight
-            )
+            chosen = [packs[i] for i in order[start : start + args.packs]]
+            yield collate(chosen, rng, args.prompt_weight)
 
 
 def collate(packs: list[Any], rng: np.random.Generator, prompt_weight: float) -> tuple[Any, ...]:

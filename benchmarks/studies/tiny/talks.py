@@ -102,11 +102,10 @@ def _named_moves(view: View) -> list[NamedScript]:
         return []
     if isinstance(question, Choice) and min(map(len, question.words)) == 1:
         return []  # letters of steps, which nobody names
-    named = ((message, question.named(message["text"])) for message in observation["talk"]["heard"])
+    messages = observation["talk"]["heard"]
+    named = ((line, question.named(line["text"])) for line in messages)
     return [
-        NamedScript(message["name"], move, message["own"])
-        for message, move in named
-        if move is not None
+        NamedScript(line["name"], move, line["own"]) for line, move in named if move is not None
     ]
 
 
@@ -144,12 +143,8 @@ class TalkScript:
     name = "script"
 
     def __init__(self, persona: str | None, rng: np.random.Generator, share: float) -> None:
-        self.persona, self.rng, self.share, self.samples = (
-            persona,
-            rng,
-            share,
-            list[TrainingSample](),
-        )
+        self.persona, self.rng, self.share = persona, rng, share
+        self.samples: list[TrainingSample] = []
 
     async def complete(self, request: Request) -> Completion:
         """Answer a request."""

@@ -177,9 +177,8 @@ def _offer(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[
         "goal": blocks.goal(game, int(rng.integers(game.players))),
         "form": replace(question, limits=False).form(),
     }
-    words = "\n\n".join(
-        filter(None, (blocks.say("report", **values), blocks.say("request", **values)))
-    )
+    parts = blocks.say("report", **values), blocks.say("request", **values)
+    words = "\n\n".join(filter(None, parts))
     if rng.random() < 0.3:
         wrong = read_reply(question.reply(money + start), question)
         words += "\n\n" + prompts.again(wrong.why, question)

@@ -11,11 +11,8 @@ from llm_games.games.bertrand_competition.rules import BertrandCompetition
 def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Start at half of the highest price, then stay near the lowest rival; the greedy go below."""
     game: BertrandCompetition = view.game
-    observation, unit, costs = (
-        view.observation,
-        game.unit,
-        int(game.ticks(game.costs, up=True)[view.seat]),
-    )
+    observation, unit = view.observation, game.unit
+    costs = int(game.ticks(game.costs, up=True)[view.seat])
     rival = (
         round(min(observation["past"][-1]["rivals"]) * unit)
         if observation["past"]

@@ -19,8 +19,7 @@ def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> A
     if persona == "selfish":
         return draw(rng, (0, 8), (min(tokens, 1), 1), (min(tokens, 2), 1)), "I keep what I have."
     if last is None:
-        return draw(
-            rng, (tokens // 2, 6), (tokens // 4, 2), (tokens, 2)
-        ), "I begin with about a half."
+        contribution = draw(rng, (tokens // 2, 6), (tokens // 4, 2), (tokens, 2))
+        return contribution, "I begin with about a half."
     contribution = int(np.clip(last["contribution"] + rng.integers(-1, 1), 0, tokens))
     return contribution, "I give about as much as I gave before."
