@@ -138,7 +138,7 @@ def play_rules(
     game: Rulebook,
     names: Sequence[str | Policy],
     seeds: Sequence[int],
-    fixed_chance: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
 ) -> BatchEpisodes:
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
@@ -154,7 +154,7 @@ def play_rules(
     sits = np.tile([[players.index(name)] for name in names], len(seeds))
     payoffs, lengths = np.zeros(sits.shape), np.zeros(len(seeds), np.int64)
     records: list[Mapping[str, Array]] = []
-    for over, outcome in play_batch(game, players, sits, seeds, fixed_chance, max_steps):
+    for over, outcome in play_batch(game, players, sits, seeds, given, max_steps):
         lengths += ~over
         payoffs += outcome.rewards
         records.append(outcome.record)
@@ -166,7 +166,7 @@ def play_batch(
     names: Sequence[str | Policy],
     sits: Array,
     seeds: Sequence[int],
-    fixed_chance: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
     max_steps: int | None = None,
     models: bool = False,
 ) -> Iterator[tuple[PerTable, Outcome]]:
@@ -182,7 +182,7 @@ def play_batch(
             raise BadParameter(f"this needs players that ask no model, got {name!r}")
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, policies, sits)
-    tables.reset([int(seed) for seed in seeds], given=fixed_chance)
+    tables.reset([int(seed) for seed in seeds], given=given)
     seats.start(np.ones(len(seeds), np.bool_))
     for step in range(max_steps or game.length() or ENDLESS):
         over = tables.state.over

@@ -113,7 +113,7 @@ def _asking(
     `like` if that is given.
     """
     from llm_games.wrappers.clients.base import Sampling
-    from llm_games.wrappers.clients.stack import LAYER_SETTINGS, dress
+    from llm_games.wrappers.clients.stack import LAYER_SETTINGS, add_layers
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.mind import Planning
 
@@ -135,7 +135,7 @@ def _asking(
             raise unknown_keyword("setting of LLMPolicy", key, talking)
     client_settings = {**usual, **client}
     layers = {key: client_settings.pop(key) for key in LAYER_SETTINGS if key in client_settings}
-    return llm_player(dress(make(value, **client_settings), **layers), settings)
+    return llm_player(add_layers(make(value, **client_settings), **layers), settings)
 
 
 def _load(address: str) -> Any:

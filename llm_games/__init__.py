@@ -71,8 +71,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = _LATER[name].partition(":")
-    value = globals()[name] = getattr(_import(module), attribute)
-    return value
+    attribute_object = globals()[name] = getattr(_import(module), attribute)
+    return attribute_object
 
 
 def register(name: str, room: str) -> None:

@@ -1,7 +1,7 @@
-"""How an object stands in a text: as the answer, as the final one, or quoted; see docs/replies.md.
+"""Whether an object in a text is an answer, the final one, or quoted; see docs/replies.md.
 
-The words are English with a few of other languages; where none of them stands, only the place
-decides, and what stands in the middle of a sentence is a quotation.
+The words are English with a few of other languages. Where none of them occurs, position decides: an
+object in the middle of a sentence is a quotation.
 """
 
 from __future__ import annotations
@@ -127,34 +127,34 @@ _EXPLAINING = _words(
 
 
 def standing(text: str, begin: int, end: int, since: int, until: int, differ: bool) -> int:
-    """Say how much the object at `begin` to `end` counts, one of the four above.
+    """Rank the object at `begin` to `end`: QUOTED, PLAIN, MARKED or FINAL.
 
-    `since` and `until` are where the object before it ends and the one after it begins; `differ`,
-    whether the reply has several answers.
+    `since` is the end of the object before it, `until` the beginning of the next; `differ`: the
+    reply has several answers.
     """
-    sentence = _before(text[max(since, begin - WINDOW) : begin])
+    sentence = _sentence_start(text[max(since, begin - WINDOW) : begin])
     clause = "" if _GIVEN.match(sentence) else _CLAUSE.split(sentence)[-1].strip()
     line = text[end : min(until, end + WINDOW)].split("\n", 1)[0]
-    after = _plain(line)
+    rest = _plain(line)
     struck = text[max(0, begin - 2) : begin] == text[end : end + 2] == "~~"
-    if struck or line.lstrip(_LAYOUT).startswith(("?", "？")) or _DOUBT_BEHIND.match(after):
+    if struck or line.lstrip(_LAYOUT).startswith(("?", "？")) or _DOUBT_BEHIND.match(rest):
         return QUOTED
-    whole = not after or after[0] in ".!;。！"  # nothing of its sentence is behind it
+    ends_sentence = not rest or rest[0] in ".!;。！"  # its sentence ends with it
     polite = _POLITE.search(clause) is not None
     if clause and not _doubtful(sentence if polite else clause, differ):
-        if _FINAL.search(clause) or (whole and differ and _BETTER.search(sentence)):
+        if _FINAL.search(clause) or (ends_sentence and differ and _BETTER.search(sentence)):
             return FINAL
         if _MARKED.search(clause):
             return MARKED
-    if not after and len(sentence.split()) > 3 and not _LEADING.search(sentence):
-        return PLAIN  # what stands before it does not lead it in
+    if not rest and len(sentence.split()) > 3 and not _LEADING.search(sentence):
+        return PLAIN  # the text before it does not introduce it
     short = len(clause.split()) < 2
     short = short and not (_GIVEN.match(sentence) or _CONNECTED.match(clause))
     lead = sentence if short or polite else clause
-    led = sentence.endswith((":", "：", "=", "->", "→"))
-    alone = led or not _plain(text[max(0, begin - WINDOW) : begin].rsplit("\n", 1)[-1])
+    introduced = sentence.endswith((":", "：", "=", "->", "→"))
+    alone = introduced or not _plain(text[max(0, begin - WINDOW) : begin].rsplit("\n", 1)[-1])
     if alone and not differ and len(text) - end < WINDOW and not _plain(text[end:]):
-        # With it a reply comes to its end: doubts about the game are none about the answer.
+        # It ends the reply: doubts before it are about the game, not about the answer.
         unreal = _UNREAL.search(lead)
         return QUOTED if unreal or _OTHERS.search(clause) else PLAIN
     if _doubtful(lead, differ):
@@ -162,32 +162,32 @@ def standing(text: str, begin: int, end: int, since: int, until: int, differ: bo
     if _MINE.match(line):
         return MARKED
     if not sentence:
-        if not differ and _SINCE.match(after):
+        if not differ and _SINCE.match(rest):
             return PLAIN
-        return QUOTED if _doubtful(_SENTENCE.split(after + " ")[0], True) else PLAIN
+        return QUOTED if _doubtful(_SENTENCE.split(rest + " ")[0], True) else PLAIN
     scope = clause if _CONNECTED.match(clause) else sentence
-    own = whole and _OWN.search(sentence) and not _doubtful(scope, differ)
-    return PLAIN if not after or led or own else QUOTED
+    first_person = ends_sentence and _OWN.search(sentence) and not _doubtful(scope, differ)
+    return PLAIN if not rest or introduced or first_person else QUOTED
 
 
 def alternative(text: str) -> bool:
-    """Return whether a text ends by leading in an alternative to what stands before, as a label."""
+    """Test whether a text ends with a label that introduces an alternative."""
     return _ALTERNATIVE.search(_plain(text[-WINDOW:].rstrip().rsplit("\n", 1)[-1])) is not None
 
 
 def retracted(behind: str) -> bool:
-    """Say whether what follows an answer takes it back."""
+    """Test whether the text behind an answer takes it back."""
     return bool(_RETRACTED.search(behind)) and not _KEPT.search(behind)
 
 
-def undecided(before: str, behind: str, how: int) -> bool:
-    """Say whether a text that was cut off may not have come to its answer, as far as it goes.
+def undecided(head: str, tail: str, rank: int) -> bool:
+    """Test whether a reply that was cut off may not have reached its answer.
 
-    `how` is the standing of the last answer. Decided is one that stands first or last, is marked,
-    or is explained from then on, without wavering.
+    `rank` is that of the last answer. An answer counts as decided if it stands first or last, is
+    marked, or is followed by an explanation without wavering.
     """
-    settled = how > PLAIN or not _plain(before) or not _plain(behind) or _EXPLAINING.match(behind)
-    return not settled or "{" in behind or bool(_WAVERING.search(behind))
+    settled = rank > PLAIN or not _plain(head) or not _plain(tail) or _EXPLAINING.match(tail)
+    return not settled or "{" in tail or bool(_WAVERING.search(tail))
 
 
 def _doubtful(words: str, differ: bool) -> bool:
@@ -196,8 +196,8 @@ def _doubtful(words: str, differ: bool) -> bool:
     )
 
 
-def _before(text: str) -> str:
-    """Return the beginning of the sentence that goes on at the end of the text, "" if none does."""
+def _sentence_start(text: str) -> str:
+    """Return the unfinished sentence at the end of a text, "" if there is none."""
     *lines, line = text.split("\n")
     words, gap = _plain(line), False
     while not words and lines:
@@ -209,5 +209,5 @@ def _before(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return the words of a line without its layout."""
+    """Strip layout and noise from a line."""
     return _NOISE.sub(" ", line).strip(_LAYOUT)

@@ -1,4 +1,4 @@
-"""What a player is asked beside its moves, such as a plan: questions whose answers are no moves."""
+"""Questions beside the moves, such as for a plan; their answers change nothing in the game."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_LESSONS = 20
 
 @dataclass(frozen=True)
 class Aside:
-    """A question beside the moves, of a kind such as ``belief``, with values for its words.
+    """A question beside the moves, of a kind such as ``belief``, with values for its template.
 
-    A game's own (`Rulebook.asides`) has its words in the block of the game's wording that is named
-    as its kind. The answers, as the question reads them, are handed to the words of all later
-    asides and requests as ``notes.<kind>``, the latest last.
+    The words of a game's own aside (`Rulebook.asides`) are the block of its wording that has the
+    name of its kind. Later asides and requests get the answers, as the question reads them, as
+    ``notes.<kind>``, the latest last.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Aside:
     """how many of its latest answers are handed on"""
 
     def content(self, answer: Any) -> dict[str, Any]:
-        """Return an answer as it is noted down: by name."""
+        """Return an answer as notes keep it: by name."""
         return answer if isinstance(answer, dict) else {self.question.key: answer}
 
 
@@ -51,14 +51,14 @@ class Text(Question):
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         schema = super().schema(reasoning)
-        more = {flag: {"type": "boolean"} for flag in self.flags}
-        return object_of(schema["properties"] | more) if more else schema
+        flag_schemas = {flag: {"type": "boolean"} for flag in self.flags}
+        return object_of(schema["properties"] | flag_schemas) if flag_schemas else schema
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
         text = self.read(whole[self.key])
-        said = {flag: whole.get(flag) for flag in self.flags}
-        said = {flag: value if type(value) is bool else None for flag, value in said.items()}
-        return {self.key: text} | said if said else text
+        flags = {flag: whole.get(flag) for flag in self.flags}
+        flags = {flag: value if type(value) is bool else None for flag, value in flags.items()}
+        return {self.key: text} | flags if flags else text
 
     def form(self, reasoning: bool = False) -> str:
         flags = "".join(f', "{flag}": <true or false>' for flag in self.flags)

@@ -1,4 +1,4 @@
-"""The chart of a round that every game has: amounts as bars by seat, from its `picture`."""
+"""Shapes that several games' pictures share: columns by seat, sealed bids, crowds of dots."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""How a seat's actions look outside: an index, shares of what is legal, the rules' units, or text.
+"""Codecs between a seat's actions outside and moves of the rules.
 
-A codec has a Gymnasium space and turns its members into moves of the rules. Most moves are one
-action; a plan is several, one share after another, and a reply that cannot be read may be asked for
-again. Until a move is whole, the codec holds its beginning, and the table does not change.
+An action outside is an index, a share of what is legal, a number in the rules' units, or a text. A
+codec has a Gymnasium space and turns its members into moves. Most moves are one action; a plan is
+several, one share after another, and a reply that cannot be read may be asked for again. Until a
+move is whole, the codec holds its beginning, and the table does not change.
 
-`take` and `mask` are of one table, `taken` and `masks` of a batch; both say the same.
+`take` and `mask` are for one table, `taken` and `masks` for a batch; both agree.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ def in_text_space(text: str) -> str:
 
 
 class Codec(ABC):
-    """One seat's actions, of a Gymnasium `space`; of `masked` ones a learner sees which are legal.
+    """One seat's actions in a Gymnasium `space`; a `masked` one has a mask of legal indexes.
 
-    `heard` is what a reply in words came to, for ``infos``; empty for other actions. In a `batch`
-    it is by table, and the seat that acts is the view's: it may be another one at each table.
+    `reading` says for ``infos`` how a reply in words was read; it is empty for other actions. In a
+    `batch` it is by table, and the acting seat, which the view has, may differ by table.
     """
 
     space: Any
@@ -78,81 +79,81 @@ class Codec(ABC):
     def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
         self.game, self.seat, self.batch = game, seat, batch
         self.declines = game.decline is not None
-        self.heard: dict[Any, Any] = {}
+        self.reading: dict[Any, Any] = {}
 
-    def begin(self, where: Any = None) -> None:
-        """Forget the beginning of a move: another step has come; of a batch, at tables `where`."""
-        self.heard = {}
+    def begin(self, mask: Any = None) -> None:
+        """Forget the beginning of a move at a new step; in a batch, where `mask` is true."""
+        self.reading = {}
 
     @abstractmethod
     def take(self, view: View, action: Any) -> Action | None:
         """Turn an action into a move of the rules, None until it is whole, or `refuse` it."""
 
     @abstractmethod
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        """Turn the actions of tables `where`, bool ``(*batch)``, into moves.
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        """Turn the actions of the tables in `mask`, bool ``(*batch)``, into moves.
 
-        `actions` are ``(*batch, *space.shape)``, of texts a list; those of other tables are not
-        looked at. One outside the space is refused before any is taken.
+        `actions` are ``(*batch, *space.shape)``, texts a list; those of other tables are ignored.
+        One outside the space is refused before any move is made.
         """
 
     def need_masks(self) -> None:
-        """Raise BadParameter if actions are no indexes, of which some may be legal."""
+        """Raise BadParameter if actions are no indexes, so that there is nothing to mask."""
         if not isinstance(self.space, spaces.Discrete):
             raise BadParameter(f"{self.game.name} has no masks: its actions are {self.space}")
 
     def mask(self, view: View) -> Array:
-        """Return which indexes are legal, bool; of a seat that is not asked, index 0 alone."""
-        places = np.arange(self.space.n)
-        return places < (1 if view.question is None else len(places))
+        """Return the legal indexes, bool ``(indexes,)``; index 0 alone if not asked."""
+        indexes = np.arange(self.space.n)
+        return indexes < (1 if view.question is None else len(indexes))
 
     def masks(self, view: View) -> Array:
         """Return the masks of a batch, bool ``(*batch, indexes)``."""
         return np.arange(self.space.n) < np.where(view.asked, self.space.n, 1)[..., None]
 
     def shown(self, numbers: Array) -> Array:
-        """Show the beginning of a move in what the seat sees as numbers, ``(*batch, columns)``."""
+        """Add the beginning of a move to what the seat observes, ``(*batch, columns)``."""
         return numbers
 
     def refuse(self, action: Any, seat: int | None = None, table: Any = None) -> IllegalAction:
-        """Return the error for an action that is not in the space, at a table of a batch."""
+        """Return the error for an action outside the space, at a table of a batch."""
         space, wanted = self.space, "a text"
         if isinstance(space, spaces.Discrete):
             wanted = f"an integer from 0 to {space.n - 1}"
         elif isinstance(space, spaces.Box):
             wanted = f"{space.shape[0]} numbers from -1 to 1"
-        who = self.game.names()[self.seat if seat is None else seat]
-        at = "" if table is None else f" at table {table}"
-        return IllegalAction(f"{who}{at}: {action!r} is not {wanted}")
+        player = self.game.names()[self.seat if seat is None else seat]
+        location = "" if table is None else f" at table {table}"
+        return IllegalAction(f"{player}{location}: {action!r} is not {wanted}")
 
-    def _refused(self, view: View, actions: Any, wrong: Array) -> IllegalAction:
-        """Return the error for the first of the wrong tables."""
-        table = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-        seat = np.broadcast_to(view.seat, wrong.shape)[table]
-        plain = tuple(map(int, table))
-        action = actions[plain].tolist()
-        return self.refuse(action, int(seat), plain[0] if len(plain) == 1 else plain)
+    def _refused(self, view: View, actions: Any, mask: Array) -> IllegalAction:
+        """Return the error for the first table in `mask`."""
+        table = np.unravel_index(int(np.argmax(mask)), mask.shape)
+        seat = np.broadcast_to(view.seat, mask.shape)[table]
+        index = tuple(map(int, table))
+        action = actions[index].tolist()
+        return self.refuse(action, int(seat), index[0] if len(index) == 1 else index)
 
-    def _indexes(self, view: View, actions: Any, where: Array) -> Array:
-        """Return indexes in the space, int64 ``(*batch)``, 0 at other tables."""
+    def _indexes(self, view: View, actions: Any, mask: Array) -> Array:
+        """Check indexes against the space; int64 ``(*batch)``, 0 at other tables."""
         array = array_of(actions)
-        if array.shape != where.shape or array.dtype.kind not in "iu":
-            raise self._shape(array, f"integers from 0 to {self.space.n - 1}", where.shape)
-        wrong = where & (array.astype(np.uint64) >= self.space.n)  # below 0: beyond them, too
-        if any_true(wrong):
-            raise self._refused(view, array, wrong)
-        return np.where(where, array, 0).astype(np.int64, copy=False)
+        if array.shape != mask.shape or array.dtype.kind not in "iu":
+            raise self._shape(array, f"integers from 0 to {self.space.n - 1}", mask.shape)
+        outside = mask & (array.astype(np.uint64) >= self.space.n)  # negative ones wrap
+        if any_true(outside):
+            raise self._refused(view, array, outside)
+        return np.where(mask, array, 0).astype(np.int64, copy=False)
 
-    def _floats(self, view: View, actions: Any, where: Array) -> Array:
-        """Return numbers in the space, float64 ``(numbers, *batch)``, 0 at other tables."""
-        array, shape = array_of(actions), (*where.shape, *self.space.shape)
+    def _floats(self, view: View, actions: Any, mask: Array) -> Array:
+        """Check numbers against the space; float64 ``(numbers, *batch)``, 0 at other tables."""
+        array, shape = array_of(actions), (*mask.shape, *self.space.shape)
         if array.shape != shape or array.dtype.kind not in "iuf":
             raise self._shape(array, "numbers from -1 to 1", shape)
-        inside = (array >= -1) & (array <= 1)  # no number is not inside either
-        wrong = where & ~inside.all(axis=-1)
-        if any_true(wrong):
-            raise self._refused(view, array, wrong)
-        return np.moveaxis(np.where(where[..., None], array, 0).astype(np.float64), -1, 0)
+        inside = (array >= -1) & (array <= 1)  # false for NaN
+        outside = mask & ~inside.all(axis=-1)
+        if any_true(outside):
+            raise self._refused(view, array, outside)
+        return np.moveaxis(np.where(mask[..., None], array, 0).astype(np.float64), -1, 0)
 
     def _shape(self, array: Array, wanted: str, shape: tuple[int, ...]) -> IllegalAction:
         return IllegalAction(
@@ -172,14 +173,14 @@ class Rules(Codec):
     def take(self, view: View, action: Any) -> Action:
         return self.game.decode(view.sight.state, self.seat, action)
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        shape = (*where.shape, *(self.space.shape or ()))
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        shape = (*mask.shape, *(self.space.shape or ()))
         array = array_of(actions)
         if array.shape != shape:
             raise self._shape(array, f"of {self.space}", shape)
         plans = (self.game.players,) if self.game.division is not None else ()
-        moves = np.zeros((*plans, *where.shape), np.int64)
-        for table in zip(*np.nonzero(where), strict=True):
+        moves = np.zeros((*plans, *mask.shape), np.int64)
+        for table in zip(*np.nonzero(mask), strict=True):
             state, seat = view.sight.state.table(table), int(view.table(table).seat)
             try:
                 move = self.game.decode(state, seat, np.asarray(array[table]).tolist())
@@ -189,7 +190,7 @@ class Rules(Codec):
                 moves[(seat, *table)] = move
             else:
                 moves[(..., *table)] = actions_of(move)
-        return moves, where
+        return moves, mask
 
     def mask(self, view: View) -> Array:
         legal = view.mask if view.question is not None else None
@@ -213,24 +214,24 @@ class Index(Codec):
             return self.low + action
         return MISSING if action is None else self.low + _index(self, action)
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        index = self._indexes(view, actions, where)
-        return (self.low + index) * where if self.low else index, where
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        index = self._indexes(view, actions, mask)
+        return (self.low + index) * mask if self.low else index, mask
 
     def mask(self, view: View) -> Array:
-        own = view.mask if self.masked and view.question is not None else None
-        return super().mask(view) if own is None else own
+        legal = view.mask if self.masked and view.question is not None else None
+        return super().mask(view) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        own = view.mask if self.masked else None
-        return super().masks(view) if own is None else _with_no_op(own, view)
+        legal = view.mask if self.masked else None
+        return super().masks(view) if legal is None else _with_no_op(legal, view)
 
 
 class Steps(Codec):
     """A number from 0 on for each share of what is legal now, smallest first.
 
-    Where a seat may decline, index 0 does. What lies between two shares cannot be said. Of one
-    share there is the smallest alone.
+    Where a seat may decline, index 0 does. Amounts between two shares cannot be chosen. A single
+    share is the smallest amount.
     """
 
     def __init__(
@@ -246,10 +247,10 @@ class Steps(Codec):
         index = _index(self, action) - self.declines
         return _share(view, index, self.parts) if index >= 0 else self.game.decline
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        index = self._indexes(view, actions, where) - self.declines
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        index = self._indexes(view, actions, mask) - self.declines
         amounts = _shares(view, np.maximum(index, 0), self.parts)
-        return _declined(self.game, amounts, index < 0) * where, where
+        return _declined(self.game, amounts, index < 0) * mask, mask
 
 
 class NamedActions(Codec):
@@ -263,8 +264,8 @@ class NamedActions(Codec):
     def take(self, view: View, action: Any) -> Action:
         return MISSING if action is None else int(self.actions[_index(self, action)])
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        return self.actions[self._indexes(view, actions, where)] * where, where
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        return self.actions[self._indexes(view, actions, mask)] * mask, mask
 
 
 class Unit(Codec):
@@ -290,17 +291,17 @@ class Unit(Codec):
         legal = np.flatnonzero(self._picks.mask(view))
         return self._picks.low + int(legal[min(parts * len(legal) // FINE, len(legal) - 1)])
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        *act, share = self._floats(view, actions, where)
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        *act, share = self._floats(view, actions, mask)
         parts = np.rint((share + 1) / 2 * FINE).astype(np.int64)
         if self.game.picks:
-            upto = self._picks.masks(view).cumsum(axis=-1)
-            many = upto[..., -1]
-            place = np.minimum(parts * many // FINE, many - 1)
-            moves = self._picks.low + (upto > place[..., None]).argmax(axis=-1)
+            ranks = self._picks.masks(view).cumsum(axis=-1)
+            counts = ranks[..., -1]
+            rank = np.minimum(parts * counts // FINE, counts - 1)
+            moves = self._picks.low + (ranks > rank[..., None]).argmax(axis=-1)
         else:
             moves = _shares(view, parts, FINE)
-        return (_declined(self.game, moves, act[0] < 0) if act else moves) * where, where
+        return (_declined(self.game, moves, act[0] < 0) if act else moves) * mask, mask
 
 
 class Division(Codec):
@@ -319,68 +320,66 @@ class Division(Codec):
         self.space = spaces.Discrete(max(self.total + 1 if self.whole else game.steps, 2))
         self.begin()
 
-    def begin(self, where: Any = None) -> None:
+    def begin(self, mask: Any = None) -> None:
         super().begin()
-        if not self.batch:  # of one table: lists are faster
+        if not self.batch:  # one table: lists are faster
             self.plan: Any = [0] * self.game.players
-            self.given: Any = 0  # how many shares of the plan there are
-        elif where is None:
+            self.placed: Any = 0  # how many shares the plan has so far
+        elif mask is None:
             self.plan = np.zeros((self.game.players, *self.batch), np.int64)
-            self.given = np.zeros(self.batch, np.int64)
-        elif any_true(self.given):
-            self.plan, self.given = self.plan * ~where, self.given * ~where
+            self.placed = np.zeros(self.batch, np.int64)
+        elif any_true(self.placed):
+            self.plan, self.placed = self.plan * ~mask, self.placed * ~mask
 
     def read(self, action: Any) -> int:
-        """Return an action as a number."""
         return _index(self, action)
 
-    def reads(self, view: View, actions: Any, where: Array) -> Array:
-        """Return actions as numbers, int64 ``(*batch)``."""
-        return self._indexes(view, actions, where)
+    def reads(self, view: View, actions: Any, mask: Array) -> Array:
+        return self._indexes(view, actions, mask)
 
-    def vote(self, said: Any) -> Any:
-        """Return which vote a number means."""
-        return (said > 0) * 1
+    def vote(self, number: Any) -> Any:
+        """Return the vote that a number stands for, 0 or 1."""
+        return (number > 0) * 1
 
-    def share(self, said: Any, left: Any) -> Any:
-        """Return how much of what is left a number means."""
+    def share(self, number: Any, remaining: Any) -> Any:
+        """Return the amount of what remains that a number stands for."""
         if self.whole:
-            return np.minimum(said, left) if self.batch else min(said, left)
-        return _part(0, left, said, self.game.steps - 1)
+            return np.minimum(number, remaining) if self.batch else min(number, remaining)
+        return _part(0, remaining, number, self.game.steps - 1)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
             return MISSING
-        said, left = self.read(action), self.total - sum(self.plan)
+        number, remaining = self.read(action), self.total - sum(self.plan)
         if not isinstance(view.question, Shares):
-            return int(self.vote(said))
+            return int(self.vote(number))
         ranks = view.question.ranks
-        share = self.plan[ranks[self.given] - 1] = self.share(said, left)
-        self.given += 1
-        if self.given < len(ranks) - 1:
+        share = self.plan[ranks[self.placed] - 1] = self.share(number, remaining)
+        self.placed += 1
+        if self.placed < len(ranks) - 1:
             return None
         last = ranks[-1] - 1
-        return (*self.plan[:last], left - share, *self.plan[last + 1 :])
+        return (*self.plan[:last], remaining - share, *self.plan[last + 1 :])
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        said, left = self.reads(view, actions, where), self.total - self.plan.sum(axis=0)
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        numbers, remaining = self.reads(view, actions, mask), self.total - self.plan.sum(axis=0)
         sharers = self.game.sharers(view.sight.state)
-        place, many = sharers.cumsum(axis=0), sharers.sum(axis=0)
-        planning = where & (many > 0)
-        share = self.share(said, left) * planning
-        self.plan = self.plan + (sharers & (place == self.given + 1)) * share
-        self.given = self.given + planning
-        done = planning & (self.given >= many - 1)
-        moves = self.plan * done + (sharers & (place == many)) * ((left - share) * done)
-        own = tall(np.arange(self.game.players), where.shape) == view.seat
-        moves += own * (self.vote(said) * (where & ~planning))
-        return moves, where & (~planning | done)
+        rank, counts = sharers.cumsum(axis=0), sharers.sum(axis=0)
+        planning = mask & (counts > 0)
+        share = self.share(numbers, remaining) * planning
+        self.plan = self.plan + (sharers & (rank == self.placed + 1)) * share
+        self.placed = self.placed + planning
+        done = planning & (self.placed >= counts - 1)
+        moves = self.plan * done + (sharers & (rank == counts)) * ((remaining - share) * done)
+        is_seat = tall(np.arange(self.game.players), mask.shape) == view.seat
+        moves += is_seat * (self.vote(numbers) * (mask & ~planning))
+        return moves, mask & (~planning | done)
 
     def mask(self, view: View) -> Array:
-        places = np.arange(self.space.n)
+        indexes = np.arange(self.space.n)
         if isinstance(view.question, Shares):
-            return places <= (self.total - sum(self.plan) if self.whole else len(places))
-        return places < (1 if view.question is None else 2)
+            return indexes <= (self.total - sum(self.plan) if self.whole else len(indexes))
+        return indexes < (1 if view.question is None else 2)
 
     def masks(self, view: View) -> Array:
         planning = view.asked & self.game.sharers(view.sight.state).any(axis=0)
@@ -389,7 +388,7 @@ class Division(Codec):
         return np.arange(self.space.n) <= highest[..., None]
 
     def shown(self, numbers: Array) -> Array:
-        if not (any_true(self.given) if self.batch else self.given):
+        if not (any_true(self.placed) if self.batch else self.placed):
             return numbers
         return self.game.drafted(numbers, np.asarray(self.plan, np.int64))
 
@@ -406,23 +405,23 @@ class UnitDivision(Division):
     def read(self, action: Any) -> int:
         return round((_floats(self, action)[0] + 1) / 2 * FINE)
 
-    def reads(self, view: View, actions: Any, where: Array) -> Array:
-        (share,) = self._floats(view, actions, where)
+    def reads(self, view: View, actions: Any, mask: Array) -> Array:
+        (share,) = self._floats(view, actions, mask)
         return np.rint((share + 1) / 2 * FINE).astype(np.int64)
 
-    def vote(self, said: Any) -> Any:
-        return (2 * said >= FINE) * 1
+    def vote(self, number: Any) -> Any:
+        return (2 * number >= FINE) * 1
 
-    def share(self, said: Any, left: Any) -> Any:
-        return _part(0, left, said, FINE)
+    def share(self, number: Any, remaining: Any) -> Any:
+        return _part(0, remaining, number, FINE)
 
 
 class Beside(Codec):
-    """A seat's moves in a game with talk, and beside them `symbols` to say, if there are any.
+    """A seat's moves in a game with talk, and `symbols` to say beside them, if there are any.
 
-    Of indexes, those behind the moves' are symbols, 0 (silence) first; a mask shows what is legal
-    now. Of several numbers, one more is the symbol. A symbol in place of a move is no answer, and a
-    move in place of a symbol is silence.
+    Indexes behind those of the moves are symbols, 0 (silence) first; a mask shows what is legal
+    now. An action of several numbers has one more for the symbol. A symbol in place of a move is no
+    answer, and a move in place of a symbol is silence.
     """
 
     def __init__(self, game: Rulebook, moves: Codec, symbols: int = 0) -> None:
@@ -452,15 +451,15 @@ class Beside(Codec):
         other.__dict__.update(self.__dict__, moves=copy(self.moves))
         return other
 
-    def begin(self, where: Any = None) -> None:
-        super().begin(where)
-        self.moves.begin(where)
+    def begin(self, mask: Any = None) -> None:
+        super().begin(mask)
+        self.moves.begin(mask)
 
     def shown(self, numbers: Array) -> Array:
         return self.moves.shown(numbers)
 
-    def _parted(self, array: Array) -> tuple[Array, Array]:
-        """Part actions into moves and symbols, -1 where there is none."""
+    def _split(self, array: Array) -> tuple[Array, Array]:
+        """Split actions into moves and symbols, -1 where there is no symbol."""
         if isinstance(self.space, spaces.Discrete):
             symbol = array - self.space.start - self.moves.space.n
             return np.where(symbol < 0, array, self.space.start), symbol
@@ -477,7 +476,7 @@ class Beside(Codec):
         array = array.reshape(()) if array.size == 1 and not self.space.shape else array
         if not self._fits(array, self.space.shape) or self._outside(array):
             raise self.refuse(action)
-        move, symbol = self._parted(array)
+        move, symbol = self._split(array)
         if talks:
             return max(int(symbol), 0)
         foreign = isinstance(self.space, spaces.Discrete) and symbol >= 0
@@ -488,7 +487,7 @@ class Beside(Codec):
         return array.shape == shape and array.dtype.kind in kinds
 
     def _outside(self, array: Array) -> Array:
-        """Return which actions are not in the space."""
+        """Return which actions are outside the space, bool."""
         space = self.space
         if isinstance(space, spaces.Discrete):
             return np.asarray((array < space.start) | (array >= space.start + space.n))
@@ -496,42 +495,42 @@ class Beside(Codec):
         low, high = (0, space.nvec - 1) if several else (space.low, space.high)
         return np.asarray(~((array >= low) & (array <= high)).all(axis=-1))
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        talks = np.broadcast_to(view.sight.talking, where.shape)
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        talks = np.broadcast_to(view.sight.talking, mask.shape)
         if not self.symbols:
-            return self.moves.taken(view.core, actions, where & ~talks)
-        array, shape = array_of(actions), (*where.shape, *self.space.shape)
+            return self.moves.take_batch(view.core, actions, mask & ~talks)
+        array, shape = array_of(actions), (*mask.shape, *self.space.shape)
         if not self._fits(array, shape):
             raise self._shape(array, f"of {self.space}", shape)
-        if any_true(wrong := where & self._outside(array)):
-            raise self._refused(view, array, wrong)
-        own, symbol = self._parted(array)
+        if any_true(outside := mask & self._outside(array)):
+            raise self._refused(view, array, outside)
+        moves_part, symbol = self._split(array)
         discrete = isinstance(self.space, spaces.Discrete)
-        foreign = where & ~talks & (symbol >= 0) & discrete
-        moves, whole = self.moves.taken(view.core, own, where & ~talks & ~foreign)
-        said = np.where(where & talks, np.maximum(symbol, 0), 0) + np.where(foreign, MISSING, 0)
-        if moves.ndim > where.ndim:  # plans
-            said = said * (tall(np.arange(self.game.players), where.shape) == view.seat)
-        return moves + said, whole | foreign | (where & talks)
+        foreign = mask & ~talks & (symbol >= 0) & discrete
+        moves, whole = self.moves.take_batch(view.core, moves_part, mask & ~talks & ~foreign)
+        speech = np.where(mask & talks, np.maximum(symbol, 0), 0) + np.where(foreign, MISSING, 0)
+        if moves.ndim > mask.ndim:  # plans
+            speech = speech * (tall(np.arange(self.game.players), mask.shape) == view.seat)
+        return moves + speech, whole | foreign | (mask & talks)
 
     def mask(self, view: View) -> Array:
         talks, count = bool(view.sight.talking), int(self.moves.space.n)
         if not talks or view.question is None:
-            own = np.arange(count) < 1 if talks else self.moves.mask(view.core)
-            return np.append(own, np.zeros(self.symbols, np.bool_))
+            legal = np.arange(count) < 1 if talks else self.moves.mask(view.core)
+            return np.append(legal, np.zeros(self.symbols, np.bool_))
         return np.arange(self.space.n) >= count
 
     def masks(self, view: View) -> Array:
         moves, asked = self.moves.masks(view.core), view.asked[..., None]
-        count, places = moves.shape[-1], np.arange(self.space.n)
-        more = np.zeros((*moves.shape[:-1], self.symbols), np.bool_)
+        count, indexes = moves.shape[-1], np.arange(self.space.n)
+        silence_only = np.zeros((*moves.shape[:-1], self.symbols), np.bool_)
         talks = np.broadcast_to(view.sight.talking, view.asked.shape)[..., None]
-        said = np.where(asked, places >= count, places < 1)
-        return np.where(talks, said, np.concatenate([moves, more], axis=-1))
+        speech_mask = np.where(asked, indexes >= count, indexes < 1)
+        return np.where(talks, speech_mask, np.concatenate([moves, silence_only], axis=-1))
 
 
 class FreeText(Codec):
-    """A reply in words, read as a language model's is; up to `reask` bad ones are asked again."""
+    """A reply in words, read like a language model's; up to `reask` bad ones are asked again."""
 
     speaks = True
 
@@ -540,54 +539,54 @@ class FreeText(Codec):
     ) -> None:
         super().__init__(game, seat, batch)
         self.space, self.reask = text_space(), reask
-        self.left = np.full(batch, reask)
+        self.remaining = np.full(batch, reask)
 
-    def begin(self, where: Any = None) -> None:
-        if where is None or not self.batch:
+    def begin(self, mask: Any = None) -> None:
+        if mask is None or not self.batch:
             super().begin()
-            self.left = np.full(self.batch, self.reask)
+            self.remaining = np.full(self.batch, self.reask)
             return
-        self.heard = {table: said for table, said in self.heard.items() if not where[table]}
-        self.left = np.where(where, self.reask, self.left)
+        self.reading = {table: text for table, text in self.reading.items() if not mask[table]}
+        self.remaining = np.where(mask, self.reask, self.remaining)
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None or view.question is None:
             return MISSING
         if not isinstance(action, str):
             raise self.refuse(action)
-        self.heard, move = self._read(view, action, ())
+        self.reading, move = self._read(view, action, ())
         return move
 
     def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
-        """Return what a reply came to, and the move, None if it is asked for again."""
+        """Return how a reply was read, and the move; None if it is asked for again."""
         assert view.question is not None
-        reply, left = read_reply(text, view.question), self.left[table]
-        if view.sight.talking:  # the talk says how often, of which some were used already
-            left -= self.reask - view.game.talk.reasks
-        again = reply.outcome != "valid" and left > 0
-        if again:
-            self.left[table] -= 1
-        return {"outcome": reply.outcome, "why": reply.why}, None if again else reply.action
+        reply, remaining = read_reply(text, view.question), self.remaining[table]
+        if view.sight.talking:  # the talk has its own number of reasks; some are used
+            remaining -= self.reask - view.game.talk.reasks
+        asks_again = reply.outcome != "valid" and remaining > 0
+        if asks_again:
+            self.remaining[table] -= 1
+        return {"outcome": reply.outcome, "why": reply.why}, None if asks_again else reply.action
 
-    def taken(self, view: View, actions: Any, where: Array) -> Taken:
-        listed = isinstance(actions, list | tuple | np.ndarray)
-        if len(where.shape) != 1 or not listed or len(actions) != len(where):
-            raise IllegalAction(f"{self.game.name}: actions must be {len(where)} texts")
+    def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
+        is_list = isinstance(actions, list | tuple | np.ndarray)
+        if len(mask.shape) != 1 or not is_list or len(actions) != len(mask):
+            raise IllegalAction(f"{self.game.name}: actions must be {len(mask)} texts")
         plans = (self.game.players,) if self.game.division is not None else ()
-        moves, whole = np.zeros((*plans, *where.shape), np.int64), where.copy()
-        tables = np.flatnonzero(where).tolist()
+        moves, whole = np.zeros((*plans, *mask.shape), np.int64), mask.copy()
+        tables = np.flatnonzero(mask).tolist()
         views = {table: view.table(table) for table in tables}
         for table in tables:
             if not isinstance(actions[table], str | None):
                 raise self.refuse(actions[table], int(views[table].seat), table)
-        for table, own in views.items():
+        for table, seat_view in views.items():
             move: Action | None = MISSING
-            if actions[table] is not None and own.question is not None:
-                self.heard[table], move = self._read(own, actions[table], table)
+            if actions[table] is not None and seat_view.question is not None:
+                self.reading[table], move = self._read(seat_view, actions[table], table)
             if move is None:
                 whole[table] = False
-            elif plans and not isinstance(own.question, Shares):
-                moves[own.seat, table] = move
+            elif plans and not isinstance(seat_view.question, Shares):
+                moves[seat_view.seat, table] = move
             else:
                 moves[..., table] = actions_of(move)
         return moves, whole
@@ -600,9 +599,9 @@ def codec(
     reask: int = 0,
     batch: tuple[int, ...] = (),
 ) -> Codec:
-    """Return the codec of a seat for one of `ACTIONS`; `reask` is of replies in words.
+    """Return the codec of a seat for one of `ACTIONS`, for one table or a `batch` of them.
 
-    It is of one table, or of a `batch` of them.
+    `reask` applies to replies in words.
     """
     check_choice("actions", actions, ACTIONS)
     if actions == "text":
@@ -624,7 +623,7 @@ def codec(
 
 
 def indexed(game: Rulebook) -> bool:
-    """Return whether actions are few and always the same, so that each has an index of its own."""
+    """Test whether actions are few and always the same, so that each has its own index."""
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
     return fixed and high - low < MOST_INDEXES
@@ -641,42 +640,42 @@ def _floats(codec: Codec, action: Any) -> list[float]:
     values = array_of(action)
     if values.dtype.kind not in "iuf" or values.size != codec.space.shape[0]:
         raise codec.refuse(action)
-    found: list[float] = values.astype(np.float64).ravel().tolist()
-    if not all(-1 <= value <= 1 for value in found):
+    numbers: list[float] = values.astype(np.float64).ravel().tolist()
+    if not all(-1 <= value <= 1 for value in numbers):
         raise codec.refuse(action)
-    return found
+    return numbers
 
 
-def _part(low: Any, high: Any, k: Any, parts: int) -> Any:
-    """Return the amount at part k of the way from `low` to `high`, in whole numbers.
+def _part(low: Any, high: Any, part: Any, parts: int) -> Any:
+    """Return the amount `part` of `parts` of the way from `low` to `high`, a whole number.
 
-    It is ``low + ((high - low) * k + parts // 2) // parts``, but no step is too large for int64.
+    It is ``low + ((high - low) * part + parts // 2) // parts`` without overflow of int64.
     """
     if not parts:
         return low
     whole, rest = divmod(high - low, parts)
-    return low + whole * k + (rest * k + parts // 2) // parts
+    return low + whole * part + (rest * part + parts // 2) // parts
 
 
-def _share(view: View, k: int, parts: int) -> int:
+def _share(view: View, part: int, parts: int) -> int:
     low, high = (int(limit) for limit in view.amounts)
     if low > high and view.game.decline is not None:
         return view.game.decline
-    return int(_part(low, high, k, parts))
+    return int(_part(low, high, part, parts))
 
 
-def _shares(view: View, k: Array, parts: int) -> Array:
-    """Return `_share` of a batch."""
+def _shares(view: View, part: Array, parts: int) -> Array:
+    """Same as `_share` for a batch."""
     low, high = view.amounts
-    return _declined(view.game, np.asarray(_part(low, high, k, parts)), low > high)
+    return _declined(view.game, np.asarray(_part(low, high, part, parts)), low > high)
 
 
-def _declined(game: Rulebook, moves: Array, where: Array) -> Array:
-    """Decline at these tables, if the game lets one."""
-    return moves if game.decline is None else np.where(where, game.decline, moves)
+def _declined(game: Rulebook, moves: Array, mask: Array) -> Array:
+    """Replace moves by declining where `mask` is true, if the game lets one decline."""
+    return moves if game.decline is None else np.where(mask, game.decline, moves)
 
 
 def _with_no_op(legal: Array, view: View) -> Array:
-    """Let a seat that is not asked do nothing: index 0 alone."""
+    """Let a seat that is not asked do nothing: index 0 alone is legal."""
     first = np.arange(legal.shape[-1]) == 0
     return np.where(view.asked[..., None], legal, first)

@@ -30,7 +30,7 @@ MASKS = ("observation", "info")
 
 
 class Windows:
-    """How seats see a table and act on it: spaces, observations and moves under way; see `make`."""
+    """Spaces, observations and unfinished moves of the seats of a table; arguments as of `make`."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Windows:
         self.modes = self._each("obs_mode", obs_mode, OBS_MODES, "numeric")
         kinds = self._each("actions", actions, ACTIONS, "index")
         self.codecs = [codec(game, self.seats[a], kind, reask) for a, kind in kinds.items()]
-        self.holding = [own for own in self.codecs if type(own).begin is not Codec.begin]
+        self.holding = [each for each in self.codecs if type(each).begin is not Codec.begin]
         self.mute = [] if game.core is game else [c.seat for c in self.codecs if not c.speaks]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
@@ -70,63 +70,63 @@ class Windows:
         if normalize:
             self.low, self.high = np.full_like(self.low, -1), np.full_like(self.high, 1)
         self.spaces = {agent: self._space(agent) for agent in self.agents}
-        self._seen: tuple[Sight | None, dict[int, str]] = None, {}
+        self._text_cache: tuple[Sight | None, dict[int, str]] = None, {}
 
     def _each(
-        self, name: str, value: str | Mapping[str, str], known: Sequence[str], rest: str
+        self, name: str, value: str | Mapping[str, str], choices: Sequence[str], default: str
     ) -> dict[str, str]:
-        """Return each agent's own of one for all, or of a mapping that leaves some to `rest`."""
+        """Return a setting by agent, from one for all or a mapping without some."""
         if not isinstance(value, (str, Mapping)):
-            raise BadParameter(f"{name} must be one of {known}, or one by agent, got {value!r}")
+            raise BadParameter(f"{name} must be one of {choices}, or one by agent, got {value!r}")
         chosen = dict.fromkeys(self.agents, value) if isinstance(value, str) else value
-        for agent, own in chosen.items():
+        for agent, choice in chosen.items():
             if agent not in self.agents:
                 raise unknown("agent", agent, self.agents)
-            if own not in known:
-                raise unknown(name, own, known)
-        return {agent: chosen.get(agent, rest) for agent in self.agents}
+            if choice not in choices:
+                raise unknown(name, choice, choices)
+        return {agent: chosen.get(agent, default) for agent in self.agents}
 
     def _space(self, agent: str) -> spaces.Space[Any]:
-        mode, own = self.modes[agent], self.codecs[self.seats[agent]]
+        mode, codec = self.modes[agent], self.codecs[self.seats[agent]]
         parts: dict[str, spaces.Space[Any]] = {}
         if mode != "text":
             parts["observation"] = spaces.Box(self.low, self.high, dtype=np.float32)
-        if self.shows_mask(own):
-            parts["action_mask"] = spaces.Box(0, 1, (int(own.space.n),), dtype=np.int8)
+        if self.shows_mask(codec):
+            parts["action_mask"] = spaces.Box(0, 1, (int(codec.space.n),), dtype=np.int8)
         if mode != "numeric":
             parts["text"] = text_space()
         return parts["observation"] if list(parts) == ["observation"] else spaces.Dict(parts)
 
     def shows_mask(self, codec: Codec) -> bool:
-        """Return whether observations of who acts by this codec have a mask."""
+        """Observations of a seat with this codec have a mask."""
         return codec.masked and not self.masks_apart
 
     def mask_apart(self, view: View) -> dict[str, Any]:
-        """Return the mask of a seat for its infos, if that is where it stands."""
+        """Return the mask of a seat for its infos, if masks are there."""
         codec = self.codecs[view.seat]
         if not (codec.masked and self.masks_apart):
             return {}
         return {"action_mask": codec.mask(view).astype(np.int8)}
 
     def begin(self) -> None:
-        """Forget moves under way: another step has come."""
-        for own in self.holding:
-            own.begin()
+        """Forget unfinished moves: another step has come."""
+        for holder in self.holding:
+            holder.begin()
 
     def words(self) -> Prompts:
-        """Return the wording."""
+        """Return the wording, loaded on first use."""
         if self._words is None:
             self._words = Prompts(self.game.name, *self._wording)
         return self._words
 
     def text(self, view: View) -> str:
-        """Return what a seat sees, in words: rules, report and request; rendered once a step."""
-        if self._seen[0] is not view.sight:
-            self._seen = view.sight, {}
-        texts, words, seat = self._seen[1], self.words(), view.seat
+        """Return a seat's rules, report and request in words; rendered once a step."""
+        if self._text_cache[0] is not view.sight:
+            self._text_cache = view.sight, {}
+        texts, words, seat = self._text_cache[1], self.words(), view.seat
         if seat not in texts:
             if isinstance(view.game, Talking) and view.sight.state.mute.all():
-                view = view.core  # nobody has words: nothing tells of talk
+                view = view.core  # no seat has words: the text leaves talk out
             rules = self._rules[seat] = self._rules[seat] or words.rules(view.game, seat)
             texts[seat] = in_text_space(words.text(view, rules))
         return texts[seat]
@@ -141,38 +141,38 @@ class Windows:
         return {agent: rows[self.seats[agent]] for agent in agents}
 
     def numbers(self, sight: Sight) -> Array:
-        """Return all seats' numbers as they are observed, new ones, ``(players, columns)``."""
+        """Return all seats' numbers as observed, a copy, ``(players, columns)``."""
         return self.scaled(sight.numbers.copy())
 
     def scaled(self, numbers: Array) -> Array:
-        """Return numbers ``(..., columns)`` as they are observed."""
+        """Return numbers ``(..., columns)`` as observed."""
         return self.scale(numbers) if self.scale else numbers
 
     def observation(self, view: View) -> Any:
         """Return a new observation of a seat."""
-        own, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
+        codec, mode = self.codecs[view.seat], self.modes[self.agents[view.seat]]
         parts: dict[str, Any] = {}
         if mode != "text":
-            parts["observation"] = self.scaled(own.shown(view.numbers.copy()))
-        if self.shows_mask(own):
-            parts["action_mask"] = own.mask(view).astype(np.int8)
+            parts["observation"] = self.scaled(codec.shown(view.numbers.copy()))
+        if self.shows_mask(codec):
+            parts["action_mask"] = codec.mask(view).astype(np.int8)
         if mode != "numeric":
             parts["text"] = self.text(view)
         return parts["observation"] if list(parts) == ["observation"] else parts
 
 
 def options_of(options: Any) -> Mapping[str, Any]:
-    """Return what a reset is told beside its seed; BadParameter if that is no mapping."""
+    """Check the options of a reset; BadParameter if they are no mapping."""
     if not isinstance(options, Mapping | None):
         raise BadParameter(f'options must be such as {{"chance": {{...}}}}, got {options!r}')
     return options or {}
 
 
 class TableEnv:
-    """What all forms share: text, views, rendering, and moves that come in parts."""
+    """Base of all forms: text, views, rendering, and moves that come in parts."""
 
     metadata: dict[str, Any]
-    _heard: dict[int, dict[str, Any]]
+    _readings: dict[int, dict[str, Any]]
 
     def _sit_down(
         self,
@@ -205,15 +205,15 @@ class TableEnv:
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         self.table.reset(seed, options_of(options).get("chance"))
         self._hush()
-        self.agents, self._heard = list(self.possible_agents), {}
+        self.agents, self._readings = list(self.possible_agents), {}
         self._next()
 
     def _hush(self) -> None:
-        """Let no talk wait for seats without words."""
+        """Tell the talk not to wait for seats without words."""
         self.table.hush(self.windows.mute)
 
     def _next(self) -> None:
-        """Begin a step of the rules: nobody has moved yet."""
+        """Begin a step of the rules."""
         self.windows.begin()
         self._moves: dict[int, Action] = {}
         self._waiting = self.table.asked
@@ -231,21 +231,21 @@ class TableEnv:
         return True
 
     def _play(self) -> Outcome:
-        """Play the moves of a step that all have made."""
+        """Play the moves of a step."""
         outcome = self.table.step(self._moves)
-        self._heard = {}
+        self._readings = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
-            if words := self.windows.codecs[seat].heard:
-                # What broke a rule, or was no speech, has something else in its place.
+            if words := self.windows.codecs[seat].reading:
+                # Another move may be played in place of one that broke a rule, or was no speech.
                 actions = outcome.record["actions"].tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                self._heard[seat] = {**words, "played": played}
+                self._readings[seat] = {**words, "played": played}
         self._next()
         return outcome
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
-        said = self.windows.codecs[seat].heard or self._heard.get(seat, {})
-        return {"asked": asked, "broke": broke, **said, **self._mask(seat)}
+        reading = self.windows.codecs[seat].reading or self._readings.get(seat, {})
+        return {"asked": asked, "broke": broke, **reading, **self._mask(seat)}
 
     def _mask(self, seat: int) -> dict[str, Any]:
         if not self.windows.masks_apart:
@@ -257,7 +257,7 @@ class TableEnv:
         return self.windows.text(self.view(agent))
 
     def view(self, agent: str) -> View:
-        """Return what a policy in this seat gets to see."""
+        """Return what a policy in this seat sees."""
         return self.table.ready().view(self._seat(agent))
 
     def _seat(self, agent: str) -> int:
@@ -292,12 +292,12 @@ class TableEnv:
         return self.max_cycles is not None and self._rounds() >= self.max_cycles
 
     def _rounds(self) -> int:
-        """Return how many rounds were played."""
+        """Return the number of rounds played."""
         return int(self.table.state.round) - self.game.core.begun
 
 
 class _AgentsEnv(TableEnv):
-    """What both of PettingZoo's forms share."""
+    """Spaces by agent, for both of PettingZoo's forms."""
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the agent's observation space, the same object every time."""
@@ -326,8 +326,8 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Start a game; see `ParallelEnv.reset`. ``options={"chance": {...}}`` gives chance."""
         self._deal(seed, options)
-        seen = self.windows.observations(self.table.ready(), self.agents)
-        return seen, self._infos(self.agents, [False] * self.game.players)
+        observations = self.windows.observations(self.table.ready(), self.agents)
+        return observations, self._infos(self.agents, [False] * self.game.players)
 
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Play one step; see `ParallelEnv.step`. An action of None means no answer.
@@ -356,9 +356,9 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
         none = np.zeros(len(names))
         outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
-        paid, done = outcome.rewards.tolist(), outcome.finished.tolist()
+        payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
-        rewards, finished = {a: paid[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
+        rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
         limit = self._limit_reached()
         truncations = {a: limit and not finished[a] for a in live}
         self.agents = [a for a in live if not (finished[a] or truncations[a])]
@@ -426,7 +426,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         if self._waiting:
             self.agent_selection = self.possible_agents[self._waiting[0]]
             seat = self.windows.seats[agent]
-            self.infos[agent] |= self.windows.codecs[seat].heard | self._mask(seat)
+            self.infos[agent] |= self.windows.codecs[seat].reading | self._mask(seat)
             return
         outcome, limit = self._play(), self._limit_reached()
         for agent in self.agents:

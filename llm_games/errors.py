@@ -42,29 +42,29 @@ class DiskFull(LLMGamesError, OSError):
 
 
 class TrainingBroke(LLMGamesError, ArithmeticError):
-    """A learner came to what is no number; names the step, and where it was last sound."""
+    """A learner reached numbers that are not finite; names the step, and the last sound one."""
 
 
-def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
-    """Build the error for a name that does not exist, with the nearest ones that do."""
-    return UnknownName(_unknown(kind, name, known))
+def unknown(kind: str, name: object, names: Iterable[str]) -> UnknownName:
+    """Build the error for a name that does not exist, with the most similar existing one."""
+    return UnknownName(_unknown(kind, name, names))
 
 
-def unknown_keyword(kind: str, name: object, known: Iterable[str]) -> UnknownKeyword:
-    """Build the same error for a keyword, ``args[1]``."""
-    return UnknownKeyword(_unknown(kind, name, known), name)
+def unknown_keyword(kind: str, name: object, names: Iterable[str]) -> UnknownKeyword:
+    """Build the same error for a keyword, which is its ``args[1]``."""
+    return UnknownKeyword(_unknown(kind, name, names), name)
 
 
-def _unknown(kind: str, name: object, known: Iterable[str]) -> str:
-    names = sorted(known)
+def _unknown(kind: str, name: object, choices: Iterable[str]) -> str:
+    names = sorted(choices)
     near = get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return f"there is no {kind} {name!r}; {hint}known: {', '.join(names)}"
 
 
 def install(extra: str) -> str:
-    """Return the command that adds an extra to what is installed, be that a release or a checkout.
+    """Return the command that installs an extra, for a release and a checkout alike.
 
-    pip keeps the llm-games that is there, and adds the packages that its extra names.
+    pip keeps the llm-games that is there, and adds the packages of the extra.
     """
     return f"pip install 'llm-games[{extra}]'"

@@ -60,28 +60,28 @@ def param(
         if default == "none":
             choices = {"none": none, **choices}
         none = ""
-    about = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    more = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
-    return field(default=default, metadata=about | more | {"stakes": stakes, "fiction": fiction})
+    meta = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
+    options = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
+    return field(default=default, metadata=meta | options | {"stakes": stakes, "fiction": fiction})
 
 
 def check_parameters(game: Any) -> None:
-    """Check the declared parameters of a frozen dataclass, and put in place what `read` makes."""
+    """Check the declared parameters of a frozen dataclass, and store what `read` returns."""
     for f in dataclasses.fields(game):
-        value, about = _frozen(getattr(game, f.name)), f.metadata
+        value, meta = _frozen(getattr(game, f.name)), f.metadata
         object.__setattr__(game, f.name, value)
-        if not about or (about["none"] and value is None):
+        if not meta or (meta["none"] and value is None):
             continue
-        if about["each"]:
-            object.__setattr__(game, f.name, _each(f.name, value, game.players, about["each"]))
-        elif about["read"]:
-            object.__setattr__(game, f.name, about["read"](f.name, value))
-        elif about["choices"]:
-            check_choice(f.name, value, tuple(about["choices"]))
+        if meta["each"]:
+            object.__setattr__(game, f.name, _each(f.name, value, game.players, meta["each"]))
+        elif meta["read"]:
+            object.__setattr__(game, f.name, meta["read"](f.name, value))
+        elif meta["choices"]:
+            check_choice(f.name, value, tuple(meta["choices"]))
         elif isinstance(f.default, bool):
             check_choice(f.name, value, (False, True))
-        elif about["low"] is not None:
-            check_integer(f.name, value, about["low"], about["high"] or LARGEST)
+        elif meta["low"] is not None:
+            check_integer(f.name, value, meta["low"], meta["high"] or LARGEST)
 
 
 def _frozen(value: Any) -> Any:
@@ -91,30 +91,30 @@ def _frozen(value: Any) -> Any:
 
 
 def _each(name: str, value: Any, players: int, limits: tuple[Any, ...]) -> Any:
-    many = isinstance(value, (list, tuple))
+    several = isinstance(value, (list, tuple))
     what = f"one for all or {players}, one for each of {players} players"
-    values = listed(name, value, players, what) if many else (value,)
-    for one in values:
+    values = listed(name, value, players, what) if several else (value,)
+    for entry in values:
         if isinstance(limits[0], str):
-            check_choice(name, one, limits)
+            check_choice(name, entry, limits)
         else:
-            check_integer(f"each of the {name}", one, *limits)
+            check_integer(f"each of the {name}", entry, *limits)
     values = tuple(map(type(limits[0]), values))
-    return values if many else values[0]
+    return values if several else values[0]
 
 
 def allowed(parameter: dataclasses.Field[Any]) -> str:
-    """Say in words what values a declared parameter can take; empty where `read` knows alone."""
-    about = parameter.metadata
-    words = [f"``{word}``: {meaning}" for word, meaning in about["choices"].items()]
-    if about["low"] is not None:
-        high = about["high"]
-        words.append(f"at least {about['low']}" + ("" if high is None else f", at most {high}"))
-    if about["none"]:
-        words.append(f"None: {about['none']}")
-    if about["hidden"]:
-        told = "" if about["hidden"] is True else f", unless `{about['hidden']}`"
-        words.append(f"players are not told{told}{', though it pays' * bool(about['stakes'])}")
+    """Describe the values that a declared parameter can take; "" where only `read` knows."""
+    meta = parameter.metadata
+    words = [f"``{word}``: {meaning}" for word, meaning in meta["choices"].items()]
+    if meta["low"] is not None:
+        high = meta["high"]
+        words.append(f"at least {meta['low']}" + ("" if high is None else f", at most {high}"))
+    if meta["none"]:
+        words.append(f"None: {meta['none']}")
+    if meta["hidden"]:
+        exception = "" if meta["hidden"] is True else f", unless `{meta['hidden']}`"
+        words.append(f"players are not told{exception}{', though it pays' * bool(meta['stakes'])}")
     return "; ".join(words)
 
 
@@ -129,13 +129,13 @@ class Column(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """One thing that players know, in numbers and in words: what it is, its range, its meaning.
+    """One quantity that players know, in numbers and in words: its name, range and meaning.
 
-    `of` turns a state into everybody's own ``(players, *batch)``, or into what all hear,
-    ``(*batch)``. With `each` there is a column for each seat, or for each of so many things: `of`
-    has a leading axis for them, and their number, from `first` on, stands behind `name` and for
-    ``{}`` in `meaning`. `said` is its name in words where that is another one, or `NUMBERS_ONLY`;
-    `now`: it is of the round to play, not of the last.
+    `of` turns a state into each seat's own ``(players, *batch)``, or into what all hear
+    ``(*batch)``. With `each` there is a column for each seat, or for so many things: `of` then has
+    a leading axis for them, and their number, counted from `first`, follows `name` and fills ``{}``
+    in `meaning`. `said` is its name in words if that differs, or `NUMBERS_ONLY`; with `now` it
+    belongs to the round to play, not to the last.
     """
 
     name: str
@@ -159,15 +159,15 @@ class Fact(NamedTuple):
 
 
 def once(of: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Return what works something out of a state, for several facts, once a state."""
+    """Cache a function of a state for the last state, for several facts that need it."""
     last: tuple[Any, Any] = (None, None)
 
     def get(state: Any) -> T:
         nonlocal last
-        known = last  # another thread may change it
-        if known[0] is not state:
-            known = last = state, of(state)
-        return known[1]
+        cached = last  # another thread may change it
+        if cached[0] is not state:
+            cached = last = state, of(state)
+        return cached[1]
 
     return get
 
@@ -176,17 +176,17 @@ NUMBERS_ONLY = "-"  # as `Fact.said`: words follow from other facts
 
 
 def plain(value: Any) -> Any:
-    """Return a number as it is told: a whole one as an integer."""
+    """Return a whole float as an integer, as prompts write it."""
     return int(value) if isinstance(value, float) and value == int(value) else value
 
 
 # -- chance ---------------------------------------------------------------------------------------
 class Draw(NamedTuple):
-    """One thing that chance decides before play, drawn under its name or given.
+    """One thing that chance decides before play, drawn under its name or fixed by the caller.
 
-    `of` draws it, ``(..., *batch)``, from noise that is its own; given values are from `low` to
-    `high`, both included, and where they are `distinct`, none comes twice at a table. `rows` makes
-    rows of what was drawn, where some are given.
+    `of` draws it, ``(..., *batch)``, from its own noise; fixed numbers are from `low` to `high`,
+    both included, and if `distinct`, none comes twice at a table. `rows` makes rows of the draw
+    where the caller fixes only some.
     """
 
     name: str
@@ -196,11 +196,11 @@ class Draw(NamedTuple):
     distinct: bool = False
     rows: Callable[[Array], Array] | None = None
 
-    def given(self, values: Any, drawn: Array) -> Array:
-        """Put given values in the place of drawn ones, ``(..., *batch)``.
+    def filled(self, values: Any, drawn: Array) -> Array:
+        """Replace drawn numbers, ``(..., *batch)``, by fixed ones.
 
-        They are of the drawn shape, or of that of one table for all of a batch. Fewer rows replace
-        the first ones; a number alone stands for all.
+        They have the drawn shape, or that of one table for all of a batch. Fewer rows replace the
+        first ones; a single number stands for all.
 
         Raises:
             BadParameter: they are of another shape or kind, or out of range.
@@ -213,8 +213,8 @@ class Draw(NamedTuple):
         kinds = {"b": "biu", "f": "iuf"}.get(drawn.dtype.kind, "iu")
         try:
             array, types = np.asarray(values), {type(v) for v in np.asarray(values, "O").flat}
-            right = array.dtype.kind in kinds and ("b" in kinds or bool not in types)
-            if not right or not ((array >= self.low) & (array <= self.high)).all():
+            fits = array.dtype.kind in kinds and ("b" in kinds or bool not in types)
+            if not fits or not ((array >= self.low) & (array <= self.high)).all():
                 raise ValueError
             few = array.ndim and drawn.ndim and len(array) < len(drawn)
             first = drawn[: len(array)] if few else drawn
@@ -234,12 +234,12 @@ class Draw(NamedTuple):
 
 
 def fixed(values: Any) -> Callable[[Noise], Array]:
-    """Return what stands in for a draw where the parameters leave nothing to chance."""
+    """Return a draw that leaves nothing to chance."""
     return lambda noise: np.multiply.outer(values, np.ones(noise.batch, np.int64))
 
 
 def within(noise: Noise, draw: Callable[[Noise], Array], low: Any, high: Any) -> Array:
-    """Draw anew what is not from `low` to `high`, until all is."""
+    """Draw again, under numbered attempts, what is outside `low` to `high`."""
     values, attempt = draw(noise.of(0)), 0
     while (outside := (values < low) | (values > high)).any():
         attempt += 1
@@ -264,7 +264,7 @@ def rounds_shown(name: str, value: Any) -> Any:
 
 
 def listed(name: str, value: Any, count: int, what: str) -> tuple[Any, ...]:
-    """Read so many values; raise BadParameter, with `what` must be given, for anything else."""
+    """Read `count` values; BadParameter, saying "must be" `what`, for anything else."""
     if not isinstance(value, (list, tuple)) or len(value) != count:
         raise BadParameter(f"{name} must be {what}, got {value!r}")
     return tuple(value)
@@ -273,7 +273,7 @@ def listed(name: str, value: Any, count: int, what: str) -> tuple[Any, ...]:
 def rows_of(
     name: str, value: Any, rows: int, columns: int, low: int, high: int, what: str = "rounds"
 ) -> tuple[tuple[int, ...], ...]:
-    """Read rows of integers in ``low..high``, one for each of `what`."""
+    """Read rows of integers in ``low..high``, one row for each of `what`."""
     shape = f"{rows} row{'s' if rows > 1 else ''} ({what}) of {columns} integers"
     try:
         table = tuple(tuple(row) for row in value)
@@ -330,7 +330,7 @@ def ratio_of(
 
 
 def _short(name: str, ratio: Fraction) -> Fraction:
-    """Return a ratio of two integers that doubles hold; else raise BadParameter."""
+    """Check that doubles hold numerator and denominator exactly; else raise BadParameter."""
     if max(map(abs, ratio.as_integer_ratio())) > LARGEST:
         raise BadParameter(
             f"{name} must be a ratio of integers of at most {LARGEST} (2**53), got {ratio}; write "
@@ -340,7 +340,7 @@ def _short(name: str, ratio: Fraction) -> Fraction:
 
 
 def has_law(game: Any, drawn: bool) -> None:
-    """Raise BadParameter if a game's `tell_prior` has no law to tell, since nothing is drawn."""
+    """Raise BadParameter if `tell_prior` is set though nothing is drawn."""
     if game.tell_prior and not drawn:
         raise BadParameter(
             "tell_prior must be False where no private valuations are drawn, got True; leave it "

@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE, TIMES = 100_000_000, 100
 
 
 def check_unpacked(file: ZipFile) -> None:
-    """Raise a BadZipFile if a part of an archive would fill the memory out of next to nothing."""
+    """Raise BadZipFile if a part of an archive would unpack to far more than its size."""
     for part in file.infolist():
         if part.file_size > max(LARGE, TIMES * part.compress_size):
             raise BadZipFile(
@@ -50,7 +50,7 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 
 def full(error: OSError, folder: Path) -> OSError:
-    """Return a `DiskFull` that names the folder if an error says that, else the error."""
+    """Return a `DiskFull` that names the folder if the error is one of `FULL`, else the error."""
     if error.errno not in FULL or isinstance(error, DiskFull):
         return error
     return DiskFull(

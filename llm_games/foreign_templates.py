@@ -1,4 +1,4 @@
-"""Templates of strangers: they see what is told, stay in their folder and hold no process up."""
+"""Limits on templates of strangers: what they see, which files they read, how long they take."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class FolderLoader(jinja2.BaseLoader):
 
 
 class GuardedCode(compiler.CodeGenerator):
-    """Code whose joined texts are counted."""
+    """Compiled templates that check the length of joined texts."""
 
     def visit_Concat(self, node: nodes.Concat, frame: compiler.Frame) -> None:
-        """Write ``a ~ b`` as a call that looks at the length."""
+        """Compile ``a ~ b`` to a call of `joined`."""
         self.write("environment.joined((")
         for part in node.nodes:
             self.visit(part, frame)
@@ -68,9 +68,9 @@ class GuardedCode(compiler.CodeGenerator):
 
 
 class Guarded(sandbox.ImmutableSandboxedEnvironment):
-    """An environment in which a rendering makes few steps and small values.
+    """An environment in which a rendering takes few steps and makes small values.
 
-    Whatever would be too much is a `SecurityError`, as what the sandbox refuses.
+    Anything larger raises a `SecurityError`, like what the sandbox refuses.
     """
 
     code_generator_class: type[compiler.CodeGenerator] = GuardedCode
@@ -119,24 +119,23 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
             _check(name in METHODS, f"a call of {name}()")
         return super().call(context, function, *args, **named)
 
-    def call_binop(self, context: runtime.Context, operator: str, left: Any, right: Any) -> Any:
-        """Work out what is intercepted, of numbers and of what is short."""
-        plain = isinstance(left, Number) and isinstance(right, Number)
+    def call_binop(self, context: runtime.Context, operator: str, first: Any, second: Any) -> Any:
+        """Evaluate an intercepted operator on numbers or short texts and lists."""
+        plain = isinstance(first, Number) and isinstance(second, Number)
         if operator == "+" and not plain:
-            longest = LONGEST_TEXT if isinstance(left, str) else LONGEST_LIST
-            sizes = [len(value) for value in (left, right) if hasattr(value, "__len__")]
+            longest = LONGEST_TEXT if isinstance(first, str) else LONGEST_LIST
+            sizes = [len(value) for value in (first, second) if hasattr(value, "__len__")]
             _check(sum(sizes) <= longest, f"more than {longest:,} characters or items")
-        elif operator == "%" and isinstance(left, str):
-            return self._format(left, *(right if isinstance(right, tuple) else (right,)))
+        elif operator == "%" and isinstance(first, str):
+            return self._format(first, *(second if isinstance(second, tuple) else (second,)))
         else:
             _check(plain, f"{operator} of what is no number")
-            bits = [abs(x).bit_length() if isinstance(x, int) else 64 for x in (left, right)]
-            large = bits[0] * abs(right) if operator == "**" else sum(bits)
+            bits = [abs(x).bit_length() if isinstance(x, int) else 64 for x in (first, second)]
+            large = bits[0] * abs(second) if operator == "**" else sum(bits)
             _check(large <= MOST_BITS, "a number that is far too large")
-        return super().call_binop(context, operator, left, right)
+        return super().call_binop(context, operator, first, second)
 
     def joined(self, parts: Iterable[Any]) -> str:
-        """Return texts as one."""
         texts = list(map(str, parts))
         _check(sum(map(len, texts)) <= LONGEST_TEXT, f"more than {LONGEST_TEXT:,} characters")
         return "".join(texts)

@@ -1,8 +1,8 @@
-"""The rooms of the games: found by convention, or brought by another package.
+"""The rooms of the games: found by convention, or added by another package.
 
-A game lives in two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
-``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A game
-of somebody else has one package with all of these, named by an entry point or registered.
+A game has two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
+``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A user's
+game has one package with all of these, named by an entry point or registered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llm_games.import_names import module_of
 
 
 class Room(NamedTuple):
-    """Where the parts of a game are: its rules (a package, or ``module:Class``), and the rest."""
+    """The packages of a game: its rules (or ``module:Class``), and its players and theory."""
 
     rules: str
     players: str = ""
@@ -33,7 +33,7 @@ KINDS: dict[str, str] = {}
 
 
 def find(below: str, above: str, entry_points: str) -> None:
-    """Fill `ROOMS`: our games, with their rooms `below` and `above`, then those of entry points.
+    """Fill `ROOMS` with our games' packages, then with those of entry points.
 
     One of these with a name that is taken is left out, with a warning.
     """
@@ -60,7 +60,7 @@ def add(name: str, room: str) -> None:
 
 
 def part(game: str, name: str) -> ModuleType | None:
-    """Return a module of a game's room on the third floor, such as ``players``; None if none."""
+    """Import a module of a game's room on the third floor, such as ``players``; None if missing."""
     above = ROOMS[game].players if game in ROOMS else ""
     module = f"{above}.{name}"
     if module in sys.modules:  # looked for at every move
@@ -85,8 +85,8 @@ def drawing(game: str) -> ModuleType | None:
 def file(game: str, name: str) -> Path | None:
     """Return a file of a game's room on the third floor, such as ``scenarios.toml``; or None."""
     room = find_spec(ROOMS[game].players) if game in ROOMS and ROOMS[game].players else None
-    places = room.submodule_search_locations if room else None
-    path = Path(places[0]) / name if places else None
+    locations = room.submodule_search_locations if room else None
+    path = Path(locations[0]) / name if locations else None
     return path if path and path.is_file() else None
 
 
@@ -100,5 +100,5 @@ def wordings(game: str) -> Path | None:
         beside = Path(file or ".").parent / "wordings"
         return beside if file and beside.is_dir() else None
     room = find_spec(ROOMS[game].rules)
-    places = room.submodule_search_locations if room else None
-    return Path(places[0]) / "wordings" if places else None
+    locations = room.submodule_search_locations if room else None
+    return Path(locations[0]) / "wordings" if locations else None

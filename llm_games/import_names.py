@@ -1,7 +1,7 @@
-"""Somebody's own things by name: ``module:Name``, or ``folder/file.py:Name``.
+"""Users' own objects by name: ``module:Name``, or ``folder/file.py:Name``.
 
-A module is looked for in the folder where the program was started and where Python looks; a file
-is found from that folder. To look a thing up, its module is executed.
+A module is looked for in the working folder and on Python's path; a file name is relative to the
+working folder. Looking an object up executes its module.
 """
 
 from __future__ import annotations
@@ -23,83 +23,83 @@ _NAME = re.compile(rf"(.+\.py|{_WORDS}):({_WORDS})")
 
 
 def is_named(text: str) -> bool:
-    """Return whether a text reads as the name of somebody's own thing."""
+    """Test whether a text has the form of such a name."""
     return text.startswith(OWN) or _NAME.fullmatch(text) is not None
 
 
-def named(what: str, kind: str) -> Any:
-    """Return what a name means; `kind` says in errors what is looked for, such as ``player``.
+def named(address: str, kind: str) -> Any:
+    """Return the object of a name; `kind`, such as ``player``, is for errors.
 
     Raises:
         UnknownName: there is no such file, module or name in it. Errors of the module come as
             themselves.
-        BadParameter: it is no such name, or the label of an object.
+        BadParameter: the text has no such form, or is the label of an object.
     """
-    if what.startswith(OWN):
-        label = what.removeprefix(OWN)
+    if address.startswith(OWN):
+        label = address.removeprefix(OWN)
         raise BadParameter(
             f"{kind} {label!r} was an object that a run was handed: hand it over again, as in "
             f"llm_games.resume(FILE, own={{{label!r}: ...}}), or for the next run put it into a "
             "module and name it module:Name"
         )
-    read = _NAME.fullmatch(what)
-    if read is None:
+    match = _NAME.fullmatch(address)
+    if match is None:
         raise BadParameter(
-            f"a {kind} of your own is module:Name or folder/file.py:Name, got {what!r}"
+            f"a {kind} of your own is module:Name or folder/file.py:Name, got {address!r}"
         )
-    where, name = read.groups()
-    thing: Any = module_of(where)
+    module, name = match.groups()
+    target: Any = module_of(module)
     for part in name.split("."):
-        if not hasattr(thing, part):
+        if not hasattr(target, part):
             hint = "; it was in a script or notebook: put it into a module"
-            said = str(unknown(f"{kind} in {where}", name, _names(thing)))
-            raise UnknownName(said + hint * (where == "__main__"))
-        thing = getattr(thing, part)
-    return thing
+            message = str(unknown(f"{kind} in {module}", name, _names(target)))
+            raise UnknownName(message + hint * (module == "__main__"))
+        target = getattr(target, part)
+    return target
 
 
 def _names(module: Any) -> list[str]:
-    """Return the names of what somebody has put into a module or class."""
-    own = getattr(module, "__name__", "")
+    """Return the public names that a module or class defines itself."""
+    owner = getattr(module, "__name__", "")
     imported = (
         key
         for key, value in vars(module).items()
         if isinstance(value, ModuleType)
-        or (hasattr(value, "__qualname__") and getattr(value, "__module__", own) != own)
+        or (hasattr(value, "__qualname__") and getattr(value, "__module__", owner) != owner)
     )
     return sorted({key for key in vars(module) if not key.startswith("_")} - {*imported})
 
 
 def name_of(thing: Any) -> str | None:
-    """Return the name by which `named` finds a function or class; None if there is none."""
-    where, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    text, found = f"{where}:{name}", sys.modules.get(str(where))
-    if found is None or not _NAME.fullmatch(text):
+    """Return the name by which `named` finds a function or class; None if it does not."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    text, target = f"{module}:{name}", sys.modules.get(str(module))
+    if target is None or not _NAME.fullmatch(text):
         return None
     for part in str(name).split("."):
-        found = getattr(found, part, None)
-    return text if found is thing else None
+        target = getattr(target, part, None)
+    return text if target is thing else None
 
 
-def module_of(where: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
     """Import a module by its name or file; raises as `named` does."""
-    if where.endswith(".py"):
-        path = Path(where).resolve()
+    if name.endswith(".py"):
+        path = Path(name).resolve()
         return sys.modules.get(str(path)) or _loaded(path)
     _look_in(Path.cwd())
     try:
-        return import_module(where)
+        return import_module(name)
     except ModuleNotFoundError as error:
-        if not f"{where}.".startswith(f"{error.name}."):
+        if not f"{name}.".startswith(f"{error.name}."):
             raise  # something that it imports
         raise UnknownName(
-            f"there is no module {where}, neither in {Path.cwd()} nor where Python looks "
+            f"there is no module {name}, neither in {Path.cwd()} nor where Python looks "
             "(a file is named with its ending, as in agents/mine.py:Name)"
         ) from None
 
 
 def _loaded(path: Path) -> ModuleType:
-    """Execute a file as a module, which is called by its path."""
+    """Execute a file as a module, registered under its path."""
     spec = spec_from_file_location(str(path), path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise UnknownName(f"there is no file {path}")
@@ -114,6 +114,6 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _look_in(folder: Path) -> None:
-    """Let modules be found in a folder, first of all, as Python does for a script."""
+    """Put a folder first on Python's path, as Python does for a script."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))

@@ -1,4 +1,4 @@
-"""Settings as they are typed: ``NAME=VALUE``."""
+"""Command-line settings of the form ``NAME=VALUE``."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from llm_games.errors import BadParameter
 
 
 def assigned(
-    flag: str, pairs: Sequence[str] | None, such: str, named: Collection[str] = ()
+    flag: str, pairs: Sequence[str] | None, example: str, taken: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Read ``NAME=VALUE``: a value of TOML, or a word as it is; `named` are given already.
+    """Read ``NAME=VALUE`` pairs; a value is TOML, or else the text itself.
 
     Raises:
-        BadParameter: it is not that, or given twice; names the option `flag` and one `such` value.
+        BadParameter: a pair has another form, or its name comes twice or is among `taken`. The
+            message names the option `flag` and an `example`.
     """
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for pair in pairs or ():
         name, sign, text = pair.partition("=")
         if not sign or not name.strip():
-            raise BadParameter(f"{flag} {pair}: write NAME=VALUE, such as {such}")
-        if (name := name.strip()) in {*given, *named}:
+            raise BadParameter(f"{flag} {pair}: write NAME=VALUE, such as {example}")
+        if (name := name.strip()) in {*settings, *taken}:
             raise BadParameter(f"{flag} {pair}: {name} is given twice")
         try:
-            given[name] = tomllib.loads(f"value = {text}")["value"]
+            settings[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             if not text.strip() or set(text) & set("[]{}\"'"):
                 raise BadParameter(f"{flag} {pair}: {text!r} is no value of TOML") from None
-            given[name] = text.strip()
-    return given
+            settings[name] = text.strip()
+    return settings

@@ -15,11 +15,11 @@ LONGEST_NUMBER = 400  # characters
 
 
 class TooMessy(Exception):
-    """The text holds more than is looked at."""
+    """The text has more values or characters to read than the limits allow."""
 
 
 class JsonSpan(NamedTuple):
-    """An object, or a list that begins with one, with where it stands and how it is no JSON."""
+    """An object, or a list that begins with one: its span and how it departs from JSON."""
 
     value: Any
     begin: int
@@ -28,37 +28,37 @@ class JsonSpan(NamedTuple):
 
 
 def values(text: str, plain: bool = False) -> Iterator[JsonSpan]:
-    """Yield the complete objects in a text, and lists of objects, none of them inside another.
+    """Yield the complete objects in a text, and lists of objects, outermost ones only.
 
     `plain`: only JSON, with trailing commas, ``//`` comments and line breaks in strings.
 
     Raises:
         TooMessy: it would take too long.
     """
-    reader, at = _Reader(text, plain), 0
-    while match := reader.open.search(text, at):
+    reader, pos = _Reader(text, plain), 0
+    while match := reader.open.search(text, pos):
         reader.leniencies = set()
         try:
-            value, at = reader.value(match.start(), 0)
-            yield JsonSpan(value, match.start(), at, frozenset(reader.leniencies))
+            value, pos = reader.value(match.start(), 0)
+            yield JsonSpan(value, match.start(), pos, frozenset(reader.leniencies))
         except _NotJSON:
-            at = match.start() + 1
+            pos = match.start() + 1
 
 
 def parts(value: Any) -> Iterable[Any]:
-    """Return what is directly inside a JSON value."""
+    """Return the direct children of a JSON value."""
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 class Conflict:
-    """Stands for the value of a key that has two different ones."""
+    """Replaces the value of a key that has two different ones."""
 
     def __str__(self) -> str:
         return "two different values"
 
     @classmethod
     def inside(cls, value: Any) -> bool:
-        """Return whether there is one anywhere in a value."""
+        """Search a JSON value for a conflict."""
         return isinstance(value, cls) or any(map(cls.inside, parts(value)))
 
 
@@ -79,76 +79,76 @@ _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
 
 class _NotJSON(Exception):
-    """What stands here is no JSON value."""
+    """There is no JSON value at this position."""
 
 
 class _Reader:
-    """JSON by recursive descent, and what models write for it."""
+    """A recursive-descent parser of JSON and of what models write in its place."""
 
     def __init__(self, text: str, plain: bool) -> None:
         self.text, self.plain, self.open = text, plain, _PLAIN_OPEN if plain else _OPEN
-        self.left, self.looks = MOST_VALUES, MOST_LOOKS * (len(text) + 100)
+        self.remaining, self.looks = MOST_VALUES, MOST_LOOKS * (len(text) + 100)
         self.broken: set[int] = set()
         self.leniencies: set[str] = set()
 
-    def value(self, at: int, depth: int) -> tuple[Any, int]:
-        """Return the value that begins at `at` and where it ends."""
-        self.left -= 1
-        if self.left < 0:
+    def value(self, pos: int, depth: int) -> tuple[Any, int]:
+        """Return the value that begins at `pos`, and its end."""
+        self.remaining -= 1
+        if self.remaining < 0:
             raise TooMessy
-        opening = self.text[at : at + 1]
+        opening = self.text[pos : pos + 1]
         if opening not in ("{", "["):
-            return self._scalar(at, opening)
-        if depth == DEEPEST or at in self.broken:
+            return self._scalar(pos, opening)
+        if depth == DEEPEST or pos in self.broken:
             raise _NotJSON
         try:
-            return self._inside(at + 1, depth + 1, {} if opening == "{" else [])
+            return self._inside(pos + 1, depth + 1, {} if opening == "{" else [])
         except _NotJSON:
-            self.broken.add(at)  # no need to read it again as the start of an answer
+            self.broken.add(pos)  # no need to read it again as the start of an answer
             raise
 
-    def _inside(self, at: int, depth: int, found: dict[str, Any] | list[Any]) -> tuple[Any, int]:
-        end = "}" if isinstance(found, dict) else "]"
+    def _inside(self, pos: int, depth: int, node: dict[str, Any] | list[Any]) -> tuple[Any, int]:
+        end = "}" if isinstance(node, dict) else "]"
         while True:
-            at = self._skip(at)
-            if self.text[at : at + 1] == end:
-                return found, at + 1
-            value, at = self.value(at, depth)
-            if isinstance(found, list):
-                found.append(value)
+            pos = self._skip(pos)
+            if self.text[pos : pos + 1] == end:
+                return node, pos + 1
+            value, pos = self.value(pos, depth)
+            if isinstance(node, list):
+                node.append(value)
             else:
                 key = self._key(value)
-                value, at = self.value(self._skip(self._expect(":=：", self._skip(at))), depth)
-                same = key not in found or (type(found[key]) is type(value) and found[key] == value)
-                found[key] = value if same else Conflict()
-            at = self._skip(at)
-            if self.text[at : at + 1] != end:
-                at = self._skip(self._expect(",", at))
-                if self.text[at : at + 1] == end:
+                value, pos = self.value(self._skip(self._expect(":=：", self._skip(pos))), depth)
+                same = key not in node or (type(node[key]) is type(value) and node[key] == value)
+                node[key] = value if same else Conflict()
+            pos = self._skip(pos)
+            if self.text[pos : pos + 1] != end:
+                pos = self._skip(self._expect(",", pos))
+                if self.text[pos : pos + 1] == end:
                     self.leniencies.add("comma")
 
-    def _scalar(self, at: int, opening: str) -> tuple[Any, int]:
+    def _scalar(self, pos: int, opening: str) -> tuple[Any, int]:
         text = self.text
         if opening == '"':
-            if not (match := _STRING.match(text, at)):
-                self._look(len(text) - at)
+            if not (match := _STRING.match(text, pos)):
+                self._look(len(text) - pos)
                 raise _NotJSON
             self._look(len(match[0]))
             return self._string(match[0]), match.end()
-        match = _SCALAR.match(text, at)
+        match = _SCALAR.match(text, pos)
         if match and (self.plain or _ENDED.match(text, match.end())):
             self._look(len(match[0]))
             return DECODER.decode(match[0]), match.end()
-        if not self.plain and (match := _QUOTED.match(text, at) or _WORDS.match(text, at)):
+        if not self.plain and (match := _QUOTED.match(text, pos) or _WORDS.match(text, pos)):
             self._look(len(match[0]))
             self.leniencies.add("quotes" if match.re is _QUOTED else "no quotes")
             word = match[match.lastindex or 0]
             return _PYTHON.get(word, word) if match.re is _WORDS else word, match.end()
-        self._look(len(text) - at if opening and opening in "'‘‚“„`" else 1)
+        self._look(len(text) - pos if opening and opening in "'‘‚“„`" else 1)
         raise _NotJSON
 
     def _string(self, quoted: str) -> str:
-        """Decode a string; a backslash that escapes nothing, as in LaTeX, is one."""
+        """Decode a string; a backslash that escapes nothing, as in LaTeX, stands for itself."""
         try:
             return str(DECODER.decode(quoted))
         except ValueError:
@@ -165,23 +165,23 @@ class _Reader:
         self.leniencies.add("no quotes")
         return str(value)
 
-    def _skip(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
-        end = match.end() if match else at
-        self._look(end - at)
-        if end > at and (comment := self.text[at:end].strip()) and comment != "\ufeff":
+    def _skip(self, pos: int) -> int:
+        match = _SPACE.match(self.text, pos)
+        end = match.end() if match else pos
+        self._look(end - pos)
+        if end > pos and (comment := self.text[pos:end].strip()) and comment != "\ufeff":
             if self.plain and not comment.startswith("//"):
                 raise _NotJSON
             self.leniencies.add("comment")
         return end
 
-    def _expect(self, signs: str, at: int) -> int:
-        sign = self.text[at : at + 1]
+    def _expect(self, signs: str, pos: int) -> int:
+        sign = self.text[pos : pos + 1]
         if not sign or sign not in (signs[0] if self.plain else signs):
             raise _NotJSON
         if sign != signs[0]:
             self.leniencies.add("signs")
-        return at + 1
+        return pos + 1
 
     def _look(self, count: int) -> None:
         self.looks -= count

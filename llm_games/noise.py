@@ -80,12 +80,12 @@ class Noise:
 
     @classmethod
     def keyed(cls, key: Array) -> Noise:
-        """Return the noise of which this is the `key`."""
+        """Return the noise with this `key`."""
         return _keyed(key if np.ndim(key) else int(key))
 
     @classmethod
     def due(cls, batch: tuple[int, ...], key: Callable[[], Any]) -> Noise:
-        """Return the noise of a batch whose `key` is worked out once something is drawn."""
+        """Return the noise of a batch whose `key` is computed at the first draw."""
         other = object.__new__(cls)
         other._due, other.batch = key, batch
         return other
@@ -97,14 +97,14 @@ class Noise:
         return self._base
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the key, worked out."""
+        """Pickle the key."""
         return _keyed, (self._base,)
 
     @classmethod
     def copies(cls, seed: int, batch: tuple[int, ...]) -> Noise:
         """Return the noise of a batch whose copy i has the i-th seed after this one."""
-        own = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
-        return cls(np.uint64(seed) + own) if batch else cls(seed)
+        offsets = np.arange(math.prod(batch), dtype=np.uint64).reshape(batch)
+        return cls(np.uint64(seed) + offsets) if batch else cls(seed)
 
     def of(self, *key: Word) -> Noise:
         """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
@@ -116,7 +116,7 @@ class Noise:
         return _keyed(_longer(self._base, key))
 
     def table(self, index: Any) -> Noise:
-        """Take one table's noise (or several, by slices or indices) out of a batch."""
+        """Take one table's noise, or several tables' by slices or indexes, out of a batch."""
         part = self._base[index]
         return _keyed(part if part.ndim else int(part))
 
@@ -178,11 +178,11 @@ class Noise:
     def order(self, count: int, shape: Shape = ()) -> Array:
         """Draw orders of ``range(count)``, each as likely, int64 ``(count, *shape, *batch)``."""
         lead = _axes(shape)
-        own = 2 ** int(count).bit_length() - 1  # the last bits say who, so that no two tie
-        drawn = self.bits((*lead, count)) & (FULL - own)
+        low = 2 ** int(count).bit_length() - 1  # the last bits, the index, break ties
+        drawn = self.bits((*lead, count)) & (FULL - low)
         drawn |= np.arange(count, dtype=np.uint64).reshape(-1, *(1 for _ in self.batch))
         drawn.sort(axis=len(lead))
-        return np.moveaxis(drawn & own, len(lead), 0).view(np.int64)
+        return np.moveaxis(drawn & low, len(lead), 0).view(np.int64)
 
     def sample(self, size: int, count: int, shape: Shape = ()) -> Array:
         """Draw `count` distinct integers below `size` in random order, ``(count, *shape, *batch)``.
@@ -225,7 +225,7 @@ class Noise:
         return drawn if self.batch else int(drawn)
 
     def _lead(self, shape: Shape | None, *parts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the axes before the batch's, which parts of these shapes broadcast to."""
+        """Return the axes before the batch's to which parameters of these shapes broadcast."""
         if not any(parts):
             return () if shape is None else _axes(shape)
         full = np.broadcast_shapes(*parts, self.batch)
@@ -235,10 +235,10 @@ class Noise:
         return lead
 
 
-def number(key: Array, place: Any) -> Array:
-    """Draw only the number at one place, from 0, of all that `Noise.random` draws by this key."""
+def number(key: Array, index: Any) -> Array:
+    """Draw only entry `index`, from 0, of what `Noise.random` draws with this key."""
     with np.errstate(over="ignore"):
-        bits = mix(key + GOLD * (np.asarray(place).astype(np.uint64) + np.uint64(1)))
+        bits = mix(key + GOLD * (np.asarray(index).astype(np.uint64) + np.uint64(1)))
     return (bits >> 11) * 2.0**-53
 
 
@@ -249,7 +249,7 @@ def _keyed(base: Any) -> Noise:
 
 
 def _longer(base: Any, words: tuple[Word, ...]) -> Any:
-    """Return the base of a longer key."""
+    """Hash further words into the base."""
     for word in words:
         hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
         base = mix(base ^ hashed)
@@ -267,11 +267,11 @@ def _hash(word: str | int) -> int:
 
 
 def _integers(word: Any) -> Any:
-    """Return an array's integers as uint64; one alone as an int."""
-    given = np.asarray(word)
-    if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and (given < 0).any()):
+    """Convert words to uint64, a single one to an int; BadParameter for others."""
+    integers = np.asarray(word)
+    if integers.dtype.kind not in "iu" or (integers.dtype.kind == "i" and (integers < 0).any()):
         raise BadParameter(f"seeds and words of a key must be integers from 0, got {word!r}")
-    return given.astype(np.uint64) if given.ndim else int(given)
+    return integers.astype(np.uint64) if integers.ndim else int(integers)
 
 
 def _axes(shape: Shape) -> tuple[int, ...]:
@@ -286,7 +286,7 @@ def _no_integers(low: Any, high: Any) -> BadParameter:
 
 
 def _share(drawn: Array, count: Any, large: Any) -> Any:
-    """Return ``drawn * count / 2**64`` cut to a whole number, exactly; `large`: not 32 bits."""
+    """Return ``floor(drawn * count / 2**64)`` exactly; `large`: a count of more than 32 bits."""
     upper, lower = drawn >> 32, drawn & LOW
     if not large:
         return upper * count + (lower * count >> 32) >> 32
@@ -301,7 +301,7 @@ SINE = tuple((2 - k % 4) / math.factorial(k) for k in range(15, 0, -2))
 
 
 def _powers(coefficients: tuple[float, ...], x: Any) -> Any:
-    """Return the polynomial's value, highest power first (Horner)."""
+    """Evaluate a polynomial without constant term factored out, highest power first (Horner)."""
     value = coefficients[0] * x
     for c in coefficients[1:-1]:
         value += c  # in place: no new array for every power

@@ -1,4 +1,4 @@
-"""What seats see as numbers, scaled for learners: every column from -1 to 1."""
+"""Scaling of observed numbers for learners: every column from -1 to 1."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Scale:
 
     def __call__(self, numbers: Array) -> Array:
         """Return new numbers from -1 to 1, float32 ``(..., columns)`` as given."""
-        low, times, one = self._line
+        low, times, shift = self._line
         scaled = numbers - low
         scaled *= times
-        scaled -= one
+        scaled -= shift
         if len(self._open):
             far = numbers[..., self._open].astype(np.float64)
             scaled[..., self._open] = np.sign(far) * np.log1p(np.abs(far)) / np.log1p(LARGEST)
@@ -41,7 +41,7 @@ class Scale:
         return np.minimum(scaled, 1, out=scaled)
 
     def back(self, scaled: Any) -> Array:
-        """Return the numbers that were scaled, float64, as exactly as float32 holds them."""
+        """Return the numbers before scaling, float64, with the precision of float32."""
         scaled = np.asarray(scaled, np.float64)
         numbers = self._low + (scaled + 1) / 2 * self._wide
         far = scaled[..., self._open]

@@ -1,4 +1,4 @@
-"""Pictures of a table for spectators: as pixels, which need Pillow (an extra), or as SVG."""
+"""Pens that draw pictures of a table: as pixels, which need Pillow (an extra), or as SVG."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def need_pillow() -> None:
 
 
 class Pen(Protocol):
-    """What draws; all lengths are in pixels as shown."""
+    """Interface of both pens; all lengths are in pixels as shown."""
 
     width: int
     height: int
@@ -114,23 +114,19 @@ class Canvas(Pen):
         self._fonts: dict[float, Any] = {}
 
     def box(self, x: float, y: float, wide: float, high: float, color: str) -> None:
-        """Fill a rectangle from its upper left corner."""
         edges = (x * SMOOTH, y * SMOOTH, (x + wide) * SMOOTH - 1, (y + high) * SMOOTH - 1)
         self._draw.rectangle(edges, fill=color)
 
     def dot(self, x: float, y: float, radius: float, color: str, rim: str | None = None) -> None:
-        """Fill a circle around a point, perhaps with a rim."""
-        edges = [(at + way * radius) * SMOOTH for way in (-1, 1) for at in (x, y)]
+        edges = [(center + sign * radius) * SMOOTH for sign in (-1, 1) for center in (x, y)]
         self._draw.ellipse(edges, fill=color, outline=rim, width=SMOOTH)
 
     def shape(self, points: Iterable[tuple[float, float]], color: str, rim: str) -> None:
-        """Fill a polygon with a rim."""
         scaled = [(x * SMOOTH, y * SMOOTH) for x, y in points]
         self._draw.polygon(scaled, fill=color, outline=rim, width=SMOOTH // 2)
 
     def stroke(self, x: float, y: float, to_x: float, to_y: float, color: str, wide: float) -> None:
-        """Draw a line."""
-        ends = [at * SMOOTH for at in (x, y, to_x, to_y)]
+        ends = [coordinate * SMOOTH for coordinate in (x, y, to_x, to_y)]
         self._draw.line(ends, fill=color, width=max(round(wide * SMOOTH), 1))
 
     def text(
@@ -142,12 +138,10 @@ class Canvas(Pen):
         color: str = INK,
         side: str = "left",
     ) -> None:
-        """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
         x -= self.length(text, size) * SIDES[side][1]
         self._draw.text((x * SMOOTH, y * SMOOTH), text, fill=color, font=self._font(size))
 
     def length(self, text: str, size: float = 13) -> float:
-        """Return how wide a line is."""
         return float(self._font(size).getlength(text)) / SMOOTH
 
     def _font(self, size: float) -> Any:
@@ -164,40 +158,36 @@ class Canvas(Pen):
         return self._fonts[size]
 
     def pixels(self) -> Array:
-        """Return what was drawn, uint8 ``(height, width, 3)``."""
+        """Return the picture, uint8 ``(height, width, 3)``."""
         return np.asarray(self._image.reduce(SMOOTH))
 
 
 class Drawing(Pen):
-    """A picture as SVG, whose colours are attributes: it needs no style sheet and no library.
+    """An SVG picture with colours as attributes, so that it needs no style sheet.
 
-    `title` says in a sentence what is seen.
+    `title` describes the picture in a sentence.
     """
 
     def __init__(self, width: int, height: int, title: str = "") -> None:
         self.width, self.height, self.title = width, height, title
-        self._parts: list[tuple[str, tuple[str, ...]]] = []  # a tag, its colours still to be said
+        self._parts: list[tuple[str, tuple[str, ...]]] = []  # tags with %s for their colours
 
     def _add(self, tag: str, *colors: str) -> None:
         self._parts.append((tag, colors))
 
     def box(self, x: float, y: float, wide: float, high: float, color: str) -> None:
-        """Fill a rectangle from its upper left corner."""
         size = f'x="{x:.5g}" y="{y:.5g}" width="{max(wide, 0):.5g}" height="{max(high, 0):.5g}"'
         self._add(f'<rect {size} fill="%s"/>', color)
 
     def dot(self, x: float, y: float, radius: float, color: str, rim: str | None = None) -> None:
-        """Fill a circle around a point, perhaps with a rim."""
-        where = f'cx="{x:.5g}" cy="{y:.5g}" r="{radius:.4g}"'
-        self._add(f'<circle {where} fill="%s" stroke="%s"/>', color, rim or color)
+        geometry = f'cx="{x:.5g}" cy="{y:.5g}" r="{radius:.4g}"'
+        self._add(f'<circle {geometry} fill="%s" stroke="%s"/>', color, rim or color)
 
     def shape(self, points: Iterable[tuple[float, float]], color: str, rim: str) -> None:
-        """Fill a polygon with a rim."""
         corners = " ".join(f"{x:.5g},{y:.5g}" for x, y in points)
         self._add(f'<polygon points="{corners}" fill="%s" stroke="%s"/>', color, rim)
 
     def stroke(self, x: float, y: float, to_x: float, to_y: float, color: str, wide: float) -> None:
-        """Draw a line."""
         ends = f'x1="{x:.5g}" y1="{y:.5g}" x2="{to_x:.5g}" y2="{to_y:.5g}"'
         self._add(f'<line {ends} stroke="%s" stroke-width="{wide:.3g}"/>', color)
 
@@ -210,48 +200,47 @@ class Drawing(Pen):
         color: str = INK,
         side: str = "left",
     ) -> None:
-        """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
         shown = escape("".join(c if c.isprintable() else " " for c in text)).replace("%", "%%")
-        where = f'x="{x:.5g}" y="{y + 0.88 * size:.5g}" font-size="{0.92 * size:.3g}"'
+        geometry = f'x="{x:.5g}" y="{y + 0.88 * size:.5g}" font-size="{0.92 * size:.3g}"'
         anchor = f'text-anchor="{SIDES[side][0]}"'
-        self._add(f'<text {where} {anchor} fill="%s">{shown}</text>', color)
+        self._add(f'<text {geometry} {anchor} fill="%s">{shown}</text>', color)
 
     def length(self, text: str, size: float = 13) -> float:
-        """Return how wide a line is, about."""
+        """Estimate the width of a line."""
         return LETTER * size * len(text)
 
     def svg(self, dark: bool = False) -> str:
-        """Return the picture, perhaps for a dark ground."""
-        seen = DARK if dark else {}
-        inside = (tag % tuple(seen.get(c, c) for c in colors) for tag, colors in self._parts)
+        """Return the SVG text, with other colours for a dark ground."""
+        palette = DARK if dark else {}
+        inside = (tag % tuple(palette.get(c, c) for c in colors) for tag, colors in self._parts)
         frame = f'width="{self.width}" height="{self.height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {frame} '
             f'viewBox="0 0 {self.width} {self.height}" font-family="sans-serif">'
             f"<title>{escape(self.title)}</title>"
-            f'<rect {frame} fill="{seen.get(WHITE, WHITE)}"/>{"".join(inside)}</svg>'
+            f'<rect {frame} fill="{palette.get(WHITE, WHITE)}"/>{"".join(inside)}</svg>'
         )
 
 
 def table_image(
     caption: str, headers: Sequence[str], rows: Sequence[Sequence[str]], words: Words = ()
 ) -> Array:
-    """Draw a table with its caption, and what was said below it, uint8 ``(height, width, 3)``."""
+    """Draw a table, its caption above and messages below, uint8 ``(height, width, 3)``."""
     pen, high, gap = Canvas(1, 1), 20, 16
     columns = [*zip(headers, *rows, strict=True)]
     widths = [max(pen.length(text) for text in column) for column in columns]
     ends = [sum(widths[: k + 1]) + gap * k for k in range(len(widths))]
     wide = max(ends[-1], pen.length(caption)) + 2 * gap
     wide = max(wide, WIDE if words else 0)
-    lines = [line for one in words for line in pen.wrapped(": ".join(one), wide - 2 * gap)]
+    lines = [line for message in words for line in pen.wrapped(": ".join(message), wide - 2 * gap)]
     below = high * (len(rows) + 3)
     canvas = Canvas(int(wide) + 1, below + high * len(lines))
     canvas.text(gap, high / 2, caption)
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         for row, text in enumerate(column):
-            left = 0 if place == 0 else ends[place] - canvas.length(text)
-            canvas.text(gap + left, high * (row + 1.75), text)
+            indent = 0 if index == 0 else ends[index] - canvas.length(text)
+            canvas.text(gap + indent, high * (row + 1.75), text)
     canvas.stroke(gap, high * 2.7, gap + ends[-1], high * 2.7, FAINT, 1)
-    for place, line in enumerate(lines):
-        canvas.text(gap, below + high * place, line)
+    for index, line in enumerate(lines):
+        canvas.text(gap, below + high * index, line)
     return canvas.pixels()

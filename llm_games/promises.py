@@ -1,8 +1,8 @@
-"""Which move a text announces: a fixed rule, so that words can be held against what was played.
+"""The fixed rule by which a text announces a move, so that words can be compared with play.
 
-Sentences that ask, deny or suppose something announce nothing. Of the others those in which the
-speaker says "I" come first; where none of these names a move, those that are not about others
-alone.
+Sentences that ask, deny or suppose something announce nothing. Of the others, those in which the
+speaker says "I" come first; where none of these names a move, those that are not about other
+players alone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _NUMBERS = re.compile(
 
 
 def named(text: str, mentioned: Callable[[str], Iterable[Any]], anybody: bool = False) -> Any:
-    """Return the one move that a text announces, None if it is none or several.
+    """Return the one move that a text announces, None if there is none or several.
 
-    `mentioned` gives the legal moves of which a sentence speaks. With `anybody` it is the one move
-    that the text speaks of, whoever is to make it.
+    `mentioned` yields the legal moves that a sentence names. With `anybody` the speaker does not
+    matter: it is the one move that the text names.
     """
-    said = [sentence for sentence in _SENTENCES.split(text) if not _OPEN.search(sentence)]
+    statements = [sentence for sentence in _SENTENCES.split(text) if not _OPEN.search(sentence)]
     if anybody:
-        moves = {move for sentence in said for move in mentioned(sentence)}
+        moves = {move for sentence in statements for move in mentioned(sentence)}
         return moves.pop() if len(moves) == 1 else None
-    own = [sentence for sentence in said if _OWN.search(sentence)]
-    rest = [s for s in said if s not in own and (_ALL.search(s) or not _OTHERS.search(s))]
-    for sentences in (own, rest):
+    mine = [sentence for sentence in statements if _OWN.search(sentence)]
+    shared = [s for s in statements if s not in mine and (_ALL.search(s) or not _OTHERS.search(s))]
+    for sentences in (mine, shared):
         moves = {move for sentence in sentences for move in mentioned(sentence)}
         if moves:
             return moves.pop() if len(moves) == 1 else None
@@ -54,8 +54,8 @@ def numbers(sentence: str) -> Iterator[str]:
 
 
 def holds(sentence: str, word: str) -> bool:
-    """Return whether a word stands in a sentence; a single letter, with its own capital."""
+    """Test for a word in a sentence; only a single letter must have its own capital."""
     if word.casefold() not in sentence.casefold():  # most are not: fast
         return False
-    how = re.NOFLAG if len(word) == 1 else re.IGNORECASE
-    return re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", sentence, how) is not None
+    flags = re.NOFLAG if len(word) == 1 else re.IGNORECASE
+    return re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", sentence, flags) is not None

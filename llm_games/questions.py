@@ -1,4 +1,4 @@
-"""What a seat is asked, and which answers are legal: one small class for each kind of answer.
+"""The kinds of questions that a seat is asked: one small class for each kind of answer.
 
 A question knows its JSON key, the schema of a legal reply, how to read the value under the key
 (strictly, or with a paper's leniencies where a game's options say so), how to write an action as
@@ -30,7 +30,7 @@ BEYOND = 2**62  # a number too large for arrays, which no game takes
 
 
 class Limits(Protocol):
-    """Legal actions of a seat at each table of a batch, int64 ``(*batch)``, as of a `View`."""
+    """Legal actions of a seat, int64 ``(*batch)``, as a `View` has them."""
 
     @property
     def low(self) -> Any: ...
@@ -59,10 +59,10 @@ _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
 
 
 class BadReply(Exception):
-    """An answer that is not legal. Caught where replies are read; never reaches a user.
+    """An answer that is not legal; caught where replies are read, it never reaches a user.
 
-    `kind` is ``"format"`` or ``"range"``, `action` what is readable though out of range, and
-    `detail` which of the game's rules it broke, where a question tells them apart.
+    `kind` is ``"format"`` or ``"range"``, `action` the move if it is readable but out of range, and
+    `detail` the rule of the game that it broke, where a question tells them apart.
     """
 
     def __init__(self, kind: str, why: str, action: Any = MISSING, detail: str = "") -> None:
@@ -71,7 +71,7 @@ class BadReply(Exception):
 
 
 class Remark(NamedTuple):
-    """What a reply says beside its answer, under a key of its own; it need not be there."""
+    """A value that a reply may state beside its answer, under its own key; it may be missing."""
 
     key: str
     about: str
@@ -81,7 +81,7 @@ class Remark(NamedTuple):
     """it stands behind the answer"""
 
     def value(self, whole: Mapping[str, Any]) -> Any:
-        """Return what a reply says, a number or a text; None if it does not say it."""
+        """Read the remark from a reply: a finite number or a text, None if it is missing."""
         value = whole.get(self.key)
         if self.number:
             plain = isinstance(value, int | Decimal) and not isinstance(value, bool)
@@ -116,7 +116,7 @@ class Question(ABC):
         """Return the JSON schema of the value under the key."""
 
     def holds(self, whole: Mapping[str, Any]) -> bool:
-        """Return whether a JSON object in a reply is an answer, good or bad."""
+        """Test whether a JSON object in a reply is an answer, good or bad."""
         return self.key in whole
 
     def answer(self, whole: Mapping[str, Any]) -> Any:
@@ -128,37 +128,34 @@ class Question(ABC):
         """Turn the JSON value (floats as Decimal) into an action, or raise BadReply, saying why."""
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """Return a value as `read` takes it where people write it otherwise, and how they do.
+        """Rewrite a value as `read` takes it, and name what was rewritten.
 
-        That is with a ``unit``, with marks between ``thousands``, or by another ``word``.
+        That is a ``unit``, marks between ``thousands``, or another ``word``.
         """
         if not isinstance(value, str):
             return value, set()
-        said = value.strip()
-        if said.casefold() in dict(self.also):
-            return dict(self.also)[said.casefold()], {"word"}
-        sign, number, unit = match.groups("") if (match := _COUNTED.fullmatch(said)) else ("",) * 3
+        text = value.strip()
+        if text.casefold() in dict(self.also):
+            return dict(self.also)[text.casefold()], {"word"}
+        sign, number, unit = match.groups("") if (match := _COUNTED.fullmatch(text)) else ("",) * 3
         if not number or {sign, unit.casefold()} - {"", *self.units}:
             return value, set()
         grouped = bool(self.units and _GROUPED.fullmatch(number))
-        found = {"unit": bool(sign or unit), "thousands": grouped}
+        present = {"unit": bool(sign or unit), "thousands": grouped}
         plain = re.sub("[,_]", "", number) if grouped else number
-        return plain, {name for name, is_so in found.items() if is_so}
+        return plain, {name for name, is_so in present.items() if is_so}
 
     def remark(self, whole: Mapping[str, Any]) -> str:
-        """Return what is counted of a legal answer, in a word, as `BadReply.detail` of others."""
+        """Name what is counted of a legal answer, "" for nothing."""
         return ""
 
     def beside(self, whole: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what a legal answer says beside the move, by kind as an aside's; it may say less.
-
-        These are noted down as answers to asides are.
-        """
-        said = ((remark.key, remark.value(whole)) for remark in self.remarks)
-        return {key: {key: value} for key, value in said if value is not None}
+        """Return the remarks of a legal answer by kind, to be noted like answers to asides."""
+        remarks = ((remark.key, remark.value(whole)) for remark in self.remarks)
+        return {key: {key: value} for key, value in remarks if value is not None}
 
     def value_of(self, action: Any) -> Any:
-        """Turn an action into the JSON value that means it."""
+        """Return the JSON value of an action; the inverse of `read`."""
         return action
 
     @abstractmethod
@@ -166,10 +163,7 @@ class Question(ABC):
         """Draw a legal action, all equally likely (of numbers without limits: from 0 to 100)."""
 
     def samples(self, noise: Noise, limits: Limits) -> Any:
-        """Draw what `sample` does for a seat of each table of a batch, all asked such a question.
-
-        None: each is to be asked for itself.
-        """
+        """Draw as `sample` does for a seat of each table of a batch; None: ask each table."""
         return None
 
     @abstractmethod
@@ -186,7 +180,7 @@ class Question(ABC):
 
     @cached_property
     def plain_form(self) -> str:
-        """The `form` without reasoning, written once."""
+        """The `form` without reasoning, cached."""
         return self.form()
 
     def _value_form(self) -> str:
@@ -211,34 +205,34 @@ class Question(ABC):
     def named(self, text: str, anybody: bool = False) -> Any:
         """Return the one legal action that a text announces, None for none or several.
 
-        With `anybody`, that it speaks of, whoever is to take it. The rule: `announced`.
+        With `anybody` the speaker does not matter. The rule is in `announced`.
         """
         return announced.named(text, self.mentioned, anybody)
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        """Return the legal actions of which a sentence speaks; by default none are known."""
+        """Return the legal actions that a sentence names; none by default."""
         return ()
 
     def spoken(self, action: Any) -> str:
-        """Write an action as it can stand in a sentence, in which `named` finds it."""
+        """Write an action for use in a sentence, so that `named` finds it."""
         value = self.value_of(action)
         words = (word for word, meant in self.also if meant is None and word not in _UNSAID)
         return str(value) if value is not None else next(words, "nothing")
 
     def _amounts(self, sentence: str) -> Iterable[Any]:
-        """Yield the legal actions that numbers and words for none mean in a sentence."""
+        """Yield the legal actions that numbers, or words for declining, mean in a sentence."""
         words = (w for w, _ in self.also if w not in _UNSAID and announced.holds(sentence, w))
-        for said in (*announced.numbers(sentence), *words):
+        for amount in (*announced.numbers(sentence), *words):
             with suppress(BadReply):
-                yield self.read(self.mended(said)[0])
+                yield self.read(self.mended(amount)[0])
 
     @cached_property
     def allows(self) -> Callable[[str], bool]:
-        """Whether a text is the beginning of some legal canonical reply."""
+        """A test whether a text is the beginning of a legal canonical reply."""
         return beginnings(self.legal())
 
     def legal(self) -> dict[str, Any]:
-        """Return the schema of legal replies without remarks, as exact as the rules know them."""
+        """Return the schema of legal replies without remarks, as exact as the rules allow."""
         return replace(self, remarks=()).schema() if self.remarks else self.schema()
 
 
@@ -294,8 +288,8 @@ integer = lru_cache(1024)(Integer)
 class Bid(Question):
     """A bid from `floor` to `budget`, or null (or a negative number) to withdraw, action -1.
 
-    In an `opening` nobody has bid yet, so that `floor` is the start price. `limits`: the one who is
-    asked is shown them. A reply that names another `item` under ``"item"`` is no answer.
+    In an `opening` nobody has bid yet, so that `floor` is the start price. With `limits` the seat
+    is shown its limits. A reply that names another `item` under ``"item"`` is no answer.
     """
 
     floor: int
@@ -518,11 +512,11 @@ class Choice(Question):
 class Target(Question):
     """One of the other players by name, or null for nobody. Actions are seat numbers, null is -1.
 
-    `names` are the legal targets; `own` the one who is asked, unless legal; `others` those who are
-    out; `nowhere` the action of aiming at somebody who is not in the game. A `lenient` question
-    lets those be aimed at as well (``wasted_shot``), a `substring` one searches the answer inside
-    the names of the living, in seat order. `with_action` asks for a second key, ``"action"``, too;
-    only the target counts.
+    `names` are the legal targets; `own` is the asked seat, unless it is legal; `others` are those
+    who are out; `nowhere` is the action of aiming at somebody who is not in the game. A `lenient`
+    question allows these as well (``wasted_shot``); a `substring` one searches the answer in the
+    names of the living, in seat order. `with_action` asks for a second key, ``"action"``, too; only
+    the target counts.
     """
 
     names: Mapping[str, int]
@@ -537,11 +531,11 @@ class Target(Question):
         return {"anyOf": [{"type": "string", "enum": [*self.names]}, {"type": "null"}]}
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """As in general; names may have other capitals, or a blank within."""
+        """As in general; names may have other capitals, or blanks."""
         if isinstance(value, str):
-            said = value.strip().casefold().replace(" ", "_")
-            if said != value.strip() and said in {**self.names, **self.own, **self.others}:
-                return said, {"word"}
+            name = value.strip().casefold().replace(" ", "_")
+            if name != value.strip() and name in {**self.names, **self.own, **self.others}:
+                return name, {"word"}
         return super().mended(value)
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
@@ -591,8 +585,8 @@ class Target(Question):
         if self.lenient:  # legal is more than what it names
             return None
         legal: Any = limits.mask
-        place = noise.integers(legal.sum(axis=-1))  # nobody comes first
-        return (legal.cumsum(axis=-1) <= place[..., None]).sum(axis=-1) - 1
+        rank = noise.integers(legal.sum(axis=-1))  # nobody comes first
+        return (legal.cumsum(axis=-1) <= rank[..., None]).sum(axis=-1) - 1
 
     def value_of(self, action: Any) -> str | None:
         everybody = {**self.names, **self.own, **self.others}
@@ -600,12 +594,12 @@ class Target(Question):
         return names.get(int(action), f"player_{action}")
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        known = {
+        seats_by_name = {
             **self.names,
             **{name.replace("_", " "): seat for name, seat in self.names.items()},
         }
-        known |= dict.fromkeys(("nobody", "no one"), -1)
-        return (seat for name, seat in known.items() if announced.holds(sentence, name))
+        seats_by_name |= dict.fromkeys(("nobody", "no one"), -1)
+        return (seat for name, seat in seats_by_name.items() if announced.holds(sentence, name))
 
     def spoken(self, action: Any) -> str:
         return self.value_of(action) or "nobody"
@@ -666,29 +660,29 @@ class Shares(Question):
         return tuple(plan)
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """As in general, share by share; those of all ranks in order may stand in a ``list``."""
+        """As in general, share by share; those of all ranks in order may come as a ``list``."""
         listed = isinstance(value, list) and len(value) == len(self.ranks)
         shares = dict(zip(map(str, self.ranks), value, strict=True)) if listed else value
         if not isinstance(shares, Mapping):
             return value, set()
-        found = {rank: super(Shares, self).mended(share) for rank, share in shares.items()}
-        names = set().union(*(names for _, names in found.values()), {"list"} if listed else ())
-        return {rank: share for rank, (share, _) in found.items()}, names
+        pairs = {rank: super(Shares, self).mended(share) for rank, share in shares.items()}
+        names = set().union(*(names for _, names in pairs.values()), {"list"} if listed else ())
+        return {rank: share for rank, (share, _) in pairs.items()}, names
 
     def _by_rank(self, value: Mapping[str, Any]) -> list[int]:
-        found: dict[int, int] = {}
-        for place, (key, share) in enumerate(value.items()):
+        by_rank: dict[int, int] = {}
+        for index, (key, share) in enumerate(value.items()):
             match = re.fullmatch(r"\s*(\d{1,9})(-?th|st|nd|rd)?\s*", str(key), re.IGNORECASE)
-            rank = place if self.loose else int(match[1]) if match else 0
-            if not self.loose and (rank not in self.ranks or rank in found):
+            rank = index if self.loose else int(match[1]) if match else 0
+            if not self.loose and (rank not in self.ranks or rank in by_rank):
                 raise BadReply("format", f"{_show(key)} is not one of the ranks {self._span()}")
             number = read_integer(share)
             if number is None:
                 raise BadReply("format", f"the share {_show(share)} is not a whole number")
-            found[rank] = number
-        if len(found) != len(self.ranks):
+            by_rank[rank] = number
+        if len(by_rank) != len(self.ranks):
             raise BadReply("format", f"the plan must have one share for each rank {self._span()}")
-        return list(found.values()) if self.loose else [found[rank] for rank in self.ranks]
+        return list(by_rank.values()) if self.loose else [by_rank[rank] for rank in self.ranks]
 
     def sample(self, noise: Noise) -> tuple[int, ...]:
         cuts = len(self.ranks) - 1
@@ -720,32 +714,31 @@ class Shares(Question):
 
     @cached_property
     def allows(self) -> Callable[[str], bool]:
-        """As in general, but no schema says that shares add up: those written narrow it."""
+        """As in general; no schema says that shares add up, so those already written narrow it."""
 
         @cache
-        def after(written: tuple[int, ...]) -> Callable[[str], bool]:
-            left, keys = self.total - sum(written), self.value_schema()["required"]
-            more: list[dict[str, Any]] = [{"type": "integer", "minimum": 0, "maximum": left}]
-            more = more * (len(keys) - len(written) - 1) + [{"enum": [left]}]
-            shares = [*({"enum": [share]} for share in written), *more]
+        def continues(written: tuple[int, ...]) -> Callable[[str], bool]:
+            remaining, keys = self.total - sum(written), self.value_schema()["required"]
+            free: list[dict[str, Any]] = [{"type": "integer", "minimum": 0, "maximum": remaining}]
+            free = free * (len(keys) - len(written) - 1) + [{"enum": [remaining]}]
+            shares = [*({"enum": [share]} for share in written), *free]
             schema = self.schema()
             schema["properties"][self.key]["properties"] = dict(zip(keys, shares, strict=False))
             return beginnings(schema)
 
         def allows(text: str) -> bool:
             written = tuple(map(int, re.findall(r": ([0-9]{1,18})(?=,)", text)))
-            return sum(written) <= self.total and after(written)(text)
+            return sum(written) <= self.total and continues(written)(text)
 
         return allows
 
 
 @dataclass(frozen=True)
 class Speech(Question):
-    """What somebody says to others; the action is a text, "" is silence.
+    """What a seat says to others; the action is a text, "" is silence.
 
-    It is cut behind `most_words`, words being what stands between white space (None: no limit),
-    and behind `LONGEST_SPEECH` characters. Of the answer is counted whether it was ``too_long``, or
-    ``silent``.
+    It is cut after `most_words` words, which white space separates (None: no limit), and after
+    `LONGEST_SPEECH` characters. Its remark is ``too_long``, ``silent``, or "".
     """
 
     key: str = "speech"
@@ -759,27 +752,27 @@ class Speech(Question):
         return self._cut(value)[0]
 
     def remark(self, whole: Mapping[str, Any]) -> str:
-        said, longer = self._cut(whole.get(self.key))
-        return "too_long" if longer else "" if said else "silent"
+        text, is_cut = self._cut(whole.get(self.key))
+        return "too_long" if is_cut else "" if text else "silent"
 
     def _cut(self, value: Any) -> tuple[str, bool]:
-        """Return what is said, and whether more was."""
+        """Return the text within the limits, and whether it was cut."""
         if not isinstance(value, str | None):
             raise BadReply("format", f"{_show(value)} is no text")
-        # Halves of characters, which no file and no server takes, do not stay.
+        # Lone surrogates, which no file and no server takes, are replaced.
         whole = (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
-        said = whole[:LONGEST_SPEECH].rstrip()
+        text = whole[:LONGEST_SPEECH].rstrip()
         if self.most_words is not None:
-            ends = [word.end() for word in islice(re.finditer(r"\S+", said), self.most_words)]
-            said = said[: ends[-1]] if ends else ""
-        return said, said != whole
+            ends = [word.end() for word in islice(re.finditer(r"\S+", text), self.most_words)]
+            text = text[: ends[-1]] if ends else ""
+        return text, text != whole
 
     def sample(self, noise: Noise) -> str:
         return ""
 
     def wanted(self) -> str:
-        most = "" if self.most_words is None else f" of at most {self.most_words} words"
-        return f'a text{most}, or "" to say nothing'
+        limit = "" if self.most_words is None else f" of at most {self.most_words} words"
+        return f'a text{limit}, or "" to say nothing'
 
     def _value_form(self) -> str:
         return '"<what you say>"'
@@ -800,9 +793,9 @@ def read_integer(value: Any, truncate: bool = False) -> int | None:
 
 
 def read_number(value: Any) -> Decimal | None:
-    """Read a finite number from a JSON number or a string of just one plain number, or None.
+    """Read a finite number from a JSON number or a string of just one plain number, else None.
 
-    One of too many digits is cut to a power of ten that is beyond all limits.
+    One of too many digits becomes a power of ten beyond all limits.
     """
     if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
         return None
@@ -816,7 +809,7 @@ def read_number(value: Any) -> Decimal | None:
 
 
 def within_int64(number: int) -> int:
-    """Return a number; one too large for arrays becomes `BEYOND` with its sign."""
+    """Clip a number to `BEYOND`, which fits into arrays, keeping its sign."""
     return max(-BEYOND, min(BEYOND, number))
 
 

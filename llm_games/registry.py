@@ -34,7 +34,7 @@ def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
         BadParameter: its room has no ``rules.py`` with one class of that name, or it is no game.
     """
     if isinstance(name, type) or is_named(str(name)):
-        return _own(name)
+        return _user_game(name)
     game = re.sub(rf"^llm_games/|[-_]{VERSION}\Z", "", str(name))
     if not isinstance(name, str) or game not in ROOMS:
         raise unknown("game", str(name), ROOMS)
@@ -47,31 +47,31 @@ def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
         if not f"{module}.".startswith(f"{error.name}."):
             raise  # something that it imports
         raise BadParameter(f"the room of {game!r} has no module {module}") from None
-    own = [v for v in rules.values() if isinstance(v, type) and vars(v).get("name") == game]
-    if len(own) != 1:
-        raise BadParameter(f"{module} must define one class with name = {game!r}, has {len(own)}")
-    return own[0]
+    kinds = [v for v in rules.values() if isinstance(v, type) and vars(v).get("name") == game]
+    if len(kinds) != 1:
+        raise BadParameter(f"{module} must define one class with name = {game!r}, has {len(kinds)}")
+    return kinds[0]
 
 
-def _own(game: str | type[Rulebook]) -> type[Rulebook]:
-    """Return somebody's own game, and let its room be found by its name."""
-    found = _checked(named(game, "game") if isinstance(game, str) else game, game)
-    where = game if isinstance(game, str) else name_of(game)
-    if where and not (found.name in ROOMS and game_class(found.name) is found):
-        add(found.name, where)
-    return found
+def _user_game(game: str | type[Rulebook]) -> type[Rulebook]:
+    """Return a user's game, and register its room under its name."""
+    rules = _checked(named(game, "game") if isinstance(game, str) else game, game)
+    address = game if isinstance(game, str) else name_of(game)
+    if address and not (rules.name in ROOMS and game_class(rules.name) is rules):
+        add(rules.name, address)
+    return rules
 
 
-def _checked(found: Any, game: object) -> type[Rulebook]:
+def _checked(candidate: Any, game: object) -> type[Rulebook]:
     from llm_games.rulebook import Rulebook
 
-    if not isinstance(found, type) or not issubclass(found, Rulebook):
-        raise BadParameter(f"{game!r} is no game, but {found!r}: {GAME}")
-    lacks = sorted(found.__abstractmethods__)
-    lacks += [name for name in ("name", "title", "source") if not hasattr(found, name)]
+    if not isinstance(candidate, type) or not issubclass(candidate, Rulebook):
+        raise BadParameter(f"{game!r} is no game, but {candidate!r}: {GAME}")
+    lacks = sorted(candidate.__abstractmethods__)
+    lacks += [name for name in ("name", "title", "source") if not hasattr(candidate, name)]
     if lacks:
         raise BadParameter(f"the game {game!r} lacks {', '.join(lacks)}: {GAME}")
-    return found
+    return candidate
 
 
 def rulebook(
@@ -98,29 +98,29 @@ def rulebook(
         if name.name not in ROOMS:  # so that its words are found
             game_class(type(name.core))
         return talking(name, talk) if talk else name
-    found = game_class(name)
-    if other := found.instead(preset, parameters):
-        found = game_class(other)
+    rules = game_class(name)
+    if other := rules.instead(preset, parameters):
+        rules = game_class(other)
     if preset is not None:
-        if preset not in found.presets:
-            raise unknown(f"preset of {found.name}", preset, found.presets)
-        preset_own, preset_talk = split(found.presets[preset])
-        parameters, talk = preset_own | parameters, preset_talk | talk
-    known = [field.name for field in dataclasses.fields(found)]
+        if preset not in rules.presets:
+            raise unknown(f"preset of {rules.name}", preset, rules.presets)
+        preset_parameters, preset_talk = split(rules.presets[preset])
+        parameters, talk = preset_parameters | parameters, preset_talk | talk
+    parameter_names = [field.name for field in dataclasses.fields(rules)]
     for key in parameters:
-        if key not in known:
-            raise unknown_keyword(f"parameter of {found.name}", key, known)
-    game = found(**parameters)
+        if key not in parameter_names:
+            raise unknown_keyword(f"parameter of {rules.name}", key, parameter_names)
+    game = rules(**parameters)
     return talking(game, talk) if talk else game
 
 
 def recorded_rulebook(name: str, parameters: Mapping[str, Any], edition: int) -> Rulebook:
-    """Build the rules that a record of some edition means: with the defaults of then."""
-    kind, former = game_class(name), dict[str, Any]()
-    for last, defaults in sorted(kind.former_defaults.items(), reverse=True):
-        former |= defaults if edition <= last else {}
-    given = {*parameters, *kind.presets.get(parameters.get("preset", ""), ())}
-    return rulebook(name, **{k: v for k, v in former.items() if k not in given}, **parameters)
+    """Build the rules of a record of some edition, with the defaults of that edition."""
+    rules, old_defaults = game_class(name), dict[str, Any]()
+    for last_edition, defaults in sorted(rules.former_defaults.items(), reverse=True):
+        old_defaults |= defaults if edition <= last_edition else {}
+    named = {*parameters, *rules.presets.get(parameters.get("preset", ""), ())}
+    return rulebook(name, **{k: v for k, v in old_defaults.items() if k not in named}, **parameters)
 
 
 def make(

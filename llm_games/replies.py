@@ -1,4 +1,4 @@
-"""Reading a reply: the outcome is a value, never a guess and never an exception."""
+"""Reading replies: the outcome is a value, never a guess and never an exception."""
 
 from __future__ import annotations
 
@@ -48,13 +48,12 @@ LENIENCIES = {
 
 @dataclass(frozen=True)
 class Reply:
-    """What was read.
+    """A reply as it was read.
 
-    `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid or
-    readable but out of range. `why` says what was wrong to the one who answered, `detail` which
-    rule was broken, see `BadReply`, or what is counted of a legal answer, see `Question.remark`;
-    both are empty if there is no such thing. `leniencies` are
-    those of `LENIENCIES` that it took to read the answer. `beside` is what it says beside the move,
+    `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid, or
+    readable but out of range. `why` tells the player what was wrong; `detail` names the broken rule
+    (see `BadReply`) or what is counted of a legal answer (see `Question.remark`); both may be
+    empty. `leniencies` are those of `LENIENCIES` that reading it took. `beside` are its remarks,
     see `Question.beside`.
     """
 
@@ -83,11 +82,11 @@ def read_reply(
         raise unknown("reading", reading, READINGS)
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
-    kept = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
-    return (_kept if kept else _found)(text, question, reading, finish)
+    is_cached = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
+    return (_read_cached if is_cached else _read_uncached)(text, question, reading, finish)
 
 
-def _found(text: str, question: Question, reading: str, finish: Finish) -> Reply:
+def _read_uncached(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     try:
         reply = READINGS[reading](text, question, finish)
     except BadReply as bad:
@@ -99,7 +98,7 @@ def _found(text: str, question: Question, reading: str, finish: Finish) -> Reply
     return reply
 
 
-_kept = lru_cache(MOST_KEPT)(_found)
+_read_cached = lru_cache(MOST_KEPT)(_read_uncached)
 
 
 def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
@@ -112,28 +111,30 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
     """
     if channels := _CHANNEL.findall(text):
         final, thoughts = (
-            "\n".join(body.strip() for name, body in channels if (name == "final") is said)
-            for said in (True, False)
+            "\n".join(body.strip() for name, body in channels if (name == "final") is is_final)
+            for is_final in (True, False)
         )
         return thoughts, final
     if text.lstrip().startswith("analysis") and "assistantfinal" in text:  # marks that were removed
         thoughts, _, final = text.lstrip()[len("analysis") :].partition("assistantfinal")
         return thoughts, final
-    cut, rest, at, opened = list[str](), list[str](), 0, None
+    cut, rest, position, opened = list[str](), list[str](), 0, None
     for tag in _TAG.finditer(text):
         begins_here = text[max(0, tag.start() - 20) : tag.start()].rstrip(" \t")[-1:] in _BEFORE_TAG
         if not _END_TAG.match(tag[0]):
             if opened is None and begins_here:
-                rest.append(text[at : tag.start()])
-                opened, at = tag, tag.end()
+                rest.append(text[position : tag.start()])
+                opened, position = tag, tag.end()
         elif opened or begins_here or _AFTER_TAG.match(text, tag.end()):
-            cut += [text[at : tag.start()]] if opened else [*rest, text[at : tag.start()]]
+            cut += (
+                [text[position : tag.start()]] if opened else [*rest, text[position : tag.start()]]
+            )
             rest = rest if opened else []
-            opened, at = None, tag.end()
+            opened, position = None, tag.end()
     if opened and (finish == "length" or not "".join(rest).strip()):
-        cut.append(text[at:])
+        cut.append(text[position:])
     else:
-        rest.append(text[opened.start() if opened else at :])
+        rest.append(text[opened.start() if opened else position :])
     return "\n".join(thought.strip() for thought in cut), "".join(rest)
 
 
@@ -151,13 +152,13 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
     thoughts, text = split_thoughts(text, finish)
     if thoughts and not text.strip():
         raise BadReply("format", "it has thoughts only and no answer")
-    text, lenient = _turn(text), {"thoughts"} if thoughts else set[str]()
+    text, leniencies = _turn(text), {"thoughts"} if thoughts else set[str]()
     plain, text = text, calls_as_json(text)
-    lenient |= {"tags"} if text != plain else set()
+    leniencies |= {"tags"} if text != plain else set()
     answers = _answers(text, question)
     if not answers and "{" in text and _ESCAPED.search(text):
         text = _ESCAPED.sub(r"\1", text)
-        lenient.add("escapes")
+        leniencies.add("escapes")
         answers = _answers(text, question)
     if not answers:
         answers = _enclosed(text, question)
@@ -165,31 +166,31 @@ def _strict(text: str, question: Question, finish: Finish) -> Reply:
         if finish == "length":  # a number may lack digits
             raise _no_object(question, text)
         answers = [_bare(text, question)]
-    counting = [answer for answer in answers if answer.standing != QUOTED]
-    if not counting:
+    counted = [answer for answer in answers if answer.standing != QUOTED]
+    if not counted:
         raise BadReply("format", "it has answers in its sentences only, none as its own answer")
-    *before, last = counting
-    others = [answer for answer in before if answer.reply != last.reply]
+    *earlier, last = counted
+    others = [answer for answer in earlier if answer.reply != last.reply]
     beside = answers[answers.index(last) + 1 :] if last.standing < FINAL else []
     others += [a for a in beside if a.reply != last.reply and alternative(text[: a.begin])]
     if any(answer.standing >= last.standing or answer.begin > last.begin for answer in others):
-        of = f" for {json.dumps(question.key)}" if question.key else ""
-        raise BadReply("format", f"it gives different answers{of}")
-    behind, cut = text[last.end :], finish == "length"
-    if retracted(behind) or (cut and undecided(text[: last.begin], behind, last.standing)):
+        purpose = f" for {json.dumps(question.key)}" if question.key else ""
+        raise BadReply("format", f"it gives different answers{purpose}")
+    tail, cut = text[last.end :], finish == "length"
+    if retracted(tail) or (cut and undecided(text[: last.begin], tail, last.standing)):
         raise BadReply("format", "it takes its answer back")
-    lenient |= {"superseded"} if others else set()
-    lenient |= {"quoted"} if len(counting) < len(answers) else set()
-    names = lenient.union(last.reply.leniencies)
+    leniencies |= {"superseded"} if others else set()
+    leniencies |= {"quoted"} if len(counted) < len(answers) else set()
+    names = leniencies.union(last.reply.leniencies)
     return dataclasses.replace(last.reply, leniencies=tuple(n for n in LENIENCIES if n in names))
 
 
 def _take_last(text: str, question: Question, finish: Finish) -> Reply:
     text = split_thoughts(text, finish)[1]
-    found = [obj for value in values(text, plain=True) for obj in _inside(value.value, question)]
-    if not found:
+    objects = [obj for value in values(text, plain=True) for obj in _inside(value.value, question)]
+    if not objects:
         raise _no_object(question, text)
-    return _read(found[-1], question)
+    return _read(objects[-1], question)
 
 
 def _published(text: str, question: Question, finish: Finish) -> Reply:
@@ -213,12 +214,12 @@ READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
 
 
 def _answers(text: str, question: Question) -> list[_FormAnswer]:
-    """Return the objects that are answers, with how they stand in the text."""
+    """Return the objects that are answers, with their ranks in the text."""
     objects = list(values(text))
     replies = [
-        (at, _read(held, question, names | value.leniencies))
-        for at, value in enumerate(objects)
-        for held, names in _held(value.value, question)
+        (index, _read(answer, question, names | value.leniencies))
+        for index, value in enumerate(objects)
+        for answer, names in _held_answers(value.value, question)
     ]
     return _placed(text, [(value.begin, value.end) for value in objects], replies)
 
@@ -226,44 +227,44 @@ def _answers(text: str, question: Question) -> list[_FormAnswer]:
 def _placed(
     text: str, spans: list[tuple[int, int]], replies: list[tuple[int, Reply]]
 ) -> list[_FormAnswer]:
-    """Return answers, each with the index of its span, with how they stand in the text."""
+    """Return answers, each with the index of its span, with their ranks in the text."""
     differ = any(reply != replies[0][1] for _, reply in replies)
     ends = [0, *(end for _, end in spans)]
     begins = [*(begin for begin, _ in spans), len(text)]
-    read = list[_FormAnswer]()
-    for at, reply in replies:
-        begin, end, since = begins[at], ends[at + 1], ends[at]
-        place = standing(text, begin, end, since, begins[at + 1], differ)
+    listed = list[_FormAnswer]()
+    for index, reply in replies:
+        begin, end, since = begins[index], ends[index + 1], ends[index]
+        rank = standing(text, begin, end, since, begins[index + 1], differ)
         gap = text[since:begin]
-        if read and read[-1].end == since and not gap.strip(" \t\r\n,") and gap.count("\n") < 2:
-            place = min(place, read[-1].standing)  # they are listed together
-        read.append(_FormAnswer(reply, place, begin, end))
-    return read
+        if listed and listed[-1].end == since and not gap.strip(" \t\r\n,") and gap.count("\n") < 2:
+            rank = min(rank, listed[-1].standing)  # they are listed together
+        listed.append(_FormAnswer(reply, rank, begin, end))
+    return listed
 
 
 def _read(obj: dict[str, Any], question: Question, names: frozenset[str] | None = None) -> Reply:
-    """Read the object that is the answer; if `names` are those of leniencies, with some more."""
+    """Read the object that is the answer; `names`: leniencies so far, None for strict JSON."""
     key = question.key
     try:
         if Conflict.inside(obj.get(key, obj)):
             which = json.dumps(key) if key in obj else "a key"
             raise BadReply("format", f"one object has two values for {which}")
         if names is not None and key in obj:
-            value, more = question.mended(obj[key])
-            obj, names = obj | {key: value}, names | more
-        said = question.answer(obj), question.remark(obj), question.beside(obj)
-        reply = Reply("valid", said[0], detail=said[1], beside=said[2])
+            value, leniencies = question.mended(obj[key])
+            obj, names = obj | {key: value}, names | leniencies
+        content = question.answer(obj), question.remark(obj), question.beside(obj)
+        reply = Reply("valid", content[0], detail=content[1], beside=content[2])
     except BadReply as bad:
         reply = _not_legal(bad)
     return dataclasses.replace(reply, leniencies=tuple(names or ()))
 
 
-def _held(
+def _held_answers(
     value: Any, question: Question, names: frozenset[str] = frozenset()
 ) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
-    """Yield the objects in a value that are answers: itself, or under wrappers, with leniencies."""
+    """Yield the objects in a value that are answers, itself or under wrappers, with leniencies."""
     if isinstance(value, list) and len(value) == 1:
-        yield from _held(value[0], question, names)
+        yield from _held_answers(value[0], question, names)
     if not isinstance(value, dict):
         return
     whole = _keyed(value, question.key)
@@ -271,18 +272,18 @@ def _held(
         yield whole, names | ({"key"} if whole is not value else set())
         return
     name = str(value.get("name")).casefold()
-    called = name in WRAPPERS or name == question.key.casefold() or _SUBMITTING.fullmatch(name)
+    is_call = name in WRAPPERS or name == question.key.casefold() or _SUBMITTING.fullmatch(name)
     for key, inner in value.items():
         word = key.strip().casefold().replace(" ", "_")
-        if word in WRAPPERS or (called and word in ARGUMENTS):
+        if word in WRAPPERS or (is_call and word in ARGUMENTS):
             if isinstance(inner, str) and inner.strip()[:1] == "{" and "opened" not in names:
-                opened = [found.value for found in values(inner)]
+                opened = [match.value for match in values(inner)]
                 inner, names = opened if len(opened) == 1 else None, names | {"opened"}
-            yield from _held(inner, question, names | {"wrapper"})
+            yield from _held_answers(inner, question, names | {"wrapper"})
 
 
 def _keyed(obj: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return an object with its key as asked for, where it has other capitals or blanks."""
+    """Return an object with its key as the question spells it, given other capitals or blanks."""
     folded = key.casefold()
     alike = [v for k, v in obj.items() if key and k.strip().casefold() == folded]
     if (key not in obj and alike) or len(alike) > 1:
@@ -301,17 +302,18 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
 
 
 def _enclosed(text: str, question: Question) -> list[_FormAnswer]:
-    """Return the values in tags of answers, or in boxes that stand alone on their lines."""
+    """Return the values in answer tags, or in boxes that stand alone on their lines."""
     matches = list(_ENCLOSED.finditer(text)) if question.bare and question.key else []
     replies = [
-        (at, _value(match[match.lastindex or 0], question)) for at, match in enumerate(matches)
+        (index, _value(match[match.lastindex or 0], question))
+        for index, match in enumerate(matches)
     ]
-    read = [(at, reply) for at, reply in replies if reply.outcome != "unparsable"]
-    return _placed(text, [match.span() for match in matches], read)
+    readable = [(index, reply) for index, reply in replies if reply.outcome != "unparsable"]
+    return _placed(text, [match.span() for match in matches], readable)
 
 
 def _bare(text: str, question: Question) -> _FormAnswer:
-    """Read a whole reply that is the value alone, or the value with its key."""
+    """Read a reply that is the value alone, or the value with its key."""
     if len(text) <= LONGEST_BARE and question.bare and question.key:
         reply = _value(text, question)
         if reply.outcome != "unparsable":
@@ -320,7 +322,7 @@ def _bare(text: str, question: Question) -> _FormAnswer:
 
 
 def _value(text: str, question: Question) -> Reply:
-    """Read a text that is the value alone, or the value with its key, in layout or a box."""
+    """Read a text that is the value alone, or with its key, in layout or a box."""
     text = _FENCE.sub("", text).strip(_AROUND_VALUE + ">~#")
     text = text.strip("$ ") if text.endswith("$") else text
     text = match[1] if (match := _BOXED.fullmatch(text)) else text
@@ -339,7 +341,7 @@ def _value(text: str, question: Question) -> Reply:
 
 
 def _turn(text: str) -> str:
-    """Return what was said before the text ends by a mark, or goes on as somebody else."""
+    """Cut a text at a mark that ends the turn, or where it goes on as somebody else."""
     begin = len(text) - len(text.lstrip())
     match = _TURN.search(text, begin)
     return text[: match.start()] if match and text[begin : match.start()].strip() else text

@@ -20,7 +20,7 @@ Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Rounds(Rulebook):
-    """A game of rounds. It says `bounds`, `begin`, `pay`, `known`, `asks` and `spectacle`."""
+    """A game of rounds; it defines `bounds`, `begin`, `pay`, `known`, `asks` and `spectacle`."""
 
     rounds: int = param(20, "rounds of a run, known to the players", low=1, high=MOST_ROUNDS)
 
@@ -30,15 +30,15 @@ class Rounds(Rulebook):
 
     @abstractmethod
     def spectacle(self, state: Any) -> Seen:
-        """Return what a spectator sees."""
+        """Return a caption and the columns of a spectator's table."""
 
     def in_words(self, last: dict[str, Any]) -> dict[str, Any] | None:
-        """Put into words what a seat is told of the last round as plain values, by fact."""
+        """Rewrite what a seat is told of the last round, plain values by fact, for prompts."""
         return last
 
     @property
     def heading(self) -> str:
-        """What a spectator sees above a table."""
+        """The caption's first words, above a spectator's table."""
         return self.title
 
     @property
@@ -56,14 +56,14 @@ class Rounds(Rulebook):
 
     def play(self, state: Any, actions: Array, broke: Array) -> Played:
         payoffs, changes, record = self.pay(state, actions, broke)
-        done = state.round + 1
-        over = done >= self.rounds
-        after = state.replace(round=done, over=over, **changes)
-        return after, Outcome(payoffs, self.everybody(over), {"actions": actions, **record})
+        rounds_played = state.round + 1
+        over = rounds_played >= self.rounds
+        next_state = state.replace(round=rounds_played, over=over, **changes)
+        return next_state, Outcome(payoffs, self.everybody(over), {"actions": actions, **record})
 
     @property
     def now(self) -> Fact:
-        """The round to play, which all such games tell."""
+        """The fact of the round to play, which all such games tell."""
         last, meaning = self.rounds + 1, "round to play; rounds + 1 at the end"
         return Fact("round", lambda s: s.round + 1, 1, last, meaning, said=NUMBERS_ONLY)
 
@@ -73,26 +73,26 @@ class Rounds(Rulebook):
         return Fact("seat", self.seats, 0, self.players - 1, "own seat", said=NUMBERS_ONLY)
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
-        """Tell the round, what is known of it, and under ``last`` what is known of the last."""
-        done = int(state.round)
-        facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or done)]
-        now: dict[str, Any] = {"round": min(done + 1, self.rounds), "last": None}
-        last: dict[str, Any] = {"round": done}
-        own = []  # what each seat is told another value of: where, by which name, all values
+        """Tell the round and its facts, and under ``last`` those of the last round."""
+        rounds_played = int(state.round)
+        facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or rounds_played)]
+        current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
+        last: dict[str, Any] = {"round": rounds_played}
+        seat_facts = []  # facts that differ by seat: whether of this round, name, all seats' values
         for fact in facts:
             value, name = fact.of(state).tolist(), fact.said or fact.name
             if isinstance(value, list) and not fact.each:
-                own.append((fact.now, name, value))
+                seat_facts.append((fact.now, name, value))
             else:
-                (now if fact.now else last)[name] = value
+                (current if fact.now else last)[name] = value
 
         def tell(seat: int) -> dict[str, Any]:
-            of_now, of_last = now.copy(), last.copy()
-            for is_now, name, value in own:
-                (of_now if is_now else of_last)[name] = value[seat]
-            if done:
-                of_now["last"] = self.in_words(of_last)
-            return of_now
+            seat_current, seat_last = current.copy(), last.copy()
+            for is_now, name, value in seat_facts:
+                (seat_current if is_now else seat_last)[name] = value[seat]
+            if rounds_played:
+                seat_current["last"] = self.in_words(seat_last)
+            return seat_current
 
         return tell
 

@@ -49,8 +49,8 @@ class State:
         """Take one table (or several, by slices or integers) out of a batch."""
         if isinstance(index, np.ndarray) and index.dtype.kind == "i":  # several, fast
             return self.replace(**{k: value.take(index, -1) for k, value in self.arrays().items()})
-        where: Any = (..., *(index if isinstance(index, tuple) else (index,)))
-        return self.replace(**{k: value[where] for k, value in self.arrays().items()})
+        selection: Any = (..., *(index if isinstance(index, tuple) else (index,)))
+        return self.replace(**{k: value[selection] for k, value in self.arrays().items()})
 
     def replace(self, **changes: Any) -> Self:
         """Return a state with other values in these fields (`dataclasses.replace`, but fast)."""
@@ -58,22 +58,23 @@ class State:
         other.__dict__.update(self.__dict__, **changes)
         return other
 
-    def merged(self, other: Self, where: PerTable) -> Self:
-        """Return this state with the other's values at these tables, bool ``(*batch)``."""
-        values = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
-        # What was drawn before play stays as it is.
-        return other.replace(**{k: np.where(where, new, v) for k, v, new in values if new is not v})
+    def merged(self, other: Self, mask: PerTable) -> Self:
+        """Take the other's arrays at the tables in `mask`, bool ``(*batch)``."""
+        triples = ((k, v, getattr(other, k)) for k, v in self.arrays().items())
+        # Fields that both share, such as what was drawn before play, are not copied.
+        return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
-    def placed(self, where: Array, part: Self, before: Self | None = None) -> Self:
-        """Return this batch with the tables of `part` at the places `where`, integers ``(k,)``.
+    def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
+        """Put the tables of `part` into this batch at `indexes`, integers ``(k,)``.
 
-        What they have in common with `before`, as they were taken out, is not touched.
+        Fields that `part` shares with `original`, the same tables as they were taken out, are
+        skipped.
         """
-        known = {} if before is None else before.__dict__
-        changed = {k: v for k, v in part.arrays().items() if known.get(k) is not v}
+        shared = {} if original is None else original.__dict__
+        changed = {k: v for k, v in part.arrays().items() if shared.get(k) is not v}
         for name, value in changed.items():
             changed[name] = getattr(self, name).copy()
-            changed[name].T[where] = value.T  # tables first: the fastest
+            changed[name].T[indexes] = value.T  # tables first: the fastest
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
@@ -83,12 +84,12 @@ class State:
 
 @dataclass
 class Outcome:
-    """What one step brought.
+    """The outcome of one step.
 
-    `rewards` are the game's own payoffs, float64 ``(players, *batch)``; `finished` seats have
-    nothing more to do. `record` is all that happened, for logs and scores, not for players: arrays
-    with their batch axes last, always ``"actions"`` as they were played. `broke`, filled in by
-    `step`: seats whose action broke a rule, so that the declared treatment applied.
+    `rewards` are the game's own payoffs, float64 ``(players, *batch)``; `finished` seats are never
+    asked again. `record` is for logs and scores, not for players: arrays with their batch axes
+    last, always ``"actions"`` as they were played. `broke`, which `step` sets, marks seats whose
+    action broke a rule, so that the declared treatment applied.
     """
 
     rewards: Array
@@ -104,7 +105,7 @@ class Outcome:
         return Outcome(rewards, finished, Later(of_each), broke)
 
     def close(self, tables: Any) -> None:
-        """Pay nothing at these tables, bool ``(*batch)``: all their seats are finished."""
+        """Pay nothing at these tables, bool ``(*batch)``, and finish all their seats."""
         self.rewards = np.where(tables, 0.0, self.rewards)
         self.finished = self.finished | tables
 
@@ -114,14 +115,14 @@ def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
 
 
 class Later(Mapping[str, Array]):
-    """Arrays by name; what is a function works its own out when it is asked for."""
+    """Arrays by name; a function in place of an array is called at each look-up."""
 
     def __init__(self, of: Mapping[str, Array | Callable[[], Array]]) -> None:
         self._of = of
 
     def __getitem__(self, name: str) -> Array:
-        found = self._of[name]
-        return found() if callable(found) else found
+        entry = self._of[name]
+        return entry() if callable(entry) else entry
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._of)
@@ -149,8 +150,8 @@ class Goal(NamedTuple):
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
 
-    ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds`` are what a game
-    must say, and ``draws`` what it leaves to chance; the rest has defaults.
+    A game must define ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds``,
+    and ``draws`` if it has chance; the rest has defaults.
     """
 
     name: ClassVar[str]
@@ -194,7 +195,7 @@ class Rulebook(ABC):
             )
 
     def _exact_by(self, name: str, value: Any) -> bool:
-        """Return whether all integers would be exact if one parameter had another value."""
+        """Test whether all integers would be exact if one parameter had another value."""
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
         return other.largest <= LARGEST
@@ -226,7 +227,7 @@ class Rulebook(ABC):
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
-        """Return the name of the game that these mean, if that is another one, split off this."""
+        """Return the game, split off this one, that these parameters mean; or None."""
         return None
 
     def draws(self) -> Sequence[Draw]:
@@ -235,20 +236,20 @@ class Rulebook(ABC):
 
     @abstractmethod
     def asked(self, state: Any) -> Array:
-        """Return who has to move now, bool ``(players, *batch)``; nobody once a table is over."""
+        """Return the seats that have to move, bool ``(players, *batch)``; none once it is over."""
 
     @abstractmethod
     def play(self, state: Any, actions: Array, broke: Array) -> Played:
         """Resolve one step from mended actions; checks, void runs and the like are for `step`."""
 
     def known(self) -> Sequence[Fact]:
-        """Return what players know, in the order of the columns."""
+        """Return the facts that players know, in the order of the columns."""
         raise NotImplementedError(f"{type(self).__name__} must say what is known")
 
     def told(self, state: Any, seat: int) -> dict[str, Any]:
-        """Return what one seat of one table knows, the same as its row of `observe`, in words.
+        """Return one seat's knowledge at one table for prompts, the same as its row of `observe`.
 
-        A game says this or `teller`.
+        A game defines this or `teller`.
         """
         return self.teller(state)(seat)
 
@@ -261,7 +262,7 @@ class Rulebook(ABC):
         return Goal()
 
     def asides(self, state: Any, seat: int, phase: str) -> Sequence[Aside]:
-        """Return what a seat that is about to move is asked beside it, in order.
+        """Return the questions to a seat beside its move, in order.
 
         Those of the `phase` ``"talk"`` come before it first speaks, or before its move if it does
         not speak; those of ``"move"`` after the talk, just before its move. Each kind is asked once
@@ -274,19 +275,19 @@ class Rulebook(ABC):
     wordless: ClassVar[str] = ""  # why talk cannot be placed in it, if it cannot
 
     def talks(self, state: Any) -> PerTable:
-        """Return where talk may stand before this move, bool; it does so once a round."""
+        """Return the tables where talk may precede this move, bool; it takes place once a round."""
         return np.logical_not(state.over)
 
     def voices(self, state: Any) -> PerPlayer:
-        """Return who can speak at all, of those in the game, bool."""
+        """Return the seats in the game that can speak at all, bool."""
         return self.alive(state)
 
     def speakers(self, state: Any) -> PerPlayer:
-        """Return who takes part in the decision that follows a talk, bool."""
+        """Return the seats that take part in the decision after a talk, bool."""
         return self.asked(state)
 
     def positions(self, state: Any) -> Array | None:
-        """Return where everybody is, integers ``(players, 2, *batch)``; None if nowhere."""
+        """Return everybody's position, integers ``(players, 2, *batch)``; None in games without."""
         return None
 
     @property
@@ -300,7 +301,7 @@ class Rulebook(ABC):
         return self.players * self.payable[1]
 
     def payable_mean(self, seats: int) -> tuple[float, float]:
-        """Return the ends of the mean payoff of so many seats, who may have to share."""
+        """Return the ends of the mean payoff of so many seats, which may have to share the pot."""
         low, high = self.payable
         others = self.players - seats
         lost = others * min(low, 0.0) if others else 0.0
@@ -308,19 +309,19 @@ class Rulebook(ABC):
 
     @property
     def core(self) -> Rulebook:
-        """The game without talk: itself, or what is inside."""
+        """The game without talk."""
         return self
 
     def inside(self, state: Any) -> Any:
-        """Return the core's part of a state."""
+        """Return the core game's part of a state."""
         return state
 
     def talking(self, state: Any) -> PerTable:
-        """Return which tables talk now, bool; those who are asked there are asked for a speech."""
+        """Return the tables that talk now, bool; asked seats there are asked for a speech."""
         return np.zeros(state.round.shape, np.bool_)
 
     def hush(self, state: Any, mute: PerPlayer) -> Any:
-        """Return a first state in which these seats, too, have no words: nobody waits for them."""
+        """Return a first state in which talk does not wait for these seats, which have no words."""
         return state
 
     # -- what follows from them --------------------------------------------------------------
@@ -328,28 +329,31 @@ class Rulebook(ABC):
     def reset(self, noise: Noise | int = 0, batch: tuple[int, ...] = (), given: Any = None) -> Any:
         """Return the first state of one table or of a batch.
 
-        All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), but for
-        what is `given` by name, see `Draw.given`.
+        All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), except
+        for what `fixed_chance` has by name, see `Draw.filled`.
         """
         noise = noise if isinstance(noise, Noise) else Noise.copies(noise, batch)
         return self.begin(self.chance(noise, given), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
-        """Draw by name what chance decides, ``(..., *batch)`` each; `given` values come first."""
-        draws, given = {draw.name: draw for draw in self.draws()}, {} if given is None else given
+        """Draw by name what chance decides, ``(..., *batch)``; `fixed_chance` replaces draws."""
+        draws, given = (
+            {draw.name: draw for draw in self.draws()},
+            {} if given is None else given,
+        )
         if not isinstance(given, Mapping):
             raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:
             if name not in draws:
                 raise unknown(f"chance of {self.name}", name, draws)
         drawn = {name: np.asarray(draw.of(noise.of(name))) for name, draw in draws.items()}
-        return drawn | {name: draws[name].given(v, drawn[name]) for name, v in given.items()}
+        return drawn | {name: draws[name].filled(v, drawn[name]) for name, v in given.items()}
 
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
-        """Return a first state of this kind, of zeros where nothing is said.
+        """Return a first state of this class, of zeros where `values` have no entry for a field.
 
-        Of the `values` of its fields, a plain number fills one, and a type is that of its zeros.
-        One declared as `PerTable` has the shape of the batch, others one row a player.
+        A plain number fills its field, and a type is that of the field's zeros. A field declared as
+        `PerTable` has the shape of the batch, others one row a player.
         """
         start: dict[str, Any] = {"over": bool, "void": bool, **values}
         for f in dataclasses.fields(kind):
@@ -368,12 +372,12 @@ class Rulebook(ABC):
 
     @property
     def seats_differ(self) -> str:
-        """Say how one seat can be worth more than another; "" where all are worth the same."""
+        """Why seats have unequal prospects, as the end of a sentence; "" if they are alike."""
         return ""
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The parameters on which payoffs depend here though players are not told of them."""
+        """The parameters on which payoffs depend though players are not told them."""
         return tuple(f.name for f in dataclasses.fields(self) if self._silent_on(f))
 
     def _silent_on(self, parameter: dataclasses.Field[Any]) -> bool:
@@ -387,27 +391,27 @@ class Rulebook(ABC):
 
     @property
     def fictions(self) -> tuple[str, ...]:
-        """What players are told, as a paper tells it, though it need not be so."""
+        """Statements that players are told, following a paper, though they may be false."""
         fields = dataclasses.fields(self)
         true = [f for f in fields if f.metadata.get("fiction") and getattr(self, f.name)]
         return tuple(str(f.metadata["meaning"]).partition(" hear ")[2] for f in true)
 
     @property
     def repeated(self) -> str:
-        """Say what is the same in every episode, though it stands for chance; "" if nothing is."""
+        """Name of what is equal in every episode though it stands for chance; "" if nothing is."""
         return ""
 
     def recalled(self) -> Sequence[Fact]:
-        """Return what else a seat knows that recalls all it was told, for players by rule."""
+        """Return further facts known to a seat that remembers its whole game, for rule players."""
         return ()
 
     @cached_property
     def fact_index(self) -> dict[str, tuple[int, int | None]]:
-        """Which of the facts, and which row of it, each column of `observe` is."""
+        """The fact's index and the row in it (None: it has one) of each column of `observe`."""
         index: dict[str, tuple[int, int | None]] = {}
-        for place, fact in enumerate((*self.facts, *self.recalled())):
+        for number, fact in enumerate((*self.facts, *self.recalled())):
             for row, column in enumerate(fact.columns(self.players)):
-                index[column.name] = place, None if fact.each is False else row
+                index[column.name] = number, None if fact.each is False else row
         return index
 
     def columns(self) -> tuple[Column, ...]:
@@ -415,18 +419,17 @@ class Rulebook(ABC):
         return tuple(column for fact in self.facts for column in fact.columns(self.players))
 
     def observe(self, state: Any, seats: Any = None) -> Array:
-        """Return what each seat knows as numbers, float32 ``(players, *batch, columns)``.
+        """Return what seats know as numbers, float32 ``(players, *batch, columns)``.
 
-        Of some `seats` alone, ``(k,)`` or others at each table ``(k, *batch)``, the rows are
-        theirs.
+        With `seats`, ``(k,)`` or others at each table ``(k, *batch)``, only their rows.
         """
-        some = seats is not None
+        is_subset = seats is not None
         rows = np.empty(
-            (len(self.column_index), len(seats) if some else self.players, *state.round.shape),
+            (len(self.column_index), len(seats) if is_subset else self.players, *state.round.shape),
             np.float32,
         )
-        begin, own = 0, rows.ndim - 1  # axes of what each seat has its own of
-        if some and np.ndim(seats) == 1:
+        begin, seat_axes = 0, rows.ndim - 1  # axes of a fact that differs by seat
+        if is_subset and np.ndim(seats) == 1:
             seats = sliced(np.asarray(seats))
 
         def of(value: Any, axis: int) -> Any:
@@ -435,29 +438,29 @@ class Rulebook(ABC):
         for fact in self.facts:
             value, count = fact.of(state), 1
             if fact.each is False:
-                rows[begin] = of(value, 0) if some and value.ndim == own else value
-            else:  # of everybody, or the same for all
+                rows[begin] = of(value, 0) if is_subset and value.ndim == seat_axes else value
+            else:  # a row for each seat or thing
                 count = len(value)
                 if value.ndim < rows.ndim:
                     value = value[:, None]
-                rows[begin : begin + count] = of(value, 1) if some else value
+                rows[begin : begin + count] = of(value, 1) if is_subset else value
             begin += count
         hears = self.hears(state)
         if hears is not None:
-            rows *= of(hears, 0) if some else hears
+            rows *= of(hears, 0) if is_subset else hears
         # Columns lie one after another: fast to write and to read.
         return rows.transpose(*range(1, rows.ndim), 0)
 
     def hears(self, state: Any) -> PerPlayer | None:
-        """Return who is told anything, bool; None for all. The others' numbers are zeros."""
+        """Return the seats that are told anything, bool; None for all. The others observe zeros."""
         return None
 
     def question(self, state: Any, seat: int) -> Question | None:
-        """Return what this seat of one table is asked now; None if it is not its move."""
+        """Return the question to this seat of one table; None if it is not its move."""
         return self.asks(state, seat) if self.asked(state)[seat] else None
 
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
-        """Return what tells a seat of one table what it knows, see `told`."""
+        """Return a function from a seat of one table to what it knows, see `told`."""
         if type(self).told is Rulebook.told:
             raise NotImplementedError(f"{type(self).__name__} must say what is told")
         return partial(self.told, state)
@@ -480,7 +483,7 @@ class Rulebook(ABC):
         return outside & self.asked(state) if any_true(outside) else outside
 
     def fallback(self, state: Any) -> Array:
-        """Return the declared move in place of a missing or illegal one, ``(players, *batch)``."""
+        """Return the declared moves in place of missing or illegal ones, ``(players, *batch)``."""
         return np.full((self.players, *state.round.shape), self.idle, np.int64)
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
@@ -491,14 +494,14 @@ class Rulebook(ABC):
         return actions
 
     def unplayed(self, record: Mapping[str, Array]) -> Array:
-        """Return whose recorded action counted for nothing, bool ``(players, *batch)``.
+        """Return the seats whose recorded action had no effect, bool ``(players, *batch)``.
 
-        It is against the rules, and no declared move took its place.
+        It broke a rule, and no declared move took its place.
         """
         return np.zeros(np.shape(record["actions"]), np.bool_)
 
     def effective(self, record: Mapping[str, Array]) -> Array:
-        """Return the recorded actions as they counted, `MISSING` where they are `unplayed`."""
+        """Return recorded actions, `MISSING` where they are `unplayed`."""
         return np.where(self.unplayed(record), MISSING, record["actions"])
 
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
@@ -522,25 +525,27 @@ class Rulebook(ABC):
         if over:
             actions = np.where(state.over, self.fallback(state), actions)
         broke = self.breaks(state, actions)
-        after, outcome = self.play(state, self.mend(state, actions, broke), broke)
+        next_state, outcome = self.play(state, self.mend(state, actions, broke), broke)
         outcome.broke = broke
         if self.failed_reply == "void_run" and any_true(broke):
             void = broke.any(axis=0)
-            after = after.replace(over=after.over | void, void=after.void | void)
+            next_state = next_state.replace(
+                over=next_state.over | void, void=next_state.void | void
+            )
             outcome.close(void)
         if over:  # tables that were over before stay as they were
-            after = state.merged(after, ~state.over)
+            next_state = state.merged(next_state, ~state.over)
             outcome.close(state.over)
             outcome.broke = broke & ~state.over
-        return after, outcome
+        return next_state, outcome
 
     # -- how one seat's action looks outside ---------------------------------------------------
 
     @cached_property
     def same_limits(self) -> bool:
-        """Whether `legal` is `bounds` for every seat at all times."""
-        own = type(self)
-        return own.legal is Rulebook.legal and own.highest_legal is Rulebook.highest_legal
+        """`legal` is `bounds` for every seat at all times."""
+        kind = type(self)
+        return kind.legal is Rulebook.legal and kind.highest_legal is Rulebook.highest_legal
 
     narrows: ClassVar[bool] = False  # a seat's legal actions change during a game
     picks: ClassVar[bool] = False
@@ -550,33 +555,32 @@ class Rulebook(ABC):
 
     @property
     def masked(self) -> bool:
-        """Whether a seat is shown a mask of its legal actions: if these change, and are few."""
+        """A seat observes a mask of its legal actions: they are few, and they change."""
         low, high = self.bounds()
         return self.picks or (self.narrows and self.unit == 1 and high - low < LARGEST_DISCRETE)
 
     @property
     def grid(self) -> tuple[int, ...] | None:
-        """What actions the indexes of learners stand for, where a game names some; else None."""
+        """The actions that a learner's indexes stand for, where a game names them; else None."""
         return None
 
     @property
     def division(self) -> int | None:
-        """What a seat divides among all players where an action is a plan; else None."""
+        """The amount that a plan divides among the players, where actions are plans; else None."""
         return None
 
     def sharers(self, state: Any) -> Array:
-        """Return among whom the plan that is asked for now divides, bool ``(players, *batch)``.
+        """Return the seats among which the plan asked for now divides, bool ``(players, *batch)``.
 
-        In seat order, the first is given its share first, and the last has the rest; nobody where
-        something else is asked.
+        Shares are given in seat order, and the last seat has the rest; none where another question
+        is asked.
         """
         return np.zeros((self.players, *state.round.shape), np.bool_)
 
     def drafted(self, numbers: Array, plan: Array) -> Array:
-        """Show a seat the beginning of its own plan in what it sees as numbers.
+        """Add the beginning of a seat's own plan to its numbers, ``(*batch, columns)``.
 
-        The `plan` has a share for each player, ``(players, *batch)``, 0 where there is none yet;
-        `numbers` are ``(*batch, columns)``.
+        The `plan` has a share for each player, ``(players, *batch)``, 0 where there is none yet.
         """
         return numbers
 
@@ -601,19 +605,19 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any, seats: Any = None) -> Array:
-        """Return which of a Discrete space an asked seat may do, ``(players, *batch, actions)``.
+        """Return the legal actions of a Discrete space, bool ``(players, *batch, actions)``.
 
-        Of some `seats` alone as in `observe`.
+        Seats that are not asked have none. `seats` as in `observe`.
         """
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
             low, high, asked = (of_seats(values, seats) for values in (low, high, asked))
-        places = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
+        actions = np.arange(last - first + 1, dtype=np.int32)  # small numbers are compared fast
         reach = np.where(asked, high - first, -1).astype(np.int32)
-        mask = places <= reach[..., None]
+        mask = actions <= reach[..., None]
         if (low > first).any():
-            mask &= places >= (low - first).astype(np.int32)[..., None]
+            mask &= actions >= (low - first).astype(np.int32)[..., None]
         if self.decline is not None:
             mask[..., self.decline - first] = asked
         return mask
@@ -635,7 +639,7 @@ class Rulebook(ABC):
         return round(exact)
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
-        """Put the moves of single seats of one table into an array of actions, ``(players,)``."""
+        """Put moves of single seats of one table into an array of actions, ``(players,)``."""
         return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])
 
     def alive(self, state: Any) -> Array:
@@ -643,20 +647,20 @@ class Rulebook(ABC):
         return self.everybody(~state.over)
 
     def each(self, values: Array, batch: tuple[int, ...]) -> PerPlayer:
-        """Give every table the same values of its players, read-only."""
+        """Give every table the same numbers ``(players,)``, read-only, ``(players, *batch)``."""
         return np.broadcast_to(tall(values, batch), (self.players, *batch))
 
     def seats(self, state: Any) -> PerPlayer:
-        """Return everybody's seat, to be compared with what is one for each table."""
+        """Return seat numbers that broadcast against one number a table."""
         return tall(np.arange(self.players), state.round.shape)
 
     def of_each(self, name: str) -> tuple[Any, ...]:
-        """Return a parameter that is one for all, or one for each player, as one for each."""
+        """Return a parameter as one a player, also where it is one for all."""
         value = getattr(self, name)
         return value if isinstance(value, tuple) else (value,) * self.players
 
     def everybody(self, value: Array) -> Array:
-        """Give every seat the same truth: bool ``(*batch)`` to ``(players, *batch)``."""
+        """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:  # of one table: a short way
             return self._everybody[int(value)]
         each = np.empty((self.players, *value.shape), np.bool_)
@@ -670,24 +674,24 @@ class Rulebook(ABC):
         return each
 
     def terms(self) -> dict[str, Any]:
-        """Return the values that the rules' wording needs: the parameters and what they imply."""
+        """Return the names that the rules' wording uses: parameters and what they imply."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     @property
     def shown_last(self) -> str | int:
-        """How many past rounds a player is shown before a decision: ``all`` or a number.
+        """How many past rounds a player sees before a decision: ``all`` or a number.
 
-        ``request``: what a player may remember stands in each request.
+        ``request``: each request has all that a player may remember.
         """
         return getattr(self, "reveal_last", "all")
 
-    def attempts(self, own: int) -> int | None:
-        """Return how many of a player's `own` attempts at an answer are read, None for no limit."""
-        return own if getattr(self, "reasks", True) else 1
+    def attempts(self, allowed: int) -> int | None:
+        """Return how many of a player's allowed attempts at an answer count; None: all."""
+        return allowed if getattr(self, "reasks", True) else 1
 
     @property
     def begun(self) -> int:
-        """Rounds that are over when play begins."""
+        """The number of rounds that are over when play begins."""
         return 0
 
     def length(self) -> int | None:
@@ -709,7 +713,7 @@ class Rulebook(ABC):
 
     @cached_property
     def column_index(self) -> dict[str, int]:
-        """Return where each column of `observe` stands."""
+        """The index of each column of `observe`, by name."""
         return {column.name: i for i, column in enumerate(self.columns())}
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
@@ -717,24 +721,26 @@ class Rulebook(ABC):
         seats = [[name] for name in self.names()]
         return f"{self.title}, round {int(state.round)}", ["seat"], seats
 
-    def passed(self, before: Any, after: Any, record: Mapping[str, Array]) -> Iterator[Any]:
-        """Yield the states of one table to be shown after a step, the last of them `after`.
+    def passed(
+        self, previous_state: Any, next_state: Any, record: Mapping[str, Array]
+    ) -> Iterator[Any]:
+        """Yield the states of one table to be shown after a step, `next_state` last.
 
-        A game says more where a step can be several rounds, which its `record` tells of.
+        A game overrides it if a step can be several rounds, which its `record` has.
         """
-        yield after
+        yield next_state
 
-    def image(self, state: Any, said: Sequence[tuple[int, str]] = ()) -> Array:
+    def image(self, state: Any, messages: Sequence[tuple[int, str]] = ()) -> Array:
         """Return a picture of one whole table in pixels, uint8 ``(height, width, 3)``.
 
-        `said` are the last messages: which seat, and its words. Raises PicturesExtraMissing.
+        `messages` are the last ones: seat and words. Raises PicturesExtraMissing.
         """
         names = self.names()
-        return table_image(*self.picture(state), [(names[seat], text) for seat, text in said])
+        return table_image(*self.picture(state), [(names[seat], text) for seat, text in messages])
 
 
 def actions_of(moves: Any) -> Array:
-    """Return moves as int64; one that does not fit is as far out of range as any."""
+    """Convert moves to int64, clipping those that do not fit."""
     try:
         return np.array(moves, np.int64)
     except OverflowError:
@@ -743,15 +749,15 @@ def actions_of(moves: Any) -> Array:
 
 
 def seated(
-    game: type[Rulebook], params: Mapping[str, Any], seating: Sequence[int]
+    game: type[Rulebook], parameters: Mapping[str, Any], seating: Sequence[int]
 ) -> dict[str, Any]:
-    """Return parameters as they are when players change seats: what is personal goes with them.
+    """Return parameters with the personal ones moved to their players' new seats.
 
-    `seating` says for each seat which of the players, in their given order, sits there.
+    `seating` has for each seat the index of the player who sits there.
     """
     moved = {
-        name: [value[place] for place in seating]
-        for name, value in params.items()
+        name: [value[player] for player in seating]
+        for name, value in parameters.items()
         if name in game.personal and isinstance(value, (list, tuple))
     }
-    return {**params, **moved}
+    return {**parameters, **moved}

@@ -1,8 +1,8 @@
-"""Which texts can still become JSON of a schema, written as ``json.dumps`` writes it.
+"""Which texts can still become JSON of a schema, as ``json.dumps`` writes it.
 
-Only the small part of JSON Schema that questions use: objects whose properties come in order (all
-of them, or those that are required), arrays, strings, integers, numbers with as many decimals as
-their ``multipleOf`` (1, 0.1, 0.01 …), true and false, enums, null, and alternatives.
+Only the part of JSON Schema that questions use: objects whose properties come in order (all of
+them, or those that are required), arrays, strings, integers, numbers with as many decimals as their
+``multipleOf`` (1, 0.1, 0.01 …), true and false, enums, null, and alternatives.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WRONG = -2  # the text cannot be the beginning of such a value
 
 
 def beginnings(schema: Schema) -> Callable[[str], bool]:
-    """Return whether a text begins, or is, a value of a schema; ValueError if that is unknown."""
+    """Return a test whether a text begins, or is, a value of a schema; else ValueError."""
     try:
         read = _reader(schema)
     except (LookupError, TypeError, AttributeError, ArithmeticError, re.error) as error:
@@ -59,31 +59,31 @@ def _reader(schema: Schema) -> Reader:
 
 
 def _either(readers: Iterable[Reader]) -> Reader:
-    """Return a reader that goes the way that goes furthest, or that needs more text."""
-    ways = list(readers)
+    """Return a reader that takes the longest alternative, or one that needs more text."""
+    alternatives = list(readers)
 
-    def read(text: str, at: int) -> int:
-        ends = [way(text, at) for way in ways]
+    def read(text: str, start: int) -> int:
+        ends = [alternative(text, start) for alternative in alternatives]
         return PART if PART in ends else max(ends)
 
-    return read if len(ways) > 1 else ways[0]
+    return read if len(alternatives) > 1 else alternatives[0]
 
 
-def _literal(word: str, text: str, at: int) -> int:
-    if text.startswith(word, at):
-        return at + len(word)
-    return PART if word.startswith(text[at:]) else WRONG
+def _literal(word: str, text: str, start: int) -> int:
+    if text.startswith(word, start):
+        return start + len(word)
+    return PART if word.startswith(text[start:]) else WRONG
 
 
 def _object(schema: Schema) -> Reader:
     properties: Mapping[str, Schema] = schema.get("properties", {})
     readers, required = list(map(_reader, properties.values())), schema.get("required", [])
 
-    def choices(start: int, before: str, end: str) -> list[tuple[str, int]]:
-        """Return what can follow: a word, and the property that it opens (-1: none, it closes)."""
+    def choices(start: int, separator: str, end: str) -> list[tuple[str, int]]:
+        """Return what can follow: a word and the property it opens, or the end and -1."""
         words = []
         for i, name in list(enumerate(properties))[start:]:
-            words.append((f"{before}{json.dumps(name)}: ", i))
+            words.append((f"{separator}{json.dumps(name)}: ", i))
             if name in required:
                 return words
         return [*words, (end, -1)]
@@ -91,37 +91,37 @@ def _object(schema: Schema) -> Reader:
     first = choices(0, "{", "{}")
     later = [choices(i + 1, ", ", "}") for i in range(len(readers))]
 
-    def read(text: str, at: int) -> int:
+    def read(text: str, index: int) -> int:
         words = first
         while True:
             for word, i in words:  # noqa: B007
-                if text.startswith(word, at):
+                if text.startswith(word, index):
                     break
             else:
-                rest = text[at:]
+                rest = text[index:]
                 return PART if any(word.startswith(rest) for word, _ in words) else WRONG
-            at += len(word)
-            if i < 0 or (at := readers[i](text, at)) < 0:
-                return at
+            index += len(word)
+            if i < 0 or (index := readers[i](text, index)) < 0:
+                return index
             words = later[i]
 
     return read
 
 
 def _array(schema: Schema) -> Reader:
-    least, most = schema.get("minItems", 0), schema.get("maxItems", MOST)
+    minimum, limit = schema.get("minItems", 0), schema.get("maxItems", MOST)
     item = _reader(schema["items"])
 
-    def read(text: str, at: int) -> int:
-        at = _literal("[", text, at)
-        for count in range(most + 1):
-            if at < 0 or at == len(text):
-                return min(at, PART)
-            if text[at] == "]" and count >= least:
-                return at + 1
-            at = WRONG if count == most else _literal(", ", text, at) if count else at
-            at = item(text, at) if at >= 0 else at
-        return at
+    def read(text: str, index: int) -> int:
+        index = _literal("[", text, index)
+        for count in range(limit + 1):
+            if index < 0 or index == len(text):
+                return min(index, PART)
+            if text[index] == "]" and count >= minimum:
+                return index + 1
+            index = WRONG if count == limit else _literal(", ", text, index) if count else index
+            index = item(text, index) if index >= 0 else index
+        return index
 
     return read
 
@@ -131,14 +131,14 @@ _ESCAPE = r"\\(?:u[0-9a-fA-F]{0,3})?"  # the beginning of one more letter
 
 
 def _string(schema: Schema) -> Reader:
-    least, most = schema.get("minLength", 0), schema.get("maxLength", LONGEST)
-    whole = re.compile(f'"{_LETTER}{{{least},{most}}}+"')
-    more = f"{_LETTER}{{0,{most - 1}}}(?:{_LETTER}|{_ESCAPE})?" if most else ""
-    part = re.compile(f'(?:"{more})?')
+    minimum, limit = schema.get("minLength", 0), schema.get("maxLength", LONGEST)
+    whole = re.compile(f'"{_LETTER}{{{minimum},{limit}}}+"')
+    tail = f"{_LETTER}{{0,{limit - 1}}}(?:{_LETTER}|{_ESCAPE})?" if limit else ""
+    part = re.compile(f'(?:"{tail})?')
 
-    def read(text: str, at: int) -> int:
-        match = whole.match(text, at)
-        return match.end() if match else PART if part.fullmatch(text, at) else WRONG
+    def read(text: str, start: int) -> int:
+        match = whole.match(text, start)
+        return match.end() if match else PART if part.fullmatch(text, start) else WRONG
 
     return read
 
@@ -156,28 +156,28 @@ def _number(schema: Schema, decimals: int | None = None) -> Reader:
     point = rf"(?:(?<=[0-9])(\.)([0-9]{{0,{decimals}}}))?" if decimals else "()()"
     shape = re.compile(rf"(-?)(0|[1-9][0-9]{{0,18}}|){point}")
 
-    def read(text: str, at: int) -> int:
-        match = shape.match(text, at)
+    def read(text: str, start: int) -> int:
+        match = shape.match(text, start)
         assert match is not None
         sign, whole, point, places = match.groups("")
-        least, most = limits[sign]
+        lower, upper = limits[sign]
         if not whole:
-            return PART if match.end() == len(text) and least <= most else WRONG
+            return PART if match.end() == len(text) and lower <= upper else WRONG
         unit = 10 ** (decimals - len(places))
         value = int(whole + places) * unit
         if match.end() == len(text):
             grows = not point and whole != "0"
-            return PART if _reaches(value, unit, least, most, grows) else WRONG
-        ends = (places or not point) and least <= value <= most
+            return PART if _reaches(value, unit, lower, upper, grows) else WRONG
+        ends = (places or not point) and lower <= value <= upper
         return match.end() if ends else WRONG
 
     return read
 
 
-def _reaches(first: int, unit: int, least: int, most: int, grows: bool) -> bool:
-    """Return whether ``first … first + unit - 1`` or, if it `grows`, a longer one is in limits."""
-    while first <= most:
-        if first + unit > least:
+def _reaches(first: int, unit: int, lower: int, upper: int, grows: bool) -> bool:
+    """Test whether ``first … first + unit - 1``, or a longer number if it `grows`, is in limits."""
+    while first <= upper:
+        if first + unit > lower:
             return True
         if not grows:
             return False

@@ -1,4 +1,4 @@
-"""One table of a game: its state, its chance and who is asked; no player."""
+"""One table of a game: its state, its chance and the seats that are asked; no player."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ NEXT_SEEDS = 2**31  # spawn key of the seeds of the episodes that follow one who
 
 
 def following(seed: int) -> np.random.Generator:
-    """Return what draws the seeds of the episodes that follow one whose seed was given."""
+    """Return the generator of the seeds of episodes that follow one whose seed was given."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(NEXT_SEEDS,)))
 
 
 class Table:
-    """A table at which one episode after another is played, of which `steps` were played.
+    """A table at which one episode after another is played; `steps` counts those of this episode.
 
-    An episode's chance is its seed's: whoever plays it through whatever door, same seed, same game.
-    `who` says which episode it is to those who are asked; by default the game and the seed. `sight`
-    is the state as all seats see it.
+    An episode's chance is its seed's, whatever interface plays it. `caller` names the episode in
+    requests to players; by default by game and seed. `sight` is the state as all seats see it.
     """
 
     def __init__(self, game: Rulebook, who: Who | None = None) -> None:
@@ -40,7 +39,7 @@ class Table:
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
         """Start the episode of a seed; without one, the next that follows the last seed given.
 
-        `given` and errors as of `Rulebook.reset`; a seed must be at least 0.
+        `fixed_chance` and errors as of `Rulebook.reset`; a seed must be at least 0.
         """
         if seed is None and self._seeds is not None:
             self.seed = int(self._seeds.integers(2**63))
@@ -58,13 +57,13 @@ class Table:
         self.sight = Sight(self.game, state, who._replace(step=self.steps, seed=self.seed))
 
     def hush(self, seats: Sequence[int]) -> None:
-        """Let no talk of this episode, before it has begun, wait for these seats' words."""
+        """Tell this episode's talk, before it has begun, not to wait for these seats' words."""
         if self.game.core is not self.game and len(seats):
             mute = np.isin(np.arange(self.game.players), seats)
             self._enter(self.game.hush(self.state, mute))
 
     def ready(self) -> Sight:
-        """Return what the seats see; raise NotReady if there is nothing yet."""
+        """Return the sight of all seats; NotReady before the first reset."""
         if self.sight is None:
             raise NotReady(f"{self.game.name} was never reset: call reset() first")
         return self.sight
@@ -75,14 +74,14 @@ class Table:
         return self.ready().asked
 
     def check(self, moves: Mapping[int, Action]) -> None:
-        """Raise IllegalAction for moves against the rules, instead of what these do about them."""
+        """Raise IllegalAction for moves against the rules, in place of the game's treatment."""
         broke = self.game.breaks(self.state, self.game.assemble(self.state, moves))
         for seat, move in moves.items():
             if broke[seat]:
                 question = self.game.question(self.state, seat)
                 legal = "nothing" if question is None else question.wanted()
-                said = f"{self.game.names()[seat]}: {move!r} is against the rules now"
-                raise IllegalAction(f"{said}; legal is {legal}")
+                complaint = f"{self.game.names()[seat]}: {move!r} is against the rules now"
+                raise IllegalAction(f"{complaint}; legal is {legal}")
 
     def step(self, moves: Mapping[int, Action]) -> Outcome:
         """Play the asked seats' moves, in the rules' own units; a seat left out gave no answer."""

@@ -19,9 +19,9 @@ from llm_games.view import Sight, Who
 AHEAD = 64  # seeds of episodes to come that are drawn at once
 
 
-def nearly_all(some: int, tables: int) -> bool:
-    """Return whether some are so many of the tables that it is faster to play all."""
-    return 4 * some >= 3 * tables
+def nearly_all(count: int, tables: int) -> bool:
+    """Test whether so many of the tables play that it is faster to play all."""
+    return 4 * count >= 3 * tables
 
 
 def seeds_of(seed: Any, count: int) -> list[int | None]:
@@ -37,16 +37,16 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
         return [int(seed) + table for table in range(count)]
     if len(seed) != count:
         raise BadParameter(f"{count} copies take as many seeds, got {len(seed)}")
-    for own in seed:
-        if own is not None:
-            check_integer("seed", own, 0)
-    return [None if own is None else int(own) for own in seed]
+    for table_seed in seed:
+        if table_seed is not None:
+            check_integer("seed", table_seed, 0)
+    return [None if table_seed is None else int(table_seed) for table_seed in seed]
 
 
 class Begun(NamedTuple):
-    """Episodes as they begin: seeds, uint64 ``(tables,)``, those of their seats, and first states.
+    """First states of episodes with their seeds, uint64 ``(tables,)``, and those of their seats.
 
-    The seats' seeds, int64 ``(players, tables)``, are of the chance of those who sit there.
+    The seats' seeds, int64 ``(players, tables)``, are for the chance of the policies there.
     """
 
     seeds: Array
@@ -57,19 +57,19 @@ class Begun(NamedTuple):
         """Take several tables, by integers."""
         return Begun(self.seeds[index], self.seats[:, index], self.state.table(index))
 
-    def placed(self, where: Array, part: Begun) -> Begun:
-        """Return these with those of `part` at the places `where`, integers ``(k,)``."""
+    def placed(self, indexes: Array, part: Begun) -> Begun:
+        """Return a copy with the episodes of `part` at `indexes`, integers ``(k,)``."""
         seeds, seats = self.seeds.copy(), self.seats.copy()
-        seeds[where], seats[:, where] = part.seeds, part.seats
-        return Begun(seeds, seats, self.state.placed(where, part.state))
+        seeds[indexes], seats[:, indexes] = part.seeds, part.seats
+        return Begun(seeds, seats, self.state.placed(indexes, part.state))
 
 
 class Tables:
-    """Tables that are played together, each one as a `Table` by itself is.
+    """Tables that are played together, each as a `Table` by itself.
 
     `seeds`, uint64, and `steps`, int64, are ``(tables,)``: those of each table's episode; `seats`,
-    int64 ``(players, tables)``, are the seeds of those who sit there. `sight` is the state of all
-    as all seats see it.
+    int64 ``(players, tables)``, are seeds for the policies there. `sight` is the state of all
+    tables as all seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
@@ -80,8 +80,8 @@ class Tables:
         self.state: Any = None
         self.sight: Sight | None = None
         self._first: list[int | None] = [None] * count  # the last seed that was given
-        self._begun = np.zeros(count, np.bool_)  # where there is one
-        self._streams: list[np.random.Generator | None] = [None] * count  # of those that follow
+        self._is_seeded = np.zeros(count, np.bool_)  # tables that have one
+        self._streams: list[np.random.Generator | None] = [None] * count  # of later seeds
         self._ahead = np.zeros((count, AHEAD), np.int64)
         self._used = np.full(count, AHEAD)
         self._coming: Begun | None = None  # episodes that follow, worked out for all at once
@@ -89,22 +89,22 @@ class Tables:
     def reset(
         self,
         seeds: Sequence[int | None] | None = None,
-        where: PerTable | None = None,
+        mask: PerTable | None = None,
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start an episode at the tables `where`, bool; at all by default.
+        """Start an episode at the tables in `mask`, bool; at all by default.
 
         `seeds` has one for each table; None stands for the next that follows the last one given.
-        `given` as in `Rulebook.reset`, for all these tables.
+        `fixed_chance` as in `Rulebook.reset`, for all these tables.
 
         Raises:
-            NotReady: some tables start again that were never started.
-            BadParameter: a seed below 0 or above 2**64 - 1, or chance that cannot be given.
+            NotReady: a table starts again that was never started.
+            BadParameter: a seed below 0 or above 2**64 - 1, or chance that cannot be fixed.
         """
-        every = where is None or bool(where.all())
+        every = mask is None or bool(mask.all())
         if self.state is None and not every:
             raise NotReady(f"{self.game.name} was never reset: reset all tables first")
-        tables = np.arange(self.count) if where is None else np.flatnonzero(where)
+        tables = np.arange(self.count) if mask is None else np.flatnonzero(mask)
         if seeds is None:
             chosen = self._next(tables)
         else:
@@ -120,17 +120,17 @@ class Tables:
         self.seeds, self.seats, state = begun
         self._enter(state)
 
-    def _begin(self, seeds: Array, given: Mapping[str, Any] | None = None) -> Begun:
-        """Return episodes of these seeds as they begin."""
+    def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
+        """Return the first states of episodes with these seeds."""
         noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
-        state = self.game.begin(self.game.chance(noise, given), seeds.shape)
+        state = self.game.begin(self.game.chance(noise, fixed_chance), seeds.shape)
         return Begun(seeds, noise.of("seat").of(seats).seed(), state)
 
     def _follow(self, tables: Array, seeds: Array) -> Begun:
-        """Return episodes of these tables that have the seeds that follow.
+        """Return the episodes that follow at these tables.
 
-        If some are not worked out yet, those that come next at all other tables are, too: a few
-        tables take almost as long as all.
+        If some are missing, those to come at all other tables are computed too: a few tables take
+        almost as long as all.
         """
         coming = self._coming
         if coming is None or any_true(coming.seeds[tables] != seeds):
@@ -144,32 +144,32 @@ class Tables:
             self._coming = coming
         return coming.table(tables)
 
-    def hush(self, mute: Callable[[], PerPlayer], where: PerTable | None = None) -> None:
-        """Let no talk wait for the words of seats that `mute` gives, bool ``(players, tables)``.
+    def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
+        """Tell talk not to wait for the seats that `mute` returns, bool ``(players, tables)``.
 
-        It is of episodes that were just reset, at the tables `where`, or at all. In a game without
-        talk it is not called.
+        Applies to episodes that were just reset, at the tables in `mask`, or at all. In a game
+        without talk `mute` is not called.
         """
         if self.game.core is not self.game:
-            seats = mute() if where is None else mute() & where
+            seats = mute() if mask is None else mute() & mask
             self._enter(self.game.hush(self.state, seats))
 
     def follows(self, seeds: Sequence[int | None] | None) -> PerTable:
-        """Return which tables, started with these seeds, would go on after one given before."""
-        given = [False] if seeds is None else [seed is not None for seed in seeds]
-        return self._begun & ~np.array(given)
+        """Return the tables that these seeds would let go on after an earlier given seed."""
+        has_seed = [False] if seeds is None else [seed is not None for seed in seeds]
+        return self._is_seeded & ~np.array(has_seed)
 
     def _start(self, table: int, seed: int | None) -> int:
         """Return the seed of a table's next episode."""
         if seed is None:
             return int(self._next(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
-        self._first[table], self._begun[table] = int(seed), True
+        self._first[table], self._is_seeded[table] = int(seed), True
         self._streams[table], self._used[table] = None, AHEAD
         return int(seed)
 
     def _ahead_of(self, tables: Array) -> Array:
-        """Return the seeds that come next at tables that were given one, as `Table.reset` does."""
+        """Return the next seeds at tables that were given one, equal to those of `Table.reset`."""
         for table in tables[self._used[tables] == AHEAD].tolist():
             first = self._first[table]
             if first is None:
@@ -180,12 +180,12 @@ class Tables:
         return self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
 
     def _next(self, tables: Array) -> Array:
-        """Return the seeds that follow; nobody is to have them again."""
+        """Return the seeds that follow and use them up."""
         seeds = self._ahead_of(tables)
         used = self._used[tables]
         self._used[tables] = np.minimum(used + 1, AHEAD)
-        for place in np.flatnonzero(used == AHEAD).tolist():  # nobody ever gave it a seed
-            seeds[place] = self._start(int(tables[place]), secrets.randbelow(2**63))
+        for index in np.flatnonzero(used == AHEAD).tolist():  # tables without any given seed
+            seeds[index] = self._start(int(tables[index]), secrets.randbelow(2**63))
         return seeds
 
     def _enter(self, state: Any) -> None:
@@ -194,7 +194,7 @@ class Tables:
         self.sight = Sight(self.game, state, who)
 
     def ready(self) -> Sight:
-        """Return what the seats see; raise NotReady if there is nothing yet."""
+        """Return the sight of all seats; NotReady before the first reset."""
         if self.sight is None:
             raise NotReady(f"{self.game.name} was never reset: call reset() first")
         return self.sight
@@ -211,13 +211,13 @@ class Tables:
             self.steps = self.steps.copy()
             self.steps[part] += 1
             if nearly_all(len(part), self.count):  # all are played, the others forgotten
-                where = np.zeros(self.count, np.bool_)
-                where[part] = True
-                after, outcome = self.game.step(self.state, actions)
-                state, outcome = self.state.merged(after, where), outcome.table(part)
+                mask = np.zeros(self.count, np.bool_)
+                mask[part] = True
+                next_state, outcome = self.game.step(self.state, actions)
+                state, outcome = self.state.merged(next_state, mask), outcome.table(part)
             else:
-                before = self.state.table(part)
-                some, outcome = self.game.step(before, actions[:, part])
-                state = self.state.placed(part, some, before)
+                previous_states = self.state.table(part)
+                next_states, outcome = self.game.step(previous_states, actions[:, part])
+                state = self.state.placed(part, next_states, previous_states)
         self._enter(state)
         return outcome

@@ -1,4 +1,4 @@
-"""What a player sees when it has to decide: one seat's knowledge, as numbers and as words."""
+"""A player's view when it decides: one seat's knowledge, as numbers and as words."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class _lazy(Generic[T]):
 
 
 class Who(NamedTuple):
-    """Who is asked: in what, which episode (its seed, or its number in a run), and when.
+    """The caller of a request: run, episode (its seed, or its number in a run), step and seat.
 
-    `call` counts what a seat asks of its model for one decision. `seed` is the episode's. Of a
-    batch, what is not the same at all its tables is an array, ``(*batch)``.
+    `call` counts what a seat asks of its model for one decision. `seed` is the episode's. In a
+    batch, parts that differ by table are arrays, ``(*batch)``.
     """
 
     run: str = ""
@@ -44,28 +44,28 @@ class Who(NamedTuple):
 
     def table(self, index: Any) -> Who:
         """Take one table (or several, by an array) out of a batch."""
-        own: list[Any] = [part[index] if isinstance(part, np.ndarray) else part for part in self]
-        return Who(*(part.item() if isinstance(part, np.generic) else part for part in own))
+        parts: list[Any] = [part[index] if isinstance(part, np.ndarray) else part for part in self]
+        return Who(*(part.item() if isinstance(part, np.generic) else part for part in parts))
 
 
 NOBODY = Who()
 
 
 class Sight:
-    """A state as all its seats see it: what rules work out for all of them is worked out once."""
+    """A state as all its seats see it; what the rules compute for all seats is cached here."""
 
     def __init__(self, game: Rulebook, state: Any, who: Who = NOBODY) -> None:
         self.game, self.state, self.who = game, state, who
 
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
-        """Pickle what it is of; what was worked out is worked out again."""
+        """Pickle without the cache."""
         return Sight, (self.game, self.state, self.who)
 
     def view(self, seat: Any) -> View:
-        """Return one seat's view, or that of several: integers that broadcast with the batch.
+        """Return the view of one seat, or of several: integers that broadcast with the batch.
 
         Of shape ``(*batch)`` they are another seat at every table, of ``(k, 1, ...)`` k seats of
-        all tables; the view then has the batch that comes of it, such as ``(k, *batch)``.
+        all tables; the view then has the broadcast batch, such as ``(k, *batch)``.
         """
         return View(self, seat)
 
@@ -75,7 +75,7 @@ class Sight:
 
     @property
     def core(self) -> Sight:
-        """The same of the game inside, see `Rulebook.core`; it says nothing of talk."""
+        """The sight of the game inside, see `Rulebook.core`, without talk."""
         return self if self.game.core is self.game else self._inside
 
     @_lazy
@@ -84,12 +84,12 @@ class Sight:
 
     @_lazy
     def talking(self) -> Array:
-        """Where somebody is to speak now, bool ``(*batch)``."""
+        """The tables where somebody is to speak now, bool ``(*batch)``."""
         return self.game.talking(self.state)
 
     @_lazy
     def turn(self) -> Array:
-        """Who has to move, bool ``(players, *batch)``."""
+        """The seats that have to move, bool ``(players, *batch)``."""
         return self.game.asked(self.state)
 
     @_lazy
@@ -97,20 +97,20 @@ class Sight:
         """The seats of one table that have to move, in order."""
         return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
 
-    def fact(self, place: int) -> Array:
-        """Return the values of one fact of `Rulebook.facts` or, after them, `recalled`."""
-        if place not in self._facts:
+    def fact(self, index: int) -> Array:
+        """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
+        if index not in self._facts:
             facts = (*self.game.facts, *self.game.recalled())
-            self._facts[place] = np.asarray(facts[place].of(self.state))
-        return self._facts[place]
+            self._facts[index] = np.asarray(facts[index].of(self.state))
+        return self._facts[index]
 
     _facts = _lazy(lambda sight: dict[int, Array]())
 
     @_lazy
     def hears(self) -> Array | None:
-        """Who is told anything, see `Rulebook.hears`; None if all are."""
-        found = self.game.hears(self.state)
-        return None if found is None or np.count_nonzero(found) == found.size else found
+        """The seats that are told anything, see `Rulebook.hears`; None if all are."""
+        mask = self.game.hears(self.state)
+        return None if mask is None or np.count_nonzero(mask) == mask.size else mask
 
     tell = _lazy(lambda sight: sight.game.teller(sight.state))  # tells a seat what it knows
     numbers = _lazy(lambda sight: sight.game.observe(sight.state))
@@ -120,17 +120,17 @@ class Sight:
 
 
 def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
-    """Return where several seats stand in what is ``(players, *batch)``."""
+    """Return the index of several seats into arrays ``(players, *batch)``."""
     if seats.ndim <= len(batch):
         return (seats, *np.ogrid[tuple(slice(n) for n in batch)])
     return sliced(seats.reshape(-1))
 
 
 class View:
-    """What one seat knows and is asked now. Nothing in it is hidden from the seat by the rules.
+    """What one seat knows and is asked now; the rules hide nothing in it from the seat.
 
-    Each part is worked out when it is first asked for, of one table the numbers for all seats of a
-    `Sight`. Of several seats `seat` is an array, see `Sight.view`, and there are no words.
+    Each part is computed at first use; at one table numbers are computed for all seats of a
+    `Sight`. For several seats `seat` is an array, see `Sight.view`, and there are no words.
     """
 
     game: Any  # of the game that the reader is for
@@ -149,7 +149,7 @@ class View:
 
     @property
     def who(self) -> Who:
-        """Who is asked; where no run is named, it is the game."""
+        """The caller of this seat's requests; the game stands for the run if none is named."""
         who = self.sight.who
         return who._replace(run=who.run or self.game.name, seat=self.seat)
 
@@ -179,7 +179,7 @@ class View:
         return self._part("numbers", self.game.observe)
 
     def _part(self, name: str, work_out: Callable[[Any, Any], Array]) -> Array:
-        """Return own rows of what a sight has for all seats; of a batch, only these if none are."""
+        """Return this seat's rows of a sight's array; a batch computes only these rows."""
         if not self.batch or name in self.sight.__dict__:
             rows: Array = getattr(self.sight, name)[self.rows]
             return rows
@@ -214,11 +214,11 @@ class View:
     def number(self, column: str) -> Array:
         """Return one column of the numbers, or what is `recalled`, by name, exactly, ``(*batch)``.
 
-        Whole numbers, true and false are int64; `numbers` are float32, for learners. What all hear
-        broadcasts to the batch of several seats.
+        Integers and truths are int64; `numbers` are float32, for learners. What all hear broadcasts
+        to the batch of several seats.
         """
-        place, index = self.game.fact_index[column]
-        value, hears = self.sight.fact(place), self.sight.hears
+        fact, index = self.game.fact_index[column]
+        value, hears = self.sight.fact(fact), self.sight.hears
         if index is not None:
             value = value[index]
         if value.ndim > self._state.round.ndim:  # each seat's own, else what all hear
@@ -234,7 +234,7 @@ class View:
 
         Exactly, as `number`. What is the same for several seats broadcasts to their batch.
         """
-        place, _ = self.game.fact_index[f"{name}_0"]
-        value, hears, shape = self.sight.fact(place), self.sight.hears, self._state.round.shape
+        fact, _ = self.game.fact_index[f"{name}_0"]
+        value, hears, shape = self.sight.fact(fact), self.sight.hears, self._state.round.shape
         value = value.reshape(len(value), *(1,) * (len(self.batch) - len(shape)), *shape)
         return value if hears is None else value * hears[self.rows]

@@ -56,10 +56,10 @@ def exact(value: Any) -> str:
     return format(written.normalize(), "f") if Fraction(written) == ratio else str(ratio)
 
 
-def counted(value: Any, one: str, many: str = "") -> str:
-    """Write how many there are of something: 1 coin, 2 coins."""
+def counted(value: Any, singular: str, plural: str = "") -> str:
+    """Write a count with its noun: 1 coin, 2 coins."""
     written = number(value)
-    return f"{written} {one if written == '1' else many or f'{one}s'}"
+    return f"{written} {singular if written == '1' else plural or f'{singular}s'}"
 
 
 def percent(value: Any) -> str:
@@ -83,13 +83,13 @@ def named(values: Mapping[str, Any], none: str = "none") -> str:
     return ", ".join(f"{k}: {none if v is None else exact(v)}" for k, v in values.items())
 
 
-def quoted(text: str, most: int = 500) -> str:
-    """Write what another player said as a quotation that cannot pass for rules: one JSON string.
+def quoted(text: str, limit: int = 500) -> str:
+    """Quote what another player said as one JSON string, so that it cannot pass for rules.
 
     Quotes, line breaks and whatever else is not plain text are escaped, and so are brackets that
-    could begin a mark of chats, such as ``<|im_start|>`` or ``[INST]``; it is cut at `most`.
+    could begin a mark of chats, such as ``<|im_start|>`` or ``[INST]``; it is cut at `limit`.
     """
-    text = text if len(text) <= most else f"{text[:most]}…"
+    text = text if len(text) <= limit else f"{text[:limit]}…"
     plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
     return f'"{_MARKS.sub(_escaped, "".join(plain))}"'
 
@@ -102,14 +102,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 class Notes(dict[str, tuple[Any, ...]]):
-    """What a seat answered to asides, by kind, the latest last; () of others."""
+    """A seat's answers to asides, by kind, the latest last; () for other kinds."""
 
     def __missing__(self, kind: str) -> tuple[Any, ...]:
         return ()
 
-    def plus(self, kind: str, answer: Any, most: int) -> Notes:
-        """Return them with one more answer, the latest `most` of its kind."""
-        return Notes({**self, kind: (*self[kind], answer)[-most:] if most else ()})
+    def plus(self, kind: str, answer: Any, limit: int) -> Notes:
+        """Return the notes with one more answer, the latest `limit` of its kind."""
+        return Notes({**self, kind: (*self[kind], answer)[-limit:] if limit else ()})
 
 
 NO_NOTES = Notes()
@@ -149,7 +149,7 @@ class Prompts:
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
         core, me = game.core, game.names()[seat]
-        rules = self._block("rules", core.terms() | self._own(core, seat, me))
+        rules = self._block("rules", core.terms() | self._seat_values(core, seat, me))
         if core is not game:
             rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
@@ -159,59 +159,59 @@ class Prompts:
         return f"{persona.strip()}\n\n{rules}"
 
     def _talk_rules(self, game: Any, seat: int) -> str:
-        """Return the rules of the talk around a game; "" if nobody is told of it."""
+        """Return the rules of the talk around a game; "" if it is not announced."""
         talk, names = game.talk, game.names()
         if not talk.announce:
             return ""
         reach, seats = talk.reach(game.players), range(game.players)
-        known = vars(talk) | {"me": names[seat], "mute": [names[k] for k in talk.silent]}
+        names_in_block = vars(talk) | {"me": names[seat], "mute": [names[k] for k in talk.silent]}
         if isinstance(talk.speakers, tuple):
-            known["speakers"] = [names[k] for k in talk.speakers]
+            names_in_block["speakers"] = [names[k] for k in talk.speakers]
         if reach is not None:
-            known["hearers"] = [names[k] for k in seats if reach[seat, k]]
-            known["heard"] = [names[k] for k in seats if reach[k, seat]]
-        return _render(self._talk, "rules", known)
+            names_in_block["hearers"] = [names[k] for k in seats if reach[seat, k]]
+            names_in_block["heard"] = [names[k] for k in seats if reach[k, seat]]
+        return _render(self._talk, "rules", names_in_block)
 
     def report(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return self._block("report", self._known(view, notes))
+        return self._block("report", self._values_of(view, notes))
 
     def request(self, view: View, reasoning: bool = False, notes: Notes = NO_NOTES) -> str:
         """Return the question that is asked now, with the cue to reason if wanted.
 
-        Where there is talk, what was heard stands above it. `notes` are answers to asides.
+        Where there is talk, it begins with the messages heard. `notes` are answers to asides.
         """
         question = view.question
         if question is None:
             return ""
-        known, heard = self._known(view, notes), self.heard(view)
-        known["form"] = question.form(True) if reasoning else question.plain_form
+        names, messages = self._values_of(view, notes), self.heard(view)
+        names["form"] = question.form(True) if reasoning else question.plain_form
         if view.sight.talking:
-            own = "talk" in self._template.blocks
-            scene = self._block("talk", known) if own else self.situation(view.core, notes)
-            more = {name: known[name] for name in ("me", "goal", "form")} | {"scene": scene}
-            more["round"] = int(view.sight.state.round) + 1
-            asked = _render(self._talk, "request", vars(view.game.talk) | more)
-            request = _join(scene, heard, asked)
+            has_block = "talk" in self._template.blocks
+            scene = self._block("talk", names) if has_block else self.situation(view.core, notes)
+            extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
+            extra["round"] = int(view.sight.state.round) + 1
+            question_text = _render(self._talk, "request", vars(view.game.talk) | extra)
+            request = _join(scene, messages, question_text)
         else:
-            request = _join(heard, self._block("request", known))
+            request = _join(messages, self._block("request", names))
         return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
     def heard(self, view: View) -> str:
-        """Return what this seat heard others say, each in quotation marks; "" if nothing.
+        """Return the messages that this seat heard, each in quotation marks; "" if there are none.
 
-        It is not told again before moves that no talk may stand before. Of speeches that have no
-        room together only the beginnings are shown.
+        They are not repeated before moves that no talk may precede. Too many speeches are cut to
+        their beginnings.
         """
-        core, told = view.core, view.told or {}
-        heard = [] if core is view else told["talk"]["heard"]
-        if not heard or not (view.sight.talking or core.game.talks(core.sight.state)):
+        core, knowledge = view.core, view.told or {}
+        messages = [] if core is view else knowledge["talk"]["heard"]
+        if not messages or not (view.sight.talking or core.game.talks(core.sight.state)):
             return ""
-        flooded = sum(len(said["text"]) for said in heard) > LONGEST_TALK
-        longest = max(LEAST_SHOWN, LONGEST_TALK // len(heard)) if flooded else LONGEST_SPEECH
-        known: dict[str, Any] = {"heard": heard, "longest": longest}
-        known |= {"round": int(view.sight.state.round) + 1, "alphabet": view.game.talk.alphabet}
-        return _render(self._talk, "heard", known)
+        flooded = sum(len(message["text"]) for message in messages) > LONGEST_TALK
+        longest = max(LEAST_SHOWN, LONGEST_TALK // len(messages)) if flooded else LONGEST_SPEECH
+        names: dict[str, Any] = {"heard": messages, "longest": longest}
+        names |= {"round": int(view.sight.state.round) + 1, "alphabet": view.game.talk.alphabet}
+        return _render(self._talk, "heard", names)
 
     def aside(
         self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
@@ -222,14 +222,14 @@ class Prompts:
             BadParameter: the template has no block of that kind.
         """
         form = aside.question.form(reasoning)
-        said = self._block(
-            aside.kind, self._known(view, notes) | {"form": form} | dict(aside.values)
+        text = self._block(
+            aside.kind, self._values_of(view, notes) | {"form": form} | dict(aside.values)
         )
-        said = _join(self.heard(view) if aside.hears else "", said)
-        return f"{said}\n{_render(self._common, 'reasoning', {})}" if reasoning else said
+        text = _join(self.heard(view) if aside.hears else "", text)
+        return f"{text}\n{_render(self._common, 'reasoning', {})}" if reasoning else text
 
     def situation(self, view: View, notes: Notes = NO_NOTES) -> str:
-        """Return the request without the form of the answer: what is up now, and the goal."""
+        """Return the request without the form of the answer: the situation and the goal."""
         if view.question is None:
             return ""
         form, lines = view.question.plain_form, self.request(view, False, notes).splitlines()
@@ -240,23 +240,23 @@ class Prompts:
         return _render(self._common, "again", {"why": why, "form": question.form(reasoning)})
 
     def summary(self, form: str) -> str:
-        """Return what asks for a summary of a dialogue that is too long."""
+        """Return the request for a summary of a dialogue that is too long."""
         return _render(self._common, "summary", {"form": form})
 
     def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
-        """Return which tools may be called, how, and how often."""
+        """Return the description of the tools that may be called, and how often."""
         return _render(self._common, "offer", {"tools": tools, "calls": calls})
 
     def result(
-        self, said: str, failed: bool, left: int, question: Question, reasoning: bool = False
+        self, output: str, failed: bool, remaining: int, question: Question, reasoning: bool = False
     ) -> str:
-        """Return what a tool that was called says, or why it could not be run, as a quotation."""
-        values = {"said": quoted(said, LONGEST), "failed": failed, "left": left}
+        """Return the output of a tool call, or why it failed, as a quotation."""
+        values = {"said": quoted(output, LONGEST), "failed": failed, "left": remaining}
         return _render(self._common, "result", values | {"form": question.form(reasoning)})
 
-    def advice(self, name: str, said: str, failed: bool = False) -> str:
-        """Return what a tool says that is always told, as a quotation."""
-        values = {"name": name, "said": quoted(said, LONGEST), "failed": failed}
+    def advice(self, name: str, output: str, failed: bool = False) -> str:
+        """Return the output of a tool that is always shown, as a quotation."""
+        values = {"name": name, "said": quoted(output, LONGEST), "failed": failed}
         return _render(self._common, "advice", values)
 
     def goal(self, game: Rulebook, seat: int) -> str:
@@ -268,16 +268,16 @@ class Prompts:
         asked = self.request(view) or self.heard(view)
         return _join(rules or self.rules(view.game, view.seat), self.report(view), asked)
 
-    def _known(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
-        """Return the values that blocks can use: what is told, before the terms of the game."""
-        told, game = view.core.told, view.core.game
-        assert told is not None, "a batch of tables has no words"
+    def _values_of(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
+        """Return the names that blocks can use: the seat's knowledge over the game's terms."""
+        knowledge, game = view.core.told, view.core.game
+        assert knowledge is not None, "a batch of tables has no words"
         if self._terms_of is not game:
             self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
-            self._terms = [terms | self._own(game, seat, name) for seat, name in names]
-        return {**self._terms[view.seat], **told, "notes": notes}
+            self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
+        return {**self._terms[view.seat], **knowledge, "notes": notes}
 
-    def _own(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
+    def _seat_values(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
         return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
 
     def _block(self, name: str, values: dict[str, Any]) -> str:
@@ -293,11 +293,11 @@ class Prompts:
 
 
 class Blocks:
-    """What a player is asked beside its moves, from ``planning/<name>.j2``; errors as `Prompts`."""
+    """The prompts beside moves, from ``planning/<name>.j2``; errors as `Prompts`."""
 
     def __init__(self, name: str, folder: str | Path | None = None) -> None:
-        own = str(folder) if folder else None
-        self._templates = _template("planning", name, own), _template("", "common", own)
+        path = str(folder) if folder else None
+        self._templates = _template("planning", name, path), _template("", "common", path)
 
     def goal(self, game: Rulebook, seat: int) -> str:
         """Return what this seat is paid for, as one sentence."""
@@ -305,8 +305,8 @@ class Blocks:
 
     def say(self, block: str, /, **values: Any) -> str:
         """Return a block with these values; one that it lacks is that of ``common.j2``."""
-        own, common = self._templates
-        return _render(own if block in own.blocks else common, block, values)
+        template, common = self._templates
+        return _render(template if block in template.blocks else common, block, values)
 
 
 def _join(*parts: str) -> str:
@@ -319,14 +319,14 @@ def _goal(common: jinja2.Template, goal: Goal) -> str:
 
 
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
-    """Return the wordings that exist for a game."""
-    places = [rooms.wordings(game), Path(folder) / game if folder else None]
-    found = {path.stem for place in places if place for path in place.glob("*.j2")}
-    return sorted(found - {"planning"})
+    """Return the names of the wordings that exist for a game."""
+    folders = [rooms.wordings(game), Path(folder) / game if folder else None]
+    names = {path.stem for root in folders if root for path in root.glob("*.j2")}
+    return sorted(names - {"planning"})
 
 
 class _Context(runtime.Context):
-    """What a block can see: the values alone. Made for every block, so it is kept small."""
+    """The names that a block can see. Made for every block, so it is kept small."""
 
     # Nothing is ever put into these: what a block sets stays in the block.
     vars: dict[str, Any] = {}  # noqa: RUF012
@@ -406,7 +406,7 @@ def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> st
 
 
 def _fault(error: Exception) -> str:
-    """Say what was wrong with a template."""
+    """Describe what is wrong with a template."""
     if isinstance(error, jinja2.TemplateNotFound):
         return f"there is no template {error.name!r} in its folder"
     if isinstance(error, jinja2.TemplateError):
@@ -418,8 +418,8 @@ def _ours(path: str) -> tuple[str, str, None] | None:
     """Find a template in its game's room, or what all games share."""
     game, _, name = path.rpartition("/")
     game, name = (name.removesuffix(".j2"), "planning.j2") if game == "planning" else (game, name)
-    place = (rooms.wordings(game) if game else None) or FOLDER
-    file = place / name
+    folder = (rooms.wordings(game) if game else None) or FOLDER
+    file = folder / name
     return (file.read_text("utf-8"), str(file), None) if file.is_file() else None
 
 
@@ -443,14 +443,14 @@ def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     try:
         template = environment.get_template(path)
     except jinja2.TemplateNotFound:
-        known = versions(game, folder)
-        if not known and game and game != "planning":
+        existing = versions(game, folder)
+        if not existing and game and game != "planning":
             raise BadParameter(
                 f"{game} has no words for players who read: write wordings/{version}.j2 with the "
                 f"blocks {', '.join(BLOCKS)} beside the module of its rules, or "
                 f"<prompt_folder>/{game}/{version}.j2"
             ) from None
-        raise unknown(f"wording of {game}", version, known) from None
+        raise unknown(f"wording of {game}", version, existing) from None
     except jinja2.TemplateSyntaxError as error:
         raise BadParameter(f"{error.filename}, line {error.lineno}: {error.message}") from None
     except Exception as error:  # no text, a link that leads out, too deep to be read

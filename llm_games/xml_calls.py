@@ -1,4 +1,4 @@
-"""Calls of functions that models write in tags, in the formats of GLM, Qwen's coders and Claude."""
+"""Calls of tools that models write in tags, in the formats of GLM, Qwen's coders and Claude."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 
 def _until(end: str, *stops: str) -> str:
-    """Return a pattern of all text before a tag, which ends at other tags: it takes linear time."""
+    """Return a linear-time pattern of all text before a tag, which other tags end too."""
     return rf"(?:[^<]++|<(?!{'|'.join((end, *stops))}))*+"
 
 

@@ -26,7 +26,7 @@ from llm_games.wrappers.clients.base import Completion, Request, Sampling
 from llm_games.wrappers.clients.budget import Budget, BudgetExceeded
 from llm_games.wrappers.clients.cache import EDITION, CacheError, ReplyCache
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import Shared, dress, ledger_of
+from llm_games.wrappers.clients.stack import Shared, add_layers, ledger_of
 from llm_games.wrappers.policy import RandomPolicy, cells_of
 from llm_games.wrappers.single_agent import SingleAgentEnv
 from llm_games.wrappers.situations import knowledge
@@ -59,7 +59,7 @@ def numbered(**layers):
         seen.append(request)
         return Completion(f'{{"bid": {len(seen)}}}', tokens_in=9, tokens_out=1)
 
-    return dress(ScriptedClient(script, "m"), **layers), seen
+    return add_layers(ScriptedClient(script, "m"), **layers), seen
 
 
 def complete(client, *requests):

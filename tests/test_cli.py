@@ -40,7 +40,7 @@ from llm_games.talk import Talk
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.retry import Wait, Waits
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 SMALL = """
@@ -566,7 +566,7 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
 def test_a_report_to_open_is_checked_where_it_is_written(llm_games, small, tmp_path, monkeypatch):
     checked = []
     monkeypatch.setattr("llm_games.benchmarks.show.page.check_out", checked.append)
-    monkeypatch.setattr("llm_games.benchmarks.show.page.build", lambda dbs, out, **how: out)
+    monkeypatch.setattr("llm_games.benchmarks.show.page.report_page", lambda dbs, out, **how: out)
     monkeypatch.setattr(webbrowser, "open", lambda url: None)
     (tmp_path / "runs").mkdir()
     assert llm_games("run", small, "--db", "runs/a.db", "--quiet", "--open")[0] == 0
@@ -680,7 +680,7 @@ def test_how_long_calls_wait_can_be_set_for_a_run_and_for_what_is_left(
                     raise ClientError("down", transient=True)
             return '{"tokens_contributed": 1}'
 
-        return LLMPolicy(dress(ScriptedClient(script), max_wait=client["max_wait"]))
+        return LLMPolicy(add_layers(ScriptedClient(script), max_wait=client["max_wait"]))
 
     monkeypatch.setitem(PLAYERS, "scripted", Kind("", model=made))
     game = ("--game", "public_goods", "--seat", "scripted", "--db", "a.db")

@@ -24,7 +24,7 @@ from llm_games.wrappers.clients.metered import Metered, price_of
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price, listed
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import Shared, dress
+from llm_games.wrappers.clients.stack import Shared, add_layers
 
 PROMPT = 100  # tokens of each prompt, as the server counts them
 TEXT = ({"role": "user", "content": "x" * 300},)
@@ -62,7 +62,7 @@ class Server:
 def metered(server, limits, prices=None, **how):
     ledger = Ledger(Budget(**limits), prices)
     client = ScriptedClient(server, "m")
-    return dress(client, shared=Shared(ledger), **({"max_in_flight": 64} | how)), ledger
+    return add_layers(client, shared=Shared(ledger), **({"max_in_flight": 64} | how)), ledger
 
 
 def ask(number=0, max_tokens=None):
@@ -246,7 +246,7 @@ def test_servers_words_for_a_limit_that_is_too_large_are_known(message, param):
 
     with FaultServer(choose) as server:
         ledger = Ledger(Budget(tokens=10**7))
-        client = dress(OpenAIClient("m", server.url), shared=Shared(ledger))
+        client = add_layers(OpenAIClient("m", server.url), shared=Shared(ledger))
 
         async def go():
             try:
@@ -438,7 +438,7 @@ def test_ones_own_price_goes_before_the_listed():
     def booked(**own):
         ledger = Ledger(Budget(money=Decimal(1)), own)
         client = ScriptedClient(lambda _: Completion("", "stop", 1000, 0), "openai/gpt-5")
-        play(dress(client, shared=Shared(ledger)), 1)
+        play(add_layers(client, shared=Shared(ledger)), 1)
         return ledger.total.money
 
     assert booked() == Decimal("0.00125")

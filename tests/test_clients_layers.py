@@ -26,7 +26,7 @@ from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
+from llm_games.wrappers.clients.stack import Shared, add_layers, layers, ledger_of
 from llm_games.wrappers.clients.tokens import Estimator
 
 WHO = Who("dice", 7)
@@ -91,7 +91,7 @@ def failing(times, **failure):
 )
 def test_what_is_tried_again(times, failure, tries, quick):
     client, seen = failing(times, **failure)
-    (got,) = gather(dress(client, max_wait=60), ask(5))
+    (got,) = gather(add_layers(client, max_wait=60), ask(5))
     assert len(seen) == tries
     assert isinstance(got, Completion) == (times < tries)
     assert all(request == ask(5) for request in seen)
@@ -108,7 +108,7 @@ def quick(monkeypatch):
 def test_waiting_ends_and_says_how_long_and_what_to_set(status, quick):
     client, seen = failing(9999, transient=True, status=status)
     began = time.monotonic()
-    (got,) = gather(dress(client, max_wait=0.2), ask())
+    (got,) = gather(add_layers(client, max_wait=0.2), ask())
     assert 0.15 <= time.monotonic() - began <= 0.6
     assert str(got) == "no – it was waited for 0.2 s: max_wait = 0.2 allows no more"
     assert (got.transient, got.status) == (True, status)
@@ -117,14 +117,14 @@ def test_waiting_ends_and_says_how_long_and_what_to_set(status, quick):
 
 def test_no_waiting_at_all():
     client, seen = failing(1, transient=True)
-    (got,) = gather(dress(client), ask())
+    (got,) = gather(add_layers(client), ask())
     assert (str(got), len(seen)) == ("no", 1)
 
 
 def test_a_wish_beyond_the_limit_ends_the_waiting_at_once():
     client, _ = failing(1, transient=True, status=503, retry_after=90.0)
     began = time.monotonic()
-    (got,) = gather(dress(client, max_wait=60), ask())
+    (got,) = gather(add_layers(client, max_wait=60), ask())
     assert "and it asks for 90 s more: max_wait = 60 allows no more" in str(got)
     assert time.monotonic() - began < 0.5
 
@@ -133,7 +133,7 @@ def test_a_wish_beyond_the_limit_ends_the_waiting_at_once():
 def test_a_greeting_waits_shortly_for_a_server_that_is_down(status, passes, quick, monkeypatch):
     monkeypatch.setattr(retry, "GREETING", 0.05)
     client, _ = failing(20, transient=True, status=status)
-    (got,) = gather(dress(client, max_wait=60), replace(ask(), kind="greeting"))
+    (got,) = gather(add_layers(client, max_wait=60), replace(ask(), kind="greeting"))
     assert isinstance(got, Completion) == passes
 
 
@@ -158,7 +158,7 @@ def test_who_waits_is_shown_and_logged_once(quick, monkeypatch, caplog):
         return "yes"
 
     client, _ = counting(answer)
-    got = gather(dress(client, max_wait=60, shared=shared), *map(ask, range(32)))
+    got = gather(add_layers(client, max_wait=60, shared=shared), *map(ask, range(32)))
     assert all(isinstance(answer, Completion) for answer in got)
     assert "waiting: m is down (0 s of at most 60 s, 32 calls)" in shown
     assert shared.waits == {}
@@ -190,7 +190,7 @@ def test_an_outage_loses_no_call_and_its_end_is_no_storm(players, quick, monkeyp
         since = since if since is None else since + 1
         return "yes"
 
-    client = dress(ScriptedClient(script, "m"), max_wait=30, max_in_flight=1000)
+    client = add_layers(ScriptedClient(script, "m"), max_wait=30, max_in_flight=1000)
 
     async def player(seat):
         return [await client.complete(ask(seat)) for _ in range(1200 // players)]
@@ -257,7 +257,7 @@ def test_a_gate_grows_until_refused_and_is_cut_once_in_a_while():
 
 def test_a_gate_that_is_not_crowded_does_not_grow():
     client, _ = counting()
-    dressed = dress(client, max_in_flight=64)
+    dressed = add_layers(client, max_in_flight=64)
 
     async def go():
         for seed in range(50):
@@ -273,7 +273,7 @@ def test_a_server_that_bears_little_is_not_stormed(monkeypatch):
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(retry, "LONGEST_REFUSED", 0.05)
     with FaultServer(delay=0.02, most=6) as server:
-        client = dress(OpenAIClient("m", server.url), max_wait=60, max_in_flight=64)
+        client = add_layers(OpenAIClient("m", server.url), max_wait=60, max_in_flight=64)
 
         async def go():
             try:
@@ -289,7 +289,7 @@ def test_a_server_that_bears_little_is_not_stormed(monkeypatch):
 
 def test_calls_that_are_given_up_leave_their_place():
     client, seen = counting()
-    dressed = dress(client, max_in_flight=1)
+    dressed = add_layers(client, max_in_flight=1)
 
     async def go():
         calls = [asyncio.create_task(dressed.complete(ask(seed))) for seed in range(5)]
@@ -305,11 +305,11 @@ def test_calls_that_are_given_up_leave_their_place():
 def test_paces_hold_for_calls():
     client, seen = counting()
     began = time.monotonic()
-    gather(dress(client, requests_per_minute=6000), *map(ask, range(30)))
+    gather(add_layers(client, requests_per_minute=6000), *map(ask, range(30)))
     assert time.monotonic() - began > 0.25
     client, seen = counting()
     began = time.monotonic()
-    gather(dress(client, tokens_per_minute=60_000), *map(ask, range(15)))
+    gather(add_layers(client, tokens_per_minute=60_000), *map(ask, range(15)))
     assert time.monotonic() - began > 0.25
     assert len(seen) == 15
 
@@ -325,7 +325,7 @@ def test_paces_hold_for_calls():
 )
 def test_bad_limits_are_refused(bad):
     with pytest.raises(BadParameter, match=next(iter(bad))):
-        dress(counting()[0], **bad)
+        add_layers(counting()[0], **bad)
 
 
 # -- cache -----------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def replies(tmp_path):
 def test_what_is_known_is_not_asked(replies):
     client, seen = counting()
     shared = Shared(replies=replies)
-    dressed = dress(client, shared=shared)
+    dressed = add_layers(client, shared=shared)
     first = gather(dressed, ask(), ask(1), drawn(1))  # the same at the same time is asked once
     again = gather(dressed, ask(), drawn(1))
     assert len(seen) == 2
@@ -357,7 +357,7 @@ def test_what_is_known_is_not_asked(replies):
 
 def test_a_kept_reply_is_the_whole_of_it(replies):
     first = Completion('{"bid": 1}', model="m-1", thoughts="Hm.", left_out=["seed"])
-    dressed = dress(counting(lambda _: first)[0], shared=Shared(replies=replies))
+    dressed = add_layers(counting(lambda _: first)[0], shared=Shared(replies=replies))
     assert gather(dressed, ask()) == gather(dressed, ask()) == [first]
 
 
@@ -365,7 +365,7 @@ def test_a_reply_to_another_way_of_asking_is_another(replies):
     for structured in ("auto", "never"):
         client, seen = counting()
         client.structured = structured
-        gather(dress(client, shared=Shared(replies=replies)), ask())
+        gather(add_layers(client, shared=Shared(replies=replies)), ask())
         assert len(seen) == 1
 
 
@@ -377,7 +377,7 @@ def test_what_an_earlier_edition_kept_makes_room(tmp_path):
     replies = ReplyCache(tmp_path / "replies.db")
     client, seen = counting()
     for _ in range(2):
-        gather(dress(client, shared=Shared(replies=replies)), ask())
+        gather(add_layers(client, shared=Shared(replies=replies)), ask())
     replies.close()
     assert len(seen) == 1
 
@@ -397,7 +397,7 @@ def test_what_an_earlier_edition_kept_makes_room(tmp_path):
 )
 def test_another_request_is_asked(replies, other):
     client, seen = counting()
-    dressed = dress(client, shared=Shared(replies=replies))
+    dressed = add_layers(client, shared=Shared(replies=replies))
     gather(dressed, ask())
     gather(dressed, Request(**(vars(ask()) | other)))
     assert len(seen) == 2
@@ -411,7 +411,7 @@ def test_an_episode_that_is_played_again_is_served_whoever_sits_where(replies):
     def play(*seats, seed=4):
         who = [Who("dice", 1, 0, seat, 0, seed) for seat in seats]
         file = ReplyCache(replies.path)  # as another process has it
-        dressed = dress(client, cache=True, shared=Shared(replies=file))
+        dressed = add_layers(client, cache=True, shared=Shared(replies=file))
         found = gather(dressed, *(ask(i, 1.0, w) for i, w in enumerate(who)))
         file.close()
         return [got.text for got in found]
@@ -426,7 +426,9 @@ def test_an_episode_that_is_played_again_is_served_whoever_sits_where(replies):
 
 def test_outside_of_games_the_seed_is_the_draw(replies):
     client, seen = counting()
-    gather(dress(client, shared=Shared(replies=replies)), *(ask(s, who=NOBODY) for s in (0, 1, 1)))
+    gather(
+        add_layers(client, shared=Shared(replies=replies)), *(ask(s, who=NOBODY) for s in (0, 1, 1))
+    )
     assert len(seen) == 2
 
 
@@ -443,7 +445,7 @@ def test_outside_of_games_the_seed_is_the_draw(replies):
 )
 def test_when_replies_are_kept(replies, cache, use, temperature, calls):
     client, seen = counting()
-    dressed = dress(client, cache=cache, shared=Shared(replies=replies, use_cache=use))
+    dressed = add_layers(client, cache=cache, shared=Shared(replies=replies, use_cache=use))
     for _ in range(2):
         gather(dressed, ask(temperature=temperature))
     assert len(seen) == calls
@@ -457,13 +459,13 @@ def test_no_failure_is_kept(replies, bad):
         return bad
 
     client, seen = counting(answer)
-    gather(dress(client, shared=Shared(replies=replies)), ask(), ask())
+    gather(add_layers(client, shared=Shared(replies=replies)), ask(), ask())
     assert len(seen) == 2
     assert replies.contents() == []
 
 
 def test_a_cache_can_be_listed_and_pruned(replies):
-    gather(dress(counting()[0], shared=Shared(replies=replies)), *map(drawn, range(3)))
+    gather(add_layers(counting()[0], shared=Shared(replies=replies)), *map(drawn, range(3)))
     (row,) = replies.contents()
     assert (row.model, row.replies, row.characters) == ("m", 3, 30)
     assert replies.prune(older_than=60) == 0
@@ -484,7 +486,7 @@ def test_a_file_of_the_users_is_no_cache(tmp_path):
 
 def test_a_cache_in_memory_is_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    one, other = (dress(counting()[0], cache=":memory:", samples=1) for _ in range(2))
+    one, other = (add_layers(counting()[0], cache=":memory:", samples=1) for _ in range(2))
     assert one.file is other.file
     assert one.file.contents() == []
     assert ReplyCache(":memory:").contents() == []
@@ -493,7 +495,7 @@ def test_a_cache_in_memory_is_no_file(tmp_path, monkeypatch):
 
 def test_a_run_goes_on_without_a_broken_cache(replies, caplog):
     client, _ = counting()
-    dressed = dress(client, shared=Shared(replies=replies))
+    dressed = add_layers(client, shared=Shared(replies=replies))
     replies.close()
     assert gather(dressed, ask())[0].text == '{"bid": 1}'
     assert "cannot be used as a cache" in caplog.text
@@ -507,7 +509,7 @@ def test_what_makes_prompts_cheaper_is_in_no_key_of_a_reply(tmp_path):
     def key(leave_out=(), **more):
         client = OpenAIClient("m", "http://127.0.0.1:1/v1", leave_out=leave_out)
         request = Request(({"role": "user", "content": "?"},), seed=1, **more)
-        return dress(client, cache=tmp_path / "replies.db")._key(request)
+        return add_layers(client, cache=tmp_path / "replies.db")._key(request)
 
     assert key() == key(stays=False) == key(["cache_control", "prompt_cache_key"])
     assert key() != key(["seed"])
@@ -519,7 +521,7 @@ PRICES = {"m": Price(Decimal("2.5"), Decimal("10"))}
 def test_what_is_spent_is_booked_by_model_and_seat():
     client, _ = counting()
     shared = Shared(Ledger(prices=PRICES))
-    dressed = dress(client, shared=shared)
+    dressed = add_layers(client, shared=shared)
     gather(dressed, ask(), ask(1), ask(who=Who("dice", 9, seat=1)))
     ledger = ledger_of(dressed)
     cost = Decimal("0.00015")  # 20 · 2.5 + 10 · 10 millionths
@@ -535,7 +537,7 @@ def test_what_is_spent_is_booked_by_model_and_seat():
 
 def test_a_failure_costs_a_call_and_no_tokens():
     client, _ = failing(1)
-    dressed = dress(client)
+    dressed = add_layers(client)
     gather(dressed, ask())
     total = ledger_of(dressed).total
     assert (total.calls, total.failures, total.tokens) == (1, 1, 0)
@@ -555,7 +557,7 @@ def test_a_failure_costs_a_call_and_no_tokens():
 def test_no_budget_is_ever_exceeded(budget):
     client, seen = counting()
     ledger = Ledger(budget, PRICES)
-    dressed = dress(client, max_in_flight=4, shared=Shared(ledger))
+    dressed = add_layers(client, max_in_flight=4, shared=Shared(ledger))
     seats = [ask(i, who=Who("dice", 1, seat=i % 2)) for i in range(40)]
     got = gather(dressed, *seats)
     whole = [answer for answer in got if isinstance(answer, Completion)]
@@ -589,7 +591,7 @@ def test_estimates_follow_the_server():
 
 def test_layers_are_clients_and_show_what_they_hold():
     client, _ = counting()
-    dressed = dress(client, max_wait=2, max_in_flight=3)
+    dressed = add_layers(client, max_wait=2, max_in_flight=3)
     assert isinstance(dressed, Client)
     assert dressed.name == "m"
     assert [type(layer).__name__ for layer in layers(dressed)] == [

@@ -34,7 +34,7 @@ from llm_games.wrappers.clients.base import (
 from llm_games.wrappers.clients.openai import OpenAIClient, connections
 from llm_games.wrappers.clients.response_parsing import retry_after
 from llm_games.wrappers.clients.secrets import Secret
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tools import Parameter, Tool
 
@@ -144,7 +144,7 @@ def run(client, *requests):
 
 def trying(server, max_wait=10, **layers):
     """Build a client that tries again."""
-    return dress(OpenAIClient("m", server.url), max_wait=max_wait, **layers)
+    return add_layers(OpenAIClient("m", server.url), max_wait=max_wait, **layers)
 
 
 def fails(client):
@@ -779,14 +779,14 @@ def test_a_call_that_waits_leaves_its_place_to_others(server):
 
 def test_a_slow_server_is_given_up(server):
     server.script, server.delay = [(200, completion())], 0.5
-    found = fails(dress(OpenAIClient("m", server.url, timeout=0.1), max_wait=0.05))
+    found = fails(add_layers(OpenAIClient("m", server.url, timeout=0.1), max_wait=0.05))
     assert "no answer within 0.1 s" in str(found)
     assert found.transient
     assert len(server.seen) == 2
 
 
 def test_a_server_that_is_not_there():
-    found = fails(dress(OpenAIClient("m", "http://127.0.0.1:9/v1"), max_wait=0.1))
+    found = fails(add_layers(OpenAIClient("m", "http://127.0.0.1:9/v1"), max_wait=0.1))
     assert "cannot reach http://127.0.0.1:9/v1" in str(found)
     assert "check that the server is running" in str(found)
     assert found.transient

@@ -20,7 +20,7 @@ from llm_games.replies import read_reply
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request, Sampling
 from llm_games.wrappers.clients.openai import OpenAIClient
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.clients.transformers import TransformersClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
@@ -92,7 +92,7 @@ def foreign(tmp_path_factory):
 @pytest.fixture(params=["tiny", "foreign"])
 def client(request):
     model = "tiny" if request.param == "tiny" else str(WEIGHTS)
-    return dress(OpenAIClient(model, request.getfixturevalue(request.param)), max_wait=60)
+    return add_layers(OpenAIClient(model, request.getfixturevalue(request.param)), max_wait=60)
 
 
 def run(client, *requests):

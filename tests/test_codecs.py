@@ -70,7 +70,7 @@ def test_a_batch_of_actions_means_what_each_does_alone(name, more, actions):
             for table, (own, v) in enumerate(zip(alone, views, strict=True)):
                 assert same(numbers[table], own.shown(v.numbers.copy()))
             picked = chosen(together, rng, masks)
-            moves, whole = together.taken(view, picked, view.asked)
+            moves, whole = together.take_batch(view, picked, view.asked)
             for table, (own, v) in enumerate(zip(alone, views, strict=True)):
                 if v.question is None:
                     assert not whole[table]
@@ -219,13 +219,13 @@ def test_a_batch_of_indexes_with_one_outside_is_refused(actions, says):
     view = Sight(game, game.reset(1, (3,))).view(0)
     where = np.ones(3, bool)
     with pytest.raises(IllegalAction, match=says):
-        codec(game, 0, batch=(3,)).taken(view, actions, where)
+        codec(game, 0, batch=(3,)).take_batch(view, actions, where)
 
 
 def test_of_other_tables_no_action_is_looked_at():
     game = llm_games.rules("public_goods", players=2)
     view, where = Sight(game, game.reset(1, (3,))).view(0), np.array([True, False, True])
-    moves, whole = codec(game, 0, batch=(3,)).taken(view, np.array([4, 99, 6]), where)
+    moves, whole = codec(game, 0, batch=(3,)).take_batch(view, np.array([4, 99, 6]), where)
     assert (moves.tolist(), whole.tolist()) == ([4, 0, 6], [True, False, True])
 
 
@@ -239,7 +239,7 @@ def test_a_share_that_is_no_number_from_minus_1_to_1_is_refused(name, bad):
     actions = np.zeros((3, *own.space.shape), np.float32)
     actions[1] = bad
     with pytest.raises(IllegalAction, match=r"player_1 at table 1: .* numbers from -1 to 1"):
-        own.taken(view, actions, np.ones(3, bool))
+        own.take_batch(view, actions, np.ones(3, bool))
     with pytest.raises(IllegalAction, match=r"player_0: .* numbers from -1 to 1"):
         codec(game, 0, "unit").take(Sight(game, game.reset(1)).view(0), actions[1])
 
@@ -249,15 +249,15 @@ def test_a_batch_of_texts_is_read_and_asked_again():
     view, where = Sight(game, game.reset(1, (3,))).view(0), np.array([True, True, False])
     own = codec(game, 0, "text", 1, batch=(3,))
     said = ['{"bid_amount": 3}', "no", "never looked at"]
-    moves, whole = own.taken(view, said, where)
+    moves, whole = own.take_batch(view, said, where)
     assert (moves.tolist(), whole.tolist()) == ([3, 0, 0], [True, False, False])
-    assert {table: heard["outcome"] for table, heard in own.heard.items()} == {
+    assert {table: heard["outcome"] for table, heard in own.reading.items()} == {
         0: "valid",
         1: "unparsable",
     }
     own.begin(whole)
-    moves, whole = own.taken(view, said, where)
+    moves, whole = own.take_batch(view, said, where)
     assert whole.tolist() == [True, True, False]  # no more is asked again
     assert moves[1] == MISSING
     with pytest.raises(IllegalAction, match="player_0 at table 1: 7 is not a text"):
-        own.taken(view, ["a", 7, "b"], where)
+        own.take_batch(view, ["a", 7, "b"], where)

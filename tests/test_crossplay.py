@@ -318,7 +318,7 @@ def test_a_part_of_the_line_ups_is_not_solved(tmp_path):
 
 
 def test_a_full_disk_leaves_the_page_that_was_there(sealed_file, tmp_path, monkeypatch):
-    from llm_games.benchmarks.show.page import build as pages
+    from llm_games.benchmarks.show.page import report_page as pages
 
     path, whole, left = build([sealed_file], tmp_path), pages.write_whole, [3]
     before = path.read_bytes()

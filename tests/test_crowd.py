@@ -136,7 +136,7 @@ def test_sizes_of_views(at, exit_, seats, size):
     if seats:
         hall = np.zeros(room.cells, np.bool_)
         hall[np.flatnonzero(room.seat)] = True
-        assert room.seen(np.array([cell(*at)]), hall, 10, 45)[exit_] == 10
+        assert room.in_view(np.array([cell(*at)]), hall, 10, 45)[exit_] == 10
 
 
 # -- Wang's people ---------------------------------------------------------------------------------

@@ -423,7 +423,7 @@ def test_an_installed_package_with_a_name_of_ours_is_left_out(monkeypatch):
     monkeypatch.setattr(rooms, "ROOMS", dict(ours))
     monkeypatch.setattr(rooms.metadata, "entry_points", lambda group: points)
     with pytest.warns(UserWarning, match="their-games is left out: the game 'public_goods'"):
-        rooms.find("llm_games.baselines.games", "llm_games.games")
+        rooms.find("llm_games.games", "llm_games.baselines.games", "llm_games.games")
     assert ours | {"new": rooms.Room("their", "their")} == rooms.ROOMS
 
 

@@ -34,7 +34,7 @@ from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.wrappers.clients import limit, retry
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
 from llm_games.wrappers.clients.openai import OpenAIClient
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play
 
@@ -59,7 +59,7 @@ def _quick(monkeypatch):
 
 def asked(names, server, timeout=0.5):
     """Ask for each name once, all at the same time; errors come back as values."""
-    client = dress(OpenAIClient("m", server.url, timeout=timeout), max_wait=20)
+    client = add_layers(OpenAIClient("m", server.url, timeout=timeout), max_wait=20)
 
     async def go():
         try:
@@ -137,7 +137,7 @@ def test_a_reply_that_is_no_answer_is_counted_as_what_it_is(outcome):
     assert {name for names in OUTCOMES.values() for name in names} == {*REPLIES}
     with FaultServer(lambda body, number: body["model"]) as server:
         sound, *bad = (
-            LLMPolicy(dress(OpenAIClient(name, server.url)), max_attempts=1)
+            LLMPolicy(add_layers(OpenAIClient(name, server.url)), max_attempts=1)
             for name in ("ok", *OUTCOMES[outcome])
         )
         for policy in bad:

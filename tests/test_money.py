@@ -34,7 +34,7 @@ from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.retry import Retry
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import Shared, dress, layers, ledger_of
+from llm_games.wrappers.clients.stack import Shared, add_layers, layers, ledger_of
 from llm_games.wrappers.together import run_sync, together
 
 PRICE = Price(Decimal(2), Decimal(10))
@@ -133,7 +133,7 @@ def spend(kind, what, own, seed, limit=None):
         with Spender(kind, random.Random(seed)) as server:
             server.ledger = ledger
             client = OpenAIClient("m", server.url, timeout=20)
-            asked = dress(client, max_in_flight=IN_FLIGHT, shared=Shared(ledger))
+            asked = add_layers(client, max_in_flight=IN_FLIGHT, shared=Shared(ledger))
 
             def call(number):
                 chat = ({"role": "user", "content": "x" * 300 + f" seat {number % SEATS}"},)
@@ -392,13 +392,13 @@ def test_a_judge_that_is_refused_keeps_what_was_answered(tmp_path):
     judge = Refusing('{"label": "yes"}', refused=4)
     wanted = Rubric(name="r", question="Well?", labels={"yes": "it is", "no": "it is not"})
     with pytest.raises(ClientError, match="not yours"):
-        label_run(run.path, wanted, dress(ScriptedClient(judge, "m")))
+        label_run(run.path, wanted, add_layers(ScriptedClient(judge, "m")))
     assert sum(row.answer == "yes" for row in judged(run.path)) == judge.answered > 2
 
 
 def test_calls_from_code_end_as_runs_do(tmp_path, caplog):
     server = Refusing("sure", refused=3)
-    client = dress(ScriptedClient(server, "m"), cache=tmp_path / "replies.db")
+    client = add_layers(ScriptedClient(server, "m"), cache=tmp_path / "replies.db")
     chats = [({"role": "user", "content": f"{number}"},) for number in range(6)]
     with pytest.raises(ClientError, match="not yours"):
         run_sync(together(client.complete(Request(chat)) for chat in chats))
@@ -522,7 +522,7 @@ def test_a_call_whose_option_is_refused_is_not_made_again_once_work_has_ended():
 
     try:
         with Late(choose) as server:
-            client = dress(OpenAIClient("m", server.url, timeout=20))
+            client = add_layers(OpenAIClient("m", server.url, timeout=20))
             calls = (client.complete(Request(chat, seed=seed)) for seed in (1, 2))
             with pytest.raises(ClientError, match="may not use"):
                 run_sync(together(calls))

@@ -12,7 +12,7 @@ from llm_games.words import _template, quoted
 
 @given(st.text())
 def test_a_quotation_is_one_line_of_printable_text_and_reads_back(text):
-    written = quoted(text, most=1000)
+    written = quoted(text, limit=1000)
     assert written.isprintable()
     assert json.loads(written) == text
     assert '"' not in written[1:-1].replace("\\\\", "").replace('\\"', "")

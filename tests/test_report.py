@@ -29,8 +29,15 @@ from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import load, parse
 from llm_games.benchmarks.run.plan import Overrides, players, resolve
-from llm_games.benchmarks.show.page import body, build, canvas, drawer, figures, headline
-from llm_games.benchmarks.show.page import build as report_page
+from llm_games.benchmarks.show.page import (
+    body,
+    build,
+    canvas,
+    drawer,
+    figures,
+    headline,
+    report_page,
+)
 from llm_games.benchmarks.show.page.csv_files import Files
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName

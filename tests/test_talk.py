@@ -26,7 +26,7 @@ from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 from llm_games.table_batch import Tables
 from llm_games.talk import Said, Talk, Talking
-from llm_games.talk.rules import _SAID
+from llm_games.talk.rules import _COPIED
 from llm_games.wrappers.policy import Decision, Policy, RandomPolicy
 from llm_games.wrappers.team_env import TeamVectorEnv
 
@@ -736,7 +736,7 @@ def test_all_seats_learn_with_talk(alphabet):
 
 def test_whatever_a_game_says_of_itself_is_asked_of_it():
     """What games override of a rulebook, talk hands on, or never asks."""
-    handed_on = {*vars(Talking), *_SAID}
+    handed_on = {*vars(Talking), *_COPIED}
     never = {"check", "former_defaults", "instead", "mend", "seats", "state_type", "wordless"}
     never |= {"effective", "fictions", "payable", "pot", "repeated", "silent", "talks", "told"}
     never |= {"unplayed"}

@@ -130,7 +130,7 @@ def test_what_a_team_does_not_take():
     with pytest.raises(IllegalAction, match=rf"{asked} at table 1: \[nan\]"):
         team.step(sure | {asked: nan})
     for agent, seen in before.items():
-        assert equal(team._by_agent(team._seen())[agent], seen), "nothing was begun"
+        assert equal(team._by_agent(team._observations())[agent], seen), "nothing was begun"
     with pytest.raises(IllegalAction, match="of shape"):
         team.step(sure | {asked: np.zeros(2)})
     with pytest.raises(BadParameter, match="no masks"):

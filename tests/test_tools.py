@@ -693,7 +693,7 @@ def called(name, arguments):
     return completion(None, "tool_calls", tool_calls=made)
 
 
-def caller(body):
+def who(body):
     """Answer as two models: one calls tools, well and badly; one has none and moves by a call."""
     if body["model"] == "mover":
         return called("public_goods_move", '{"tokens_contributed": 7}')
@@ -705,7 +705,7 @@ def test_a_run_at_a_server_whose_models_call_functions(tmp_path):
     game = {"game": "public_goods", "params": {"players": 2, "rounds": 1}, "order": "fixed"}
     tools = {"tools": ["calculator"], "max_tool_calls": len(MADE)}
     path = tmp_path / "run.db"
-    with FaultServer(reply=caller) as server:
+    with FaultServer(reply=who) as server:
         models = {name: {"base_url": server.url} for name in ("caller", "mover")}
         seats = [{"player": "openai:caller", **tools}, "openai:mover"]
         raw = {"episodes": 1, "games": [game | {"seats": seats}], "models": models}

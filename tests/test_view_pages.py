@@ -52,7 +52,7 @@ def bidder(request):
     return answer
 
 
-def caller(request):
+def who(request):
     """Call tools as servers let models do, with arguments as a value and as a text; then answer."""
     if request.messages[-1]["role"] == "tool":
         return '{"tokens_contributed": 2}'
@@ -77,7 +77,7 @@ GAMES = [
 
 def play(path):
     """Play the run whose models answer from scripts."""
-    for name, script in (("goods", goods), ("bidder", bidder), ("caller", caller)):
+    for name, script in (("goods", goods), ("bidder", bidder), ("caller", who)):
         PLAYERS[name] = Kind(
             "for tests",
             value="<model>",

@@ -22,15 +22,15 @@ Work = Callable[[], Result]
 
 
 class AsyncGames(VectorEnv[Any, Any, Any]):
-    """Copies of a game, each stepped by itself as EnvPool does: a slow reply holds its own alone.
+    """Copies of a game, each stepped by itself as EnvPool does: slow replies delay one copy.
 
-    `send` gives copies their actions, `recv` returns the first `batch_size` that are through with
-    theirs, in no order; ``infos["env_id"]`` says which they are. `reset` and `step` wait for all of
-    them, and are those of `GameVectorEnv`. Copies that ended start again with their next action,
-    which is not played. A thread each waits for replies: for opponents that are asked as models.
+    `send` gives copies their actions, `recv` returns the first `batch_size` finished ones in any
+    order; ``infos["env_id"]`` has their numbers. `reset` and `step` wait for all of them, and are
+    those of `GameVectorEnv`. Copies that ended start again with their next action, which is not
+    played. Each copy has a thread that waits for replies: for opponents that are asked as models.
 
-    An error of a copy comes out of `recv`, and says which it is. What it had to do is done again by
-    the next `recv`, unless it is sent another action; of all the others nothing is lost.
+    An error of a copy is raised by `recv` and names the copy. Its work is repeated by the next
+    `recv`, unless it is sent another action; the other copies lose nothing.
 
     Args:
         game: a rulebook, or a game's name with its parameters.
@@ -74,8 +74,8 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
             raise NotReady(f"copies {sorted(self._work)} are at it: call recv() before a reset")
         seeds = seeds_of(seed, self.num_envs)
         self._through, self._failed = {}, {}
-        for copy, own in enumerate(seeds):
-            self._begin(copy, partial(_reset, self.copies[copy], own))
+        for copy, copy_seed in enumerate(seeds):
+            self._begin(copy, partial(_reset, self.copies[copy], copy_seed))
 
     def send(self, actions: Any, env_id: Sequence[int] | None = None) -> None:
         """Give these copies an action each; by default all of them.
@@ -92,8 +92,8 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
             )
         if busy := sorted({*copies} & (self._work.keys() | self._through.keys())):
             raise NotReady(f"copies {busy} are not received yet: call recv() before send()")
-        for place, copy in enumerate(copies):
-            self._begin(copy, partial(self.copies[copy].step, actions[place : place + 1]))
+        for index, copy in enumerate(copies):
+            self._begin(copy, partial(self.copies[copy].step, actions[index : index + 1]))
 
     def recv(self) -> Result:
         """Return the next copies that are through: observations, rewards, ends, and infos.
@@ -134,21 +134,21 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         self._work[copy] = work
         self._inboxes[copy].put(work)
 
-    def _receive(self, many: int) -> Result:
+    def _receive(self, count: int) -> Result:
         for copy, work in [*self._failed.items()]:
             self._begin(copy, work)
-        if len(self._work) + len(self._through) < many:
+        if len(self._work) + len(self._through) < count:
             at_it = sorted(self._work.keys() | self._through.keys())
-            raise NotReady(f"recv waits for {many} copies, and only {at_it} were sent an action")
-        while len(self._through) < many:
-            copy, found = self._results.get()
+            raise NotReady(f"recv waits for {count} copies, and only {at_it} were sent an action")
+        while len(self._through) < count:
+            copy, outcome = self._results.get()
             work = self._work.pop(copy)
-            if isinstance(found, BaseException):
+            if isinstance(outcome, BaseException):
                 self._failed[copy] = work
-                found.add_note(f"(copy {copy})")
-                raise found
-            self._through[copy] = found
-        copies = [*self._through][:many] if many < self.num_envs else [*range(many)]
+                outcome.add_note(f"(copy {copy})")
+                raise outcome
+            self._through[copy] = outcome
+        copies = [*self._through][:count] if count < self.num_envs else [*range(count)]
         observations, *rest, infos = zip(*map(self._through.pop, copies), strict=True)
         rewards, terminated, truncated = map(np.concatenate, rest)
         merged = _merged(infos) | {"env_id": np.array(copies)}
@@ -156,13 +156,13 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
 
 
 def _work(copy: int, inbox: SimpleQueue[Work | None], results: SimpleQueue[Any]) -> None:
-    """Do what a copy is given, until that is None."""
+    """Run a copy's work items until None comes."""
     while (work := inbox.get()) is not None:
         try:
-            found: Any = work()
+            outcome: Any = work()
         except BaseException as error:
-            found = error
-        results.put((copy, found))
+            outcome = error
+        results.put((copy, outcome))
 
 
 def _reset(env: GameVectorEnv, seed: int | None) -> Result:

@@ -1,4 +1,4 @@
-"""Players at many tables at once: whom to ask, what they remember."""
+"""Players at many tables at once: asking them, and their memories."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from llm_games.wrappers.together import at_once, run_sync, together
 
 
 class BatchSeats:
-    """Policies in seats of many tables, with their memories; see `Seats` for those of one.
+    """Policies in seats of many tables, with their memories; see `Seats` for those of one table.
 
     Each of the `policies` decides for all its seats at all tables in one call. `sits`, integers
-    ``(players, tables)``, says which of them sits where, -1 where none does; it may change at
-    tables that start again. `met` are the outcomes of decisions of players that ask models, by
-    table, since somebody cleared it; `notes` what was noted down, and by whom, to be recalled.
-    Those that do not speak see and play the game inside, and no talk waits for them.
+    ``(players, tables)``, is the index of the policy in each seat, -1 for none; it may change at
+    tables that start again. `outcome_counts` counts by table the outcomes of decisions of players
+    that ask models, since somebody cleared it; `notes` are the notes to be recalled, with their
+    writers.
+
+    Policies that do not speak see and play the game inside, and no talk waits for them.
     """
 
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
         self.tables, self.policies, self.sits = tables, list(policies), sits
-        self.met: dict[int, Counter[str]] = {}
+        self.outcome_counts: dict[int, Counter[str]] = {}
         self._memories: list[Any] = [None] * len(self.policies)
         self._listen, self.look_back = (
             [k for k, p in enumerate(self.policies) if p.does(name)] for name in ("hear", "finish")
@@ -47,9 +49,9 @@ class BatchSeats:
     def sits(self, sits: Array) -> None:
         self._sits = sits
         self._held = [sits == k for k in range(len(self.policies))]
-        self._many = [np.count_nonzero(mine) for mine in self._held]
+        self._cell_counts = [np.count_nonzero(mine) for mine in self._held]
 
-    def start(self, where: PerTable) -> None:
+    def start(self, mask: PerTable) -> None:
         """Begin the episodes that these tables, bool, were reset to.
 
         Who noted something at the end of the one before, and sits in that seat again, recalls it.
@@ -57,68 +59,69 @@ class BatchSeats:
         game, seeds = self.tables.game, self.tables.seats
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
         if mute:
-            self.tables.hush(lambda: np.logical_or.reduce(mute), where)
-        for k, own in self._cells(where):
+            self.tables.hush(lambda: np.logical_or.reduce(mute), mask)
+        for k, cells in self._cells(mask):
             policy, memory = self.policies[k], self._memories[k]
-            memory = policy.start_batch(game if policy.speaks else game.core, own, seeds, memory)
-            notes = {cell: noted for cell, (who, noted) in self.notes.items() if who == k}
-            notes = {cell: noted for cell, noted in notes.items() if own[cell]}
+            memory = policy.start_batch(game if policy.speaks else game.core, cells, seeds, memory)
+            notes = {
+                cell: seat_notes for cell, (writer, seat_notes) in self.notes.items() if writer == k
+            }
+            notes = {cell: seat_notes for cell, seat_notes in notes.items() if cells[cell]}
             self._memories[k] = policy.recall_batch(memory, notes) if notes else memory
-        self.notes = {cell: own for cell, own in self.notes.items() if not where[cell[1]]}
-        self._talked = self._talked & ~where
-        self.hear(where)
+        self.notes = {cell: entry for cell, entry in self.notes.items() if not mask[cell[1]]}
+        self._talked = self._talked & ~mask
+        self.hear(mask)
 
-    def _cells(self, where: Array) -> list[tuple[int, Array]]:
-        """Return the policies that sit in some of these cells or at these tables, and where."""
-        if all_true(where):  # the same arrays each time, by which players know that nothing moved
-            return [(k, mine) for k, mine in enumerate(self._held) if self._many[k]]
-        held = ((k, mine & where) for k, mine in enumerate(self._held))
-        return [(k, own) for k, own in held if any_true(own)]
+    def _cells(self, mask: Array) -> list[tuple[int, Array]]:
+        """Return the policies that sit in these cells or at these tables, with their cells."""
+        if all_true(mask):  # the same arrays each time, by which players know that nothing moved
+            return [(k, mine) for k, mine in enumerate(self._held) if self._cell_counts[k]]
+        candidates = ((k, mine & mask) for k, mine in enumerate(self._held))
+        return [(k, cells) for k, cells in candidates if any_true(cells)]
 
     def _sight(self, k: int) -> Sight:
         """Return what one of the policies sees."""
         sight = self.tables.ready()
         return sight if self.policies[k].speaks else sight.core
 
-    def hear(self, where: PerTable) -> None:
+    def hear(self, mask: PerTable) -> None:
         """Let players hear what the games of these tables tell them, but for what was said."""
         if not self._listen:
             return
-        where = where & ~self._talked
+        mask = mask & ~self._talked
         for k in self._listen:
-            if any_true(own := self._held[k] & where):
-                heard = self.policies[k].hear_batch(self._sight(k), own, self._memories[k])
-                self._memories[k] = heard
+            if any_true(cells := self._held[k] & mask):
+                memory = self.policies[k].hear_batch(self._sight(k), cells, self._memories[k])
+                self._memories[k] = memory
 
-    async def ask(self, where: Array) -> PerPlayer:
-        """Ask those of the seats and tables `where` that sit here, all at the same time.
+    async def ask(self, mask: Array) -> PerPlayer:
+        """Ask the policies in the cells of `mask`, all at the same time.
 
-        Returns their moves, as in `Decided`. An error of one stops all; nobody remembers anything
-        then.
+        Returns their moves, as in `Decided`. An error of one stops all; no memory changes then.
         """
-        cells = self._cells(where)
+        cells = self._cells(mask)
         decide = (
-            self.policies[k].decide_batch(self._sight(k), own, self._memories[k])
-            for k, own in cells
+            self.policies[k].decide_batch(self._sight(k), cell_mask, self._memories[k])
+            for k, cell_mask in cells
         )
-        return self._decided(where, cells, await together(decide))
+        return self._decided(mask, cells, await together(decide))
 
-    def ask_now(self, where: Array) -> PerPlayer:
+    def ask_now(self, mask: Array) -> PerPlayer:
         """Ask them from code that cannot wait."""
-        cells = self._cells(where)
+        cells = self._cells(mask)
         if any(self.policies[k].waits for k, _ in cells):
-            moves: PerPlayer = run_sync(self.ask(where))
+            moves: PerPlayer = run_sync(self.ask(mask))
             return moves
         answers = [
-            at_once(self.policies[k].decide_batch(self._sight(k), own, self._memories[k]))
-            for k, own in cells
+            at_once(self.policies[k].decide_batch(self._sight(k), cell_mask, self._memories[k]))
+            for k, cell_mask in cells
         ]
-        return self._decided(where, cells, answers)
+        return self._decided(mask, cells, answers)
 
     def _decided(
-        self, where: Array, cells: list[tuple[int, Array]], answers: list[tuple[Decided, Any]]
+        self, mask: Array, cells: list[tuple[int, Array]], answers: list[tuple[Decided, Any]]
     ) -> PerPlayer:
-        found: list[Array] = []
+        moves: list[Array] = []
         for (k, _), answer in zip(cells, answers, strict=True):
             try:
                 decided, _ = answer
@@ -126,32 +129,34 @@ class BatchSeats:
             except (AttributeError, TypeError, ValueError):
                 actions = np.asarray(None)
             words = actions.dtype == object and self.policies[k].speaks
-            if actions.shape != where.shape or (actions.dtype.kind not in "iu" and not words):
+            if actions.shape != mask.shape or (actions.dtype.kind not in "iu" and not words):
                 fault = f"got {actions.dtype} of shape {actions.shape}"
                 raise BadParameter(
                     f"{called(self.policies[k])!r} must decide for a batch by Decided integers of "
-                    f"shape {where.shape}, and its memory, {fault}"
+                    f"shape {mask.shape}, and its memory, {fault}"
                 )
-            found.append(actions if words else actions.astype(np.int64, copy=False))
+            moves.append(actions if words else actions.astype(np.int64, copy=False))
         self._talked = self.tables.ready().talking
         for (k, _), (decided, memory) in zip(cells, answers, strict=True):
             self._memories[k] = memory
             self._count(decided.replies)
-        return reduce(added, found) if found else np.zeros(where.shape, np.int64)
+        return reduce(added, moves) if moves else np.zeros(mask.shape, np.int64)
 
     def _count(self, replies: Mapping[Cell, Decision]) -> None:
         for (_, table), decision in replies.items():
             if decision.attempts:
-                self.met.setdefault(table, Counter())[decision.outcome] += 1
+                self.outcome_counts.setdefault(table, Counter())[decision.outcome] += 1
 
-    def finish(self, where: PerTable) -> None:
+    def finish(self, mask: PerTable) -> None:
         """Let players look back at games that are over, at these tables."""
-        cells = [(k, own) for k in self.look_back if (own := self._held[k] & where).any()]
+        cells = [
+            (k, cell_mask) for k in self.look_back if (cell_mask := self._held[k] & mask).any()
+        ]
         if cells:
             work = (
-                self.policies[k].finish_batch(self._sight(k), own, self._memories[k])
-                for k, own in cells
+                self.policies[k].finish_batch(self._sight(k), cell_mask, self._memories[k])
+                for k, cell_mask in cells
             )
-            for (k, _), found in zip(cells, run_sync(together(work)), strict=True):
-                mine = {cell: (k, decision.notes) for cell, decision in found.items()}
+            for (k, _), decisions in zip(cells, run_sync(together(work)), strict=True):
+                mine = {cell: (k, decision.notes) for cell, decision in decisions.items()}
                 self.notes = {**self.notes, **mine}

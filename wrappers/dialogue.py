@@ -1,4 +1,4 @@
-"""What a player that asks a language model remembers: a dialogue, and how much of it is kept."""
+"""The memory of a player that asks a language model: a dialogue, and how much of it is kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLANS = ("plan", "replan")
 
 
 class Exchange(NamedTuple):
-    """What was told, and what was answered ("" if nothing that is kept)."""
+    """A request and its answer ("" if nothing of it is kept)."""
 
     told: str
     answer: str
@@ -50,27 +50,27 @@ class Dialogue(Grown[Exchange]):
     __slots__ = ("chat", "heard", "moves", "rules", "size")
 
     def __init__(
-        self, rules: Chat, before: Dialogue | None = None, last: Exchange | None = None
+        self, rules: Chat, parent: Dialogue | None = None, last: Exchange | None = None
     ) -> None:
-        super().__init__(before, last)
+        super().__init__(parent, last)
         self.rules = rules
         self.chat, self.heard = rules, tuple[str, ...]()
         self.moves = self.size = 0
-        if before is not None and last is not None:
-            chat, self.heard = before.chat, (*before.heard, last.told)
+        if parent is not None and last is not None:
+            chat, self.heard = parent.chat, (*parent.heard, last.told)
             if last.answer or last.calls:
                 chat = chat.plus("user", joined(*self.heard) or NOTHING_NEW)
-                said, self.heard = [*last.calls], ()
+                tail, self.heard = [*last.calls], ()
                 if last.answer:
-                    said.append(("assistant", last.answer))
-                elif said[-1][0] == "user":  # which goes on with what is told next
-                    self.heard = (said.pop()[1],)
-                for role, content in said:
+                    tail.append(("assistant", last.answer))
+                elif tail[-1][0] == "user":  # which goes on with what is told next
+                    self.heard = (tail.pop()[1],)
+                for role, content in tail:
                     chat = chat.plus(role, content)
             self.chat = chat
-            self.moves = before.moves + (last.kind == "move")
+            self.moves = parent.moves + (last.kind == "move")
             parts = *last[:2], *(content for _, content in last.calls)
-            self.size = before.size + sum(map(byte_count, parts))
+            self.size = parent.size + sum(map(byte_count, parts))
 
     @classmethod
     def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
@@ -85,11 +85,11 @@ class Dialogue(Grown[Exchange]):
         """Return the dialogue with one more exchange."""
         return Dialogue(self.rules, self, exchange)
 
-    def now(self, *texts: str, said: Iterable[Message] = ()) -> Chat:
-        """Return the chat with what is said now: `texts` are told, then follow messages `said`."""
-        told = {"role": "user", "content": joined(*self.heard, *texts) or NOTHING_NEW}
+    def with_request(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
+        """Return the chat with a request at its end: `texts` as one message, then `messages`."""
+        request = {"role": "user", "content": joined(*self.heard, *texts) or NOTHING_NEW}
         chat = self.chat
-        for message in (told, *said):
+        for message in (request, *messages):
             chat = chat.plus(message["role"], message["content"])
         return chat
 
@@ -101,23 +101,26 @@ class Dialogue(Grown[Exchange]):
         """Return it without its oldest exchanges, at least one; its latest plan stays, first."""
         if oldest <= 0:
             return self
-        said = list(self)
-        plans = [i for i, exchange in enumerate(said) if exchange.kind in PLANS]
-        kept = [said[i] for i in plans[-1:] if i < oldest]
-        left = kept + said[max(oldest, len(kept) + 1) :]
-        return Dialogue.of(self.rules, left) if len(left) < len(said) else self
+        exchanges = list(self)
+        plans = [i for i, exchange in enumerate(exchanges) if exchange.kind in PLANS]
+        plan = [exchanges[i] for i in plans[-1:] if i < oldest]
+        remaining = plan + exchanges[max(oldest, len(plan) + 1) :]
+        return Dialogue.of(self.rules, remaining) if len(remaining) < len(exchanges) else self
 
     def over(self, moves: float, size: float = ALL) -> int:
         """Return how many of its oldest exchanges are beyond so many moves, or bytes."""
         if self.moves <= moves and self.size <= size:
             return 0
         whole = [node.before for node in self.nodes() if node.before is not None]
-        return sum(self.moves - b.moves > moves or self.size - b.size > size for b in whole)
+        return sum(
+            self.moves - node_before.moves > moves or self.size - node_before.size > size
+            for node_before in whole
+        )
 
     def last_of(self, kind: str) -> Exchange | None:
         """Return the last exchange of a kind."""
-        said = (node.last for node in self.nodes())
-        return next((last for last in said if last and last.kind == kind), None)
+        exchanges = (node.last for node in self.nodes())
+        return next((last for last in exchanges if last and last.kind == kind), None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dialogue):
@@ -136,7 +139,7 @@ class Dialogue(Grown[Exchange]):
 
 @dataclass(frozen=True)
 class ChatMemory:
-    """What a seat remembers of one episode; all its sampling seeds come from `seed`."""
+    """A seat's memory of one episode; all its sampling seeds come from `seed`."""
 
     seed: int
     dialogue: Dialogue
@@ -185,8 +188,8 @@ class Remembering:
     def __post_init__(self) -> None:
         if isinstance(self.memory, str):
             if self.memory not in ("full", "none"):
-                said = f'"full", "none" or a number, got {self.memory!r}'
-                raise BadParameter(f"memory must be {said}")
+                complaint = f'"full", "none" or a number, got {self.memory!r}'
+                raise BadParameter(f"memory must be {complaint}")
         else:
             check_integer("memory", self.memory, 0)
         for name in ("memory_tokens", "context"):
@@ -220,15 +223,15 @@ class Remembering:
                 )
 
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
-        """Return what is kept of an answer."""
-        last, kept = attempts[-1], ""
+        """Return the text of an answer that stays in the dialogue."""
+        last, text = attempts[-1], ""
         if reply.outcome == "valid":
-            kept = question.reply(reply.action)
+            text = question.reply(reply.action)
         if self.remember == "replies":
-            kept = split_thoughts(last.text, last.finish)[1].strip() or kept
-        if kept and last.thoughts.strip() and self.thoughts == "keep":
-            return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{kept}"
-        return kept
+            text = split_thoughts(last.text, last.finish)[1].strip() or text
+        if text and last.thoughts.strip() and self.thoughts == "keep":
+            return f"<think>\n{last.thoughts.strip()}\n</think>\n\n{text}"
+        return text
 
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
         """Return how many of the oldest exchanges have no room in the windows.

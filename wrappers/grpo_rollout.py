@@ -50,7 +50,7 @@ def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, **WHOLE}
 
 
-# -- what the model said ---------------------------------------------------------------------------
+# -- replies of the model --------------------------------------------------------------------------
 
 
 class GeneratedReply(NamedTuple):
@@ -222,38 +222,42 @@ class GameRollout:
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
         picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
-        seeds, known, places = list[int](), list[list[LearnerTurn]](), list[int]()
+        seeds, prefixes, places = list[int](), list[list[LearnerTurn]](), list[int]()
         for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
             seeds += [trunk.seed] * size
-            known += [trunk.turns[:pick]] * size
+            prefixes += [trunk.turns[:pick]] * size
             places += [pick] * size
-        played = self.play(seeds, trainer, known)
-        if any(len(game.turns) <= place for game, place in zip(played, places, strict=True)):
+        played = self.play(seeds, trainer, prefixes)
+        if any(
+            len(game.turns) <= turn_index for game, turn_index in zip(played, places, strict=True)
+        ):
             raise BadParameter(
                 f"{self.game.name}: opponents did not play alike when they were asked again; give "
                 'those that ask models samples, client={"samples": 4}'
             )
-        said = [game.turns[place].said[0] for game, place in zip(played, places, strict=True)]
-        found = [(one.prompt, one.tokens, one.chances, None) for one in said]
-        return self._rows(played, found, places)
+        replies = [
+            game.turns[turn_index].said[0] for game, turn_index in zip(played, places, strict=True)
+        ]
+        samples = [(reply.prompt, reply.tokens, reply.chances, None) for reply in replies]
+        return self._rows(played, samples, places)
 
     def _deciding(self, seeds: Sequence[int], trainer: Any) -> list[LearnerGame]:
-        """Play games in which the learner decides: of each seed, or of one that follows from it."""
+        """Play games in which the learner decides: of each seed, or of one derived from it."""
         played = self.play(seeds, trainer)
-        for again in range(1, TRIES):
-            empty = [place for place, game in enumerate(played) if not game.turns]
+        for attempt in range(1, TRIES):
+            empty = [index for index, game in enumerate(played) if not game.turns]
             if not empty:
                 return played
-            others = [int(Noise(seeds[place]).of("again", again).seed()) for place in empty]
-            for place, game in zip(empty, self.play(others, trainer), strict=True):
-                played[place] = game
+            others = [int(Noise(seeds[index]).of("again", attempt).seed()) for index in empty]
+            for index, game in zip(empty, self.play(others, trainer), strict=True):
+                played[index] = game
         raise BadParameter(f"{self.game.name}: the learner has nothing to decide in {TRIES} games")
 
     def _rows(
-        self, played: Sequence[LearnerGame], found: Sequence[Any], places: Sequence[int]
+        self, played: Sequence[LearnerGame], samples: Sequence[Any], places: Sequence[int]
     ) -> dict[str, Any]:
         """Return samples as TRL has them, of the turns from these places on."""
-        prompts, tokens, chances, masks = zip(*found, strict=True)
+        prompts, tokens, chances, masks = zip(*samples, strict=True)
         rows: dict[str, Any] = {
             "prompt_ids": list(prompts),
             "completion_ids": list(tokens),
@@ -270,19 +274,22 @@ class GameRollout:
     # -- playing -----------------------------------------------------------------------------------
 
     def play(
-        self, seeds: Sequence[int], trainer: Any, known: Sequence[Sequence[LearnerTurn]] = ()
+        self, seeds: Sequence[int], trainer: Any, prefixes: Sequence[Sequence[LearnerTurn]] = ()
     ) -> list[LearnerGame]:
-        """Play a game of each seed; `known` are turns with which each begins, said once more."""
+        """Play a game of each seed; `prefixes` are turns with which each begins, replayed."""
         game, every = self.game, np.ones(len(seeds), np.bool_)
-        tables, own = Tables(game, len(seeds)), self.seating.seats(np.array(seeds, np.uint64), -1)
-        sits = self.seating.sits(own)
+        tables, learner_seats = (
+            Tables(game, len(seeds)),
+            self.seating.seats(np.array(seeds, np.uint64), -1),
+        )
+        sits = self.seating.sits(learner_seats)
         seats = BatchSeats(tables, self.seating.policies, sits)
         tables.reset([int(seed) for seed in seeds])
         seats.start(every)
         played = [LearnerGame(int(seed)) for seed in seeds]
-        told = [deque(turns) for turns in known] or [deque[LearnerTurn]() for _ in seeds]
-        table = _GroupTable(self, trainer, played, told)
-        table.start(own)
+        prefix_turns = [deque(turns) for turns in prefixes] or [deque[LearnerTurn]() for _ in seeds]
+        table = _GroupTable(self, trainer, played, prefix_turns)
+        table.start(learner_seats)
         done = ~every
         for _ in range(self.max_steps or game.length() or LONGEST_WAIT):
             sight = tables.ready()
@@ -293,25 +300,30 @@ class GameRollout:
             talking = sight.talking[part]
             outcome = tables.step(actions, None if len(part) == len(seeds) else part)
             seats.hear(~done)
-            row = own[part], np.arange(len(part))
+            row = learner_seats[part], np.arange(len(part))
             lost = None
             if self.regret is not None:
-                lost = regret_of(game, self.regret, outcome, talking)[row] * turn[own[part], part]
+                lost = (
+                    regret_of(game, self.regret, outcome, talking)[row]
+                    * turn[learner_seats[part], part]
+                )
             self._pay(played, part, outcome.rewards[row], lost)
             done[part] = outcome.finished[row]
             if done.all():
                 break
         return played
 
-    def _pay(self, played: list[LearnerGame], part: Array, paid: Array, lost: Array | None) -> None:
+    def _pay(
+        self, played: list[LearnerGame], part: Array, payoffs: Array, lost: Array | None
+    ) -> None:
         """Note down what a step brought."""
-        rewards = paid if lost is None else -lost
-        for place, payoff, reward in zip(part.tolist(), paid.tolist(), rewards, strict=True):
-            one = played[place]
-            now = one.turns and one.turns[-1].at == len(one.paid)
-            bad = now and one.turns[-1].decision.outcome != "valid"
-            one.paid.append(payoff)
-            one.rewards.append(float(reward) - self.penalty * bool(bad))
+        rewards = payoffs if lost is None else -lost
+        for index, payoff, reward in zip(part.tolist(), payoffs.tolist(), rewards, strict=True):
+            game = played[index]
+            decided_now = game.turns and game.turns[-1].at == len(game.paid)
+            is_bad = decided_now and game.turns[-1].decision.outcome != "valid"
+            game.paid.append(payoff)
+            game.rewards.append(float(reward) - self.penalty * bool(is_bad))
 
 
 class _GroupTable:
@@ -436,22 +448,25 @@ class _GroupTable:
         return [*([] if ended or not ends else [begin[-1]]), *full[len(begin) :]]
 
 
-def _templated(tokenizer: Any, chat: Any, **more: Any) -> list[int]:
-    text = tokenizer.apply_chat_template(chat, tokenize=False, **more)
+def _templated(tokenizer: Any, chat: Any, **settings: Any) -> list[int]:
+    text = tokenizer.apply_chat_template(chat, tokenize=False, **settings)
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _whole(game: LearnerGame) -> tuple[list[int], list[int], list[float] | None, list[int]]:
-    """Return a game's chat as one sample: the first prompt, all after it, and what is its own."""
-    said = [one for turn in game.turns for one in turn.said]
-    prompt, last = said[0].prompt, said[-1]
+    """Return a game's chat as one sample: first prompt, later tokens, the mask of replies."""
+    replies = [reply for turn in game.turns for reply in turn.said]
+    prompt, last = replies[0].prompt, replies[-1]
     tokens = [*last.prompt[len(prompt) :], *last.tokens]
     mask, chances = [0] * len(tokens), [0.0] * len(tokens)
-    for one in said:
-        begin = len(one.prompt) - len(prompt)
-        own = slice(begin, begin + len(one.tokens))
-        mask[own], chances[own] = [1] * len(one.tokens), one.chances or [0.0] * len(one.tokens)
-    return prompt, tokens, None if said[0].chances is None else chances, mask
+    for reply in replies:
+        begin = len(reply.prompt) - len(prompt)
+        span = slice(begin, begin + len(reply.tokens))
+        mask[span], chances[span] = (
+            [1] * len(reply.tokens),
+            reply.chances or [0.0] * len(reply.tokens),
+        )
+    return prompt, tokens, None if replies[0].chances is None else chances, mask
 
 
 # -- what the trainer takes beside it --------------------------------------------------------------
@@ -474,9 +489,9 @@ def games(count: int, first: int = 1) -> Any:
     return Dataset.from_dict({"prompt": rows})
 
 
-def score(completions: Any, score: Sequence[float], **more: Any) -> list[float | None]:
+def score(completions: Any, score: Sequence[float], **columns: Any) -> list[float | None]:
     """Return the rewards of samples, and log what the games paid and how many moves were legal."""
     for name in ("payoff", "legal"):
-        for value in more[name] if "log_metric" in more else ():
-            more["log_metric"](f"game/{name}", value)
+        for value in columns[name] if "log_metric" in columns else ():
+            columns["log_metric"](f"game/{name}", value)
     return [*score]

@@ -114,13 +114,13 @@ def read_answer(line: str, question: Question) -> Reply:
         json.loads(bare)
     except (ValueError, RecursionError):
         bare = json.dumps(bare)
-    ways = [bare, MEANT.get(line.strip(" .!").lower(), bare), json.dumps(line)]
+    candidates = [bare, MEANT.get(line.strip(" .!").lower(), bare), json.dumps(line)]
     names, numbers = question.value_schema().get("properties", ()), re.findall(r"[^\s,;]+", line)
     if len(names) == len(numbers := [number.strip("[]()") for number in numbers]):
-        ways.append(json.dumps(dict(zip(names, numbers, strict=True))))
-    replies = [read_reply(f'{{"{question.key}": {value}}}', question) for value in ways]
-    known = ("unparsable", "out_of_range", "valid")  # the best, of equals the first
-    return max(replies, key=lambda reply: known.index(reply.outcome))
+        candidates.append(json.dumps(dict(zip(names, numbers, strict=True))))
+    replies = [read_reply(f'{{"{question.key}": {value}}}', question) for value in candidates]
+    order = ("unparsable", "out_of_range", "valid")  # the best, of equals the first
+    return max(replies, key=lambda reply: order.index(reply.outcome))
 
 
 def show(text: str) -> None:

@@ -1,4 +1,4 @@
-"""A learner that has learned: a trained model in any seats of any tables."""
+"""A trained model as a player, in any seats of any tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from llm_games.wrappers.policy import Decided, Decision, Policy
 
 @dataclass(frozen=True)
 class Trained:
-    """What a learner was trained for: a game, how many players, what it saw and how it acted.
+    """The purpose of a trained player: game, number of players, observations and actions.
 
     `edition` is that of the game's rules, `columns` are the names of `Rulebook.columns`, `spread`
-    has the mean and the deviation that observations were normalised by, for each part of them (""
-    if they have none), and the most that is left then. One that `speaks` learned to say symbols.
+    has for each part of the observations ("" if they have none) the mean and deviation by which
+    they were normalised, and the limit of the result. One that `speaks` learned to say symbols.
     """
 
     game: str
@@ -45,35 +45,43 @@ class Trained:
         """Return what a learner is trained for at tables of this game."""
         speaks = codec(game, 0, actions).speaks
         game = game if speaks else game.core
-        seen = tuple(game.column_index)
+        columns = tuple(game.column_index)
         return cls(
-            game.name, game.players, game.edition, seen, actions, normalize, spread, speaks=speaks
+            game.name,
+            game.players,
+            game.edition,
+            columns,
+            actions,
+            normalize,
+            spread,
+            speaks=speaks,
         )
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Trained:
-        """Return what a file says, the dict that `dataclasses.asdict` makes of one.
+    def read(cls, fields: Mapping[str, Any]) -> Trained:
+        """Read it from the dict that `dataclasses.asdict` makes.
 
         Raises:
-            AttributeError, LookupError, TypeError, ValueError: it is nothing of the kind.
+            AttributeError, LookupError, TypeError, ValueError: the dict has other contents.
         """
-        parts = said["spread"] and {
-            part: (np.array(mean, float), np.array(deviation, float), most)
-            for part, (mean, deviation, most) in said["spread"].items()
+        parts = fields["spread"] and {
+            part: (np.array(mean, float), np.array(deviation, float), limit)
+            for part, (mean, deviation, limit) in fields["spread"].items()
         }
-        return cls(**{**said, "columns": tuple(said["columns"]), "spread": parts})
+        return cls(**{**fields, "columns": tuple(fields["columns"]), "spread": parts})
 
     def check(self, name: str, game: Rulebook) -> None:
-        """Raise BadParameter if a table of this game is nothing that it was trained for."""
+        """Raise BadParameter if the player was not trained for tables of this game."""
         if (self.game, self.players) != (game.name, game.players):
             ours, theirs = f"{game.name} with {game.players}", f"{self.game} with {self.players}"
             fault, out = f"{theirs} players, not for {ours}", "seat it in its own game"
         elif self.edition != game.edition:
             fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
             out = f"train it again, or play it with llm-games {self.package}"
-        elif self.columns != (own := tuple(game.column_index)):
+        elif self.columns != (columns := tuple(game.column_index)):
             new, gone = (
-                [*sorted({*a} - {*b})] for a, b in ((own, self.columns), (self.columns, own))
+                [*sorted({*a} - {*b})]
+                for a, b in ((columns, self.columns), (self.columns, columns))
             )
             fault = (
                 f"other observations of {game.name}: here are {new} more, and {gone} are missing"
@@ -109,7 +117,7 @@ class NetworkMemories(NamedTuple):
         """Return the network's state in these cells, ``(layers, cells, ...)`` each."""
         return self.state and tuple(value[(slice(None), *cells)] for value in self.state)
 
-    def after(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> NetworkMemories:
+    def updated(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> NetworkMemories:
         """Return the memory after these cells decided and have this state."""
         decided, kept = self.decided.copy(), self.state
         decided[cells] += 1
@@ -178,12 +186,12 @@ class LearnedPolicy(Policy):
         if self.trained is not None:
             self.trained.check(self.name, game)
         own, columns = codec(game, seat, self.actions, batch=batch), (len(game.column_index),)
-        seen: Any = getattr(self.model, "observation_space", None)
+        inputs: Any = getattr(self.model, "observation_space", None)
         acts: Any = getattr(self.model, "action_space", None)
-        seen = (self._parts or {}).get("observation", seen)
-        if (seen and seen.shape != columns) or (acts and acts != own.space):
+        inputs = (self._parts or {}).get("observation", inputs)
+        if (inputs and inputs.shape != columns) or (acts and acts != own.space):
             raise BadParameter(
-                f"{self.name} was trained for actions {acts} and observations {seen.shape}, but "
+                f"{self.name} was trained for actions {acts} and observations {inputs.shape}, but "
                 f"{game.name} has {own.space} and {columns} with actions={self.actions!r}: seat it "
                 f"in its own game with as many players, and give LearnedPolicy its actions"
             )
@@ -191,71 +199,73 @@ class LearnedPolicy(Policy):
 
     def act(self, view: View, memory: NetworkMemory) -> tuple[Decision, NetworkMemory]:
         """Predict from the numbers of the view, until the move is whole."""
-        own, scale, seed, decided, state = memory
-        own.begin()
-        move, part = None, 0
+        seat_codec, scale, seed, decided, state = memory
+        seat_codec.begin()
+        move, part_index = None, 0
         while move is None:
-            noise = Noise(np.array([seed])).of(decided, part)
-            mask = own.mask(view)[None] if self._masked(own) else None
-            first = np.array([decided + part == 0])
-            numbers = _scaled(scale, own.shown(view.numbers.copy())[None])
+            noise = Noise(np.array([seed])).of(decided, part_index)
+            mask = seat_codec.mask(view)[None] if self._masked(seat_codec) else None
+            first = np.array([decided + part_index == 0])
+            numbers = _scaled(scale, seat_codec.shown(view.numbers.copy())[None])
             (action,), state = self._predict(numbers, mask, state, first, noise)
-            move, part = own.take(view, action), part + 1
-        return Decision(move), NetworkMemory(own, scale, seed, decided + 1, state)
+            move, part_index = seat_codec.take(view, action), part_index + 1
+        return Decision(move), NetworkMemory(seat_codec, scale, seed, decided + 1, state)
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: NetworkMemories | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: NetworkMemories | None = None
     ) -> NetworkMemories:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self._codec(game, 0)
             memory = NetworkMemories(self._scale(game), seeds, np.zeros_like(seeds))
-        seeds, decided = np.where(where, seeds, memory.seeds), np.where(where, 0, memory.decided)
+        seeds, decided = np.where(mask, seeds, memory.seeds), np.where(mask, 0, memory.decided)
         return memory._replace(seeds=seeds, decided=decided)
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: NetworkMemories
+        self, sight: Sight, mask: Array, memory: NetworkMemories
     ) -> tuple[Decided, NetworkMemories]:
         """Predict for all cells at once, until all moves are whole."""
-        cells = seats, tables = np.nonzero(where)
+        cells = seats, tables = np.nonzero(mask)
         seeds, decided, state = memory.seeds[cells], memory.decided[cells], memory.of(cells)
-        own = codec(sight.game, 0, self.actions, batch=seats.shape)
+        seat_codec = codec(sight.game, 0, self.actions, batch=seats.shape)
         view = sight.table(tables).view(seats)
-        actions, left, part = np.zeros(where.shape, np.int64), np.ones(len(seats), np.bool_), 0
-        while left.any():
-            rows = np.flatnonzero(left)
-            masks = own.masks(view)[rows] if self._masked(own) else None
+        actions, unfinished, part = np.zeros(mask.shape, np.int64), np.ones(len(seats), np.bool_), 0
+        while unfinished.any():
+            rows = np.flatnonzero(unfinished)
+            masks = seat_codec.masks(view)[rows] if self._masked(seat_codec) else None
             noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
-            now = state and tuple(value[:, rows] for value in state)
-            numbers = _scaled(memory.scale, own.shown(view.numbers.copy())[rows])
-            found, after = self._predict(numbers, masks, now, first, noise)
-            given = np.zeros((len(seats), *found.shape[1:]), found.dtype)
-            given[rows] = found
+            row_state = state and tuple(value[:, rows] for value in state)
+            numbers = _scaled(memory.scale, seat_codec.shown(view.numbers.copy())[rows])
+            predicted, next_state = self._predict(numbers, masks, row_state, first, noise)
+            row_actions = np.zeros((len(seats), *predicted.shape[1:]), predicted.dtype)
+            row_actions[rows] = predicted
             try:
-                moves, whole = own.taken(view, given, left)
+                moves, whole = seat_codec.take_batch(view, row_actions, unfinished)
             except IllegalAction as error:
-                odd = [row for row in rows if not own.space.contains(given[row])]
-                if not odd:
+                bad_rows = [row for row in rows if not seat_codec.space.contains(row_actions[row])]
+                if not bad_rows:
                     raise error
-                seat, table = seats[odd[0]], tables[odd[0]]
-                raise own.refuse(given[odd[0]].tolist(), seat, table) from None
+                seat, table = seats[bad_rows[0]], tables[bad_rows[0]]
+                raise seat_codec.refuse(row_actions[bad_rows[0]].tolist(), seat, table) from None
             if moves.ndim > 1:  # columns of their tables
                 np.add.at(actions.T, tables, moves.T)
             else:
                 actions[cells] += moves
-            if after is not None:
-                state = state or tuple(np.zeros((len(v), len(seats), *v.shape[2:])) for v in after)
-                for value, new in zip(state, after, strict=True):
+            if next_state is not None:
+                state = state or tuple(
+                    np.zeros((len(v), len(seats), *v.shape[2:])) for v in next_state
+                )
+                for value, new in zip(state, next_state, strict=True):
                     value[:, rows] = new
-            left, part = left & ~whole, part + 1
-        return Decided(actions), memory.after(cells, state)
+            unfinished, part = unfinished & ~whole, part + 1
+        return Decided(actions), memory.updated(cells, state)
 
     # -- rows: one for each seat and table that decides ------------------------------------------
 
-    def _masked(self, own: Codec) -> bool:
-        return hasattr(own.space, "n") and (self.masks or own.masked)
+    def _masked(self, seat_codec: Codec) -> bool:
+        return hasattr(seat_codec.space, "n") and (self.masks or seat_codec.masked)
 
-    def _seen(self, numbers: Array, masks: Array | None) -> Any:
+    def _observation(self, numbers: Array, masks: Array | None) -> Any:
         """Return what the model sees: rows of numbers, or parts with these, as in training."""
         if self._parts is None:
             return self._spread("", numbers)
@@ -267,8 +277,8 @@ class LearnedPolicy(Policy):
         rows = rows.astype(np.float32)
         if part not in self.spread:
             return rows
-        mean, deviation, most = self.spread[part]
-        return np.clip((rows - mean) / deviation, -most, most).astype(np.float32)
+        mean, deviation, limit = self.spread[part]
+        return np.clip((rows - mean) / deviation, -limit, limit).astype(np.float32)
 
     def _predict(
         self, numbers: Array, masks: Array | None, state: Any, first: Array, noise: Noise
@@ -277,41 +287,50 @@ class LearnedPolicy(Policy):
 
         `first` are the rows that begin an episode; each has noise of its own.
         """
-        seen = self._seen(numbers, masks)
-        more: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
+        observed = self._observation(numbers, masks)
+        arguments: dict[str, Any] = (
+            {} if state is None else {"state": state, "episode_start": first}
+        )
         if self.masks and masks is not None:
-            more["action_masks"] = masks
+            arguments["action_masks"] = masks
         policy = getattr(self.model, "policy", None)
         draws = not self.deterministic and hasattr(policy, "get_distribution")
         sure = self.deterministic or draws
-        actions, after = self.model.predict(seen, deterministic=sure, **more)
+        actions, next_state = self.model.predict(observed, deterministic=sure, **arguments)
         if draws:
-            actions = self._drawn(seen, masks, after, more, noise)
+            actions = self._drawn(observed, masks, next_state, arguments, noise)
         if np.shape(actions)[:1] != (len(numbers),):
             fault = f"predicts actions of shape {np.shape(actions)} for {len(numbers)} observations"
             raise BadParameter(f"{self.name} {fault}; it must be one for each")
-        return np.asarray(actions), after
+        return np.asarray(actions), next_state
 
     def _drawn(
-        self, seen: Any, masks: Array | None, after: Any, more: Mapping[str, Any], noise: Noise
+        self,
+        observed: Any,
+        masks: Array | None,
+        next_state: Any,
+        arguments: Mapping[str, Any],
+        noise: Noise,
     ) -> Array:
-        """Draw from what the policy finds likely, by the seats' own chance."""
+        """Draw from the policy's distribution, by the seats' own chance."""
         import torch
 
         policy: Any = self.model.policy
-        given = [policy.obs_to_tensor(seen)[0]]
-        if after is not None:
-            states = more.get("state", [np.zeros_like(part) for part in after])
-            starts = more.get("episode_start", np.ones(noise.batch))
-            given += [
+        inputs = [policy.obs_to_tensor(observed)[0]]
+        if next_state is not None:
+            states = arguments.get("state", [np.zeros_like(part) for part in next_state])
+            starts = arguments.get("episode_start", np.ones(noise.batch))
+            inputs += [
                 tuple(torch.tensor(part).float() for part in states),
                 torch.tensor(starts).float(),
             ]
         elif self.masks:
-            given.append(masks)
+            inputs.append(masks)
         with torch.no_grad():
-            found = policy.get_distribution(*given)
-            likely = (found[0] if isinstance(found, tuple) else found).distribution
+            distribution = policy.get_distribution(*inputs)
+            likely = (
+                distribution[0] if isinstance(distribution, tuple) else distribution
+            ).distribution
         if hasattr(likely, "probs"):
             return noise.choice(likely.probs.numpy())
         drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T

@@ -48,19 +48,19 @@ MOST_GAMES = 16
 
 
 class Answer(NamedTuple):
-    """What came of a question: the last reply with the last readable action, and how it came."""
+    """The last reply to a question, with the last readable action, and the attempts."""
 
     reply: Reply
     attempts: tuple[Attempt, ...]
     memory: Any
     """with the dialogue in which it was asked"""
     notes: tuple[Note, ...] = ()
-    now: tuple[str, ...] = ()
+    with_request: tuple[str, ...] = ()
     """what was told for it, with what was wrong with earlier replies"""
 
 
 class Cut(NamedTuple):
-    """A memory after questions beside a move, and what was asked and noted down on it."""
+    """A memory after questions beside a move, with their attempts and notes."""
 
     memory: Any
     attempts: tuple[Attempt, ...] = ()
@@ -163,11 +163,11 @@ class LLMPolicy(Policy):
         self.remembering = Remembering(
             memory, memory_tokens, remember, notices, thoughts, overflow, context
         )
-        known = [one.name for one in dataclasses.fields(Sampling)]
+        option_names = [option.name for option in dataclasses.fields(Sampling)]
         for key in drawing:
-            if key not in known:
+            if key not in option_names:
                 ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
-                raise unknown_keyword("setting of LLMPolicy", key, [*ours, *known])
+                raise unknown_keyword("setting of LLMPolicy", key, [*ours, *option_names])
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
         reply = self.sampling.max_tokens or 0
         if context is not None and context <= reply:
@@ -201,32 +201,32 @@ class LLMPolicy(Policy):
         """
         return await self._move(view, memory)
 
-    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+    def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
         """Return the memory by cell; see `Situations` for players with samples of replies."""
-        if (met := self._situations(game)) is not None:
-            return met.start(self, where, memory or {})
-        return super().start_batch(game, where, seeds, memory)
+        if (situations := self._situations(game)) is not None:
+            return situations.start(self, mask, memory or {})
+        return super().start_batch(game, mask, seeds, memory)
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+    async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         """Ask about all cells at the same time; errors as of `decide`."""
-        if (met := self._situations(sight.game)) is not None:
-            return await met.decide(self, sight, where, memory)
-        return await super().decide_batch(sight, where, memory)
+        if (situations := self._situations(sight.game)) is not None:
+            return await situations.decide(self, sight, mask, memory)
+        return await super().decide_batch(sight, mask, memory)
 
     def _situations(self, game: Rulebook) -> Situations | None:
-        """Return what is known of a game, for players who keep samples and are all their words."""
+        """Return the stored situations of a game, for players with samples and no other state."""
         if not isinstance(self.client, ReplySampler) or type(self) is not LLMPolicy:
             return None
         if self.tools or self.remembering.limited:
             return None
         if game.core is not game or type(game).asides is not Rulebook.asides:
             return None  # what is known of a situation has neither what was said nor notes
-        for met in self._met:
-            if met.game is game or met.game == game:  # copies may have one each
-                return met
+        for situations in self._met:
+            if situations.game is game or situations.game == game:  # copies may have one each
+                return situations
         del self._met[: len(self._met) + 1 - MOST_GAMES]
-        self._met.append(met := Situations(game, self.client))
-        return met
+        self._met.append(situations := Situations(game, self.client))
+        return situations
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle all but what it has met, which is in the file of replies."""
@@ -239,8 +239,8 @@ class LLMPolicy(Policy):
         if view.question is None:
             raise NotReady(f"{view.game.names()[view.seat]} is not asked now")
         memory, attempts, notes = await self._asides(view, memory, calls)
-        own = self._speak if view.sight.talking else self._play
-        decision, memory = await own(view, memory, calls + len(attempts))
+        decide = self._speak if view.sight.talking else self._play
+        decision, memory = await decide(view, memory, calls + len(attempts))
         if attempts:
             both = (*attempts, *decision.attempts), (*notes, *decision.notes)
             decision = Decision(decision.action, *both)
@@ -252,32 +252,34 @@ class LLMPolicy(Policy):
         """Make a move of the game."""
         question = view.question
         assert question is not None
-        bench, now = self._told(view, memory)
-        found = await self.ask(
+        bench, texts = self._tools_and_texts(view, memory)
+        outcome = await self.ask(
             view,
             memory,
-            now,
+            texts,
             question,
             calls=calls,
             seeds=seeds(memory),
             max_attempts=self.attempts_in(view.core.game),
             bench=bench,
         )
-        answer = self.remembering.answer(question, found.reply, found.attempts)
-        exchange = Exchange(now[0], answer)
+        answer = self.remembering.answer(question, outcome.reply, outcome.attempts)
+        exchange = Exchange(texts[0], answer)
         if self._keeps_requests(view.game):
-            calls_made = tuple((said["role"], said["content"]) for said in bench.said)
-            exchange = Exchange(joined(*found.now), answer, calls=calls_made)
-        dialogue = found.memory.dialogue.plus(exchange)
+            calls_made = tuple((message["role"], message["content"]) for message in bench.messages)
+            exchange = Exchange(joined(*outcome.with_request), answer, calls=calls_made)
+        dialogue = outcome.memory.dialogue.plus(exchange)
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         dialogue = dialogue.without(dialogue.over(max(0, self.shown_last(view.game) - 1)))
         window = self.remembering.moves
         if not self._sums_up(view.game) and dialogue.moves > window:
             dialogue = dialogue.without(dialogue.over(ceil(window / 2)))
-        made = memory.decisions + 1
-        after = dataclasses.replace(found.memory, decisions=made, dialogue=dialogue, thought=())
-        notes = *found.notes, *(Note(k, said) for k, said in found.reply.beside.items())
-        return Decision(found.reply.action, found.attempts, notes), after
+        decisions = memory.decisions + 1
+        next_memory = dataclasses.replace(
+            outcome.memory, decisions=decisions, dialogue=dialogue, thought=()
+        )
+        notes = *outcome.notes, *(Note(k, remark) for k, remark in outcome.reply.beside.items())
+        return Decision(outcome.reply.action, outcome.attempts, notes), next_memory
 
     def shown_last(self, game: Rulebook) -> float:
         """Return how many reports of past rounds the dialogue may show."""
@@ -294,14 +296,14 @@ class LLMPolicy(Policy):
         return game.core is game and self.shown_last(game) == ALL
 
     def _beside(
-        self, view: View, memory: Any, found: Answer, question: Question, kind: str
+        self, view: View, memory: Any, outcome: Answer, question: Question, kind: str
     ) -> dict[str, Any]:
-        """Return what changes in a memory in which a question beside the moves stays."""
-        attempts = tuple(attempt for attempt in found.attempts if attempt.kind == kind)
-        answer = self.remembering.answer(question, found.reply, attempts)
-        exchange = Exchange(joined(*found.now), answer, kind if answer else "news")
-        told = memory.decisions, self._prompts(view.game).report(view, memory.notes)
-        return {"dialogue": found.memory.dialogue.plus(exchange), "told": told}
+        """Return the changes of a memory that keeps a question beside the moves."""
+        attempts = tuple(attempt for attempt in outcome.attempts if attempt.kind == kind)
+        answer = self.remembering.answer(question, outcome.reply, attempts)
+        exchange = Exchange(joined(*outcome.with_request), answer, kind if answer else "news")
+        report = memory.decisions, self._prompts(view.game).report(view, memory.notes)
+        return {"dialogue": outcome.memory.dialogue.plus(exchange), "told": report}
 
     def _stays(self, game: Rulebook, kind: str) -> bool:
         """Return whether the next call begins with the whole prompt of one of this kind."""
@@ -314,7 +316,7 @@ class LLMPolicy(Policy):
         """Say something: what cannot be read is silence. No tool is called."""
         question = view.question
         assert question is not None
-        found = await self.ask(
+        outcome = await self.ask(
             view,
             memory,
             self.words(view, memory),
@@ -324,16 +326,16 @@ class LLMPolicy(Policy):
             max_attempts=view.game.talk.reasks + 1,
             kind="speech",
         )
-        readable = found.reply.outcome == "valid"
-        said = found.reply.action if readable else view.game.talk.silence
-        kept = {}
+        readable = outcome.reply.outcome == "valid"
+        speech = outcome.reply.action if readable else view.game.talk.silence
+        changes = {}
         if self._keeps_requests(view.game):
-            kept = self._beside(view, memory, found, question, "speech")
-        after = dataclasses.replace(found.memory, speeches=memory.speeches + 1, **kept)
-        return Decision(said, found.attempts, found.notes), after
+            changes = self._beside(view, memory, outcome, question, "speech")
+        next_memory = dataclasses.replace(outcome.memory, speeches=memory.speeches + 1, **changes)
+        return Decision(speech, outcome.attempts, outcome.notes), next_memory
 
     async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
-        """Ask what the game asks beside this move and was not asked before it yet."""
+        """Ask the game's questions beside this move that were not asked before it yet."""
         attempts, notes = list[Attempt](), list[Note]()
         game, state = view.core.game, view.core.sight.state
         if type(game).asides is Rulebook.asides or view.core.question is None:
@@ -341,16 +343,16 @@ class LLMPolicy(Policy):
         for phase in ("talk",) if view.sight.talking else ("talk", "move"):
             for aside in game.asides(state, view.seat, phase):
                 if aside.kind not in memory.thought:
-                    made = calls + len(attempts)
-                    memory, more, noted = await self._aside(view, memory, aside, made)
-                    attempts, notes = [*attempts, *more], [*notes, *noted]
+                    calls_made = calls + len(attempts)
+                    memory, new_attempts, noted = await self._aside(view, memory, aside, calls_made)
+                    attempts, notes = [*attempts, *new_attempts], [*notes, *noted]
         return Cut(memory, tuple(attempts), tuple(notes))
 
     async def _aside(self, view: View, memory: ChatMemory, aside: Aside, calls: int) -> Cut:
-        """Ask one of these; an answer that cannot be read leaves the notes as they are."""
+        """Ask one of these; an unreadable answer leaves the notes as they are."""
         report = self.words(view, memory)[0]
         asked = self._prompts(view.game).aside(view, aside, self.reasoning, memory.notes)
-        found = await self.ask(
+        outcome = await self.ask(
             view,
             memory,
             (report, asked),
@@ -360,19 +362,19 @@ class LLMPolicy(Policy):
             max_attempts=self.attempts_in(view.core.game),
             kind=aside.kind,
         )
-        kept, notes = memory.notes, found.notes
-        if found.reply.outcome == "valid":
-            answer = found.reply.action
+        kept_notes, notes = memory.notes, outcome.notes
+        if outcome.reply.outcome == "valid":
+            answer = outcome.reply.action
             notes += (Note(aside.kind, aside.content(answer)),)
-            kept = kept.plus(aside.kind, answer, aside.shown_again)
-        changes: dict[str, Any] = {"notes": kept, "thought": (*memory.thought, aside.kind)}
+            kept_notes = kept_notes.plus(aside.kind, answer, aside.shown_again)
+        changes: dict[str, Any] = {"notes": kept_notes, "thought": (*memory.thought, aside.kind)}
         if self._keeps_requests(view.game):
-            changes |= self._beside(view, memory, found, aside.question, aside.kind)
-        memory = dataclasses.replace(found.memory, asides=memory.asides + 1, **changes)
-        return Cut(memory, found.attempts, notes)
+            changes |= self._beside(view, memory, outcome, aside.question, aside.kind)
+        memory = dataclasses.replace(outcome.memory, asides=memory.asides + 1, **changes)
+        return Cut(memory, outcome.attempts, notes)
 
-    def _told(self, view: View, memory: ChatMemory) -> tuple[Bench, tuple[str, ...]]:
-        """Return the tools at a decision, and what is told before it."""
+    def _tools_and_texts(self, view: View, memory: ChatMemory) -> tuple[Bench, tuple[str, ...]]:
+        """Return the tools of a decision, and the texts that precede it."""
         report, request = self.words(view, memory)
         prompts = self._prompts(view.game)
         bench = Bench(self.tools, self.max_tool_calls, view.core, prompts, self.reasoning)
@@ -380,11 +382,11 @@ class LLMPolicy(Policy):
 
     def request(self, view: View, memory: ChatMemory) -> Request:
         """Return the first call of a decision."""
-        bench, now = self._told(view, memory)
-        return self._request(view, memory, now, view.question, bench)
+        bench, texts = self._tools_and_texts(view, memory)
+        return self._request(view, memory, texts, view.question, bench)
 
     def words(self, view: View, memory: ChatMemory) -> tuple[str, str]:
-        """Return what is told before a decision: what happened, and what is asked now."""
+        """Return the report and the request before a decision."""
         prompts = self._prompts(view.game)
         report = prompts.report(view, memory.notes)
         report = "" if memory.told == (memory.decisions, report) else report
@@ -392,14 +394,14 @@ class LLMPolicy(Policy):
 
     def attempts_in(self, game: Rulebook) -> int:
         """Return how many replies one decision may take: as the rules say, else `max_attempts`."""
-        most = game.attempts(self.max_attempts)
-        return MOST_ATTEMPTS if most is None else most
+        limit = game.attempts(self.max_attempts)
+        return MOST_ATTEMPTS if limit is None else limit
 
     async def ask(
         self,
         view: View,
         memory: Any,
-        now: Sequence[str],
+        texts: Sequence[str],
         question: Question,
         *,
         seeds: Iterator[int],
@@ -416,21 +418,21 @@ class LLMPolicy(Policy):
         attempts: tuple[Attempt, ...] = ()
         notes: tuple[Note, ...] = ()
         if kind != "summary":
-            memory, attempts, notes = await self._in_window(view, memory, now, calls)
-        reply, why, action, left = Reply("unparsable"), "", MISSING, max_attempts
-        now, prompts = tuple(now), self._prompts(view.game)
-        while reply.outcome != "valid" and left:
+            memory, attempts, notes = await self._in_window(view, memory, texts, calls)
+        reply, why, action, remaining = Reply("unparsable"), "", MISSING, max_attempts
+        texts, prompts = tuple(texts), self._prompts(view.game)
+        while reply.outcome != "valid" and remaining:
             asked = bench.question(question) if bench else question
-            again = prompts.again(why, question, self.reasoning) if why else ""
-            if again and bench and bench.said:
-                bench.add(again)
-            elif again:
-                now = (*now, again)
+            note_again = prompts.again(why, question, self.reasoning) if why else ""
+            if note_again and bench and bench.messages:
+                bench.add(note_again)
+            elif note_again:
+                texts = (*texts, note_again)
             seed, attempt = next(seeds), None
             while attempt is None:
-                made = calls + len(attempts)
+                calls_made = calls + len(attempts)
                 request = self._request(
-                    view, memory, now, asked, bench, call=made, seed=seed, kind=kind
+                    view, memory, texts, asked, bench, call=calls_made, seed=seed, kind=kind
                 )
                 try:
                     self._check_fits(memory, request)
@@ -438,8 +440,10 @@ class LLMPolicy(Policy):
                 except ContextOverflow as fault:
                     if kind == "summary":  # it is done without
                         return Answer(reply, attempts, memory)
-                    memory, more, noted = await self._shorter(view, memory, fault, made)
-                    attempts, notes = attempts + more, notes + noted
+                    memory, new_attempts, noted = await self._shorter(
+                        view, memory, fault, calls_made
+                    )
+                    attempts, notes = attempts + new_attempts, notes + noted
             attempts += (attempt,)
             if attempt.tokens_in:
                 rate = attempt.tokens_in / attempt.messages.size
@@ -448,14 +452,14 @@ class LLMPolicy(Policy):
             if reply.outcome == "tool":
                 why = ""
             else:
-                why, left = reply.why, left - 1
-        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, now)
+                why, remaining = reply.why, remaining - 1
+        return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, texts)
 
     def _request(
         self,
         view: View,
         memory: ChatMemory,
-        now: Sequence[str],
+        texts: Sequence[str],
         asked: Question | None,
         bench: Bench | None = None,
         *,
@@ -465,7 +469,7 @@ class LLMPolicy(Policy):
     ) -> Request:
         """Return one call, as `ask` makes it."""
         return Request(
-            messages=memory.dialogue.now(*now, said=bench.said if bench else ()),
+            messages=memory.dialogue.with_request(*texts, messages=bench.messages if bench else ()),
             question=asked if self.structured else None,
             reasoning=self.reasoning,
             sampling=self.sampling,
@@ -484,7 +488,7 @@ class LLMPolicy(Policy):
         completion = await self.client.complete(request)
         reply = read_reply(completion.text, question, self.reading, completion.finish)
         native = completion.finish != "refusal" and completion.tool_calls
-        if bench and bench.left and (native or isinstance(reply.action, ToolCall)):
+        if bench and bench.remaining and (native or isinstance(reply.action, ToolCall)):
             why, detail = bench.native(native) if native else bench.call(reply.action)
             reply = Reply("tool", why=why, detail=detail)
         thoughts = completion.thoughts or split_thoughts(completion.text, completion.finish)[0]
@@ -508,15 +512,17 @@ class LLMPolicy(Policy):
         """Return whether what falls out is summed up; not in a game that shows its last rounds."""
         return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL
 
-    async def _in_window(self, view: View, memory: Any, now: Sequence[str], calls: int) -> Cut:
-        """Let fall out of the dialogue what has no room in its window."""
+    async def _in_window(self, view: View, memory: Any, texts: Sequence[str], calls: int) -> Cut:
+        """Drop exchanges that have no room in the window."""
         sums_up = self._sums_up(view.game)
         if self.remembering.memory_tokens is None and not sums_up:
             return Cut(memory)
-        while many := self.remembering.excess(memory, memory.dialogue.now(*now), sums_up):
+        while excess := self.remembering.excess(
+            memory, memory.dialogue.with_request(*texts), sums_up
+        ):
             if sums_up:
-                return await self._cut(view, memory, many, calls, "the window is full")
-            shorter = memory.dialogue.without(many)
+                return await self._cut(view, memory, excess, calls, "the window is full")
+            shorter = memory.dialogue.without(excess)
             if shorter is memory.dialogue:
                 break
             memory = dataclasses.replace(memory, dialogue=shorter)
@@ -533,23 +539,25 @@ class LLMPolicy(Policy):
     async def _shorter(self, view: View, memory: Any, fault: ContextOverflow, calls: int) -> Cut:
         """Forget the older half; raise the fault if that is not wanted, or none is left."""
         dialogue = memory.dialogue
-        many = dialogue.over(ALL, dialogue.size / 2)
+        count = dialogue.over(ALL, dialogue.size / 2)
         stops = self.remembering.overflow == "stop"
-        if stops or dialogue.without(many) is dialogue:
-            ways = 'overflow = "shorten" or "summarise", a smaller memory or memory_tokens, or '
-            ways = f"set {ways if stops else ''}a larger context"
-            raise ContextOverflow(f"{self.name}: {fault}; {ways}", status=fault.status) from None
-        return await self._cut(view, memory, many, calls, str(fault))
+        if stops or dialogue.without(count) is dialogue:
+            advice = 'overflow = "shorten" or "summarise", a smaller memory or memory_tokens, or '
+            advice = f"set {advice if stops else ''}a larger context"
+            raise ContextOverflow(f"{self.name}: {fault}; {advice}", status=fault.status) from None
+        return await self._cut(view, memory, count, calls, str(fault))
 
-    async def _cut(self, view: View, memory: Any, many: int, calls: int, why: str) -> Cut:
-        """Let the oldest exchanges fall out, summed up if they shall be, and note it down."""
-        old, left = memory.dialogue, memory.dialogue.without(many)
+    async def _cut(self, view: View, memory: Any, count: int, calls: int, why: str) -> Cut:
+        """Drop the oldest exchanges, replaced by a summary if that is wanted, and note it."""
+        old, remaining = memory.dialogue, memory.dialogue.without(count)
         attempts: tuple[Attempt, ...] = ()
-        noted: dict[str, Any] = {"left_out": len(old) - len(left), "why": why}
+        noted: dict[str, Any] = {"left_out": len(old) - len(remaining), "why": why}
         # With a plan that stays, since it may stand before what falls out.
-        older = old.first(noted["left_out"] + any(said.kind in PLANS for said in [*left][:1]))
+        older = old.first(
+            noted["left_out"] + any(exchange.kind in PLANS for exchange in [*remaining][:1])
+        )
         question, request = Text("summary", "what you want to remember, in a few sentences"), ""
-        if self._sums_up(view.game) and any(said.kind != "summary" for said in older):
+        if self._sums_up(view.game) and any(exchange.kind != "summary" for exchange in older):
             request = self._prompts(view.game).summary(question.form(self.reasoning))
             noted["summary"] = None
         if request and older.size > len(request):  # else no summary would be shorter
@@ -564,12 +572,12 @@ class LLMPolicy(Policy):
                 kind="summary",
             )
             if reply.outcome == "valid":
-                told = Exchange(request, question.reply(reply.action), "summary")
-                summed_up = Dialogue.of(old.rules, [told, *left])
+                summary_exchange = Exchange(request, question.reply(reply.action), "summary")
+                summed_up = Dialogue.of(old.rules, [summary_exchange, *remaining])
                 if summed_up.size < old.size:
-                    left, noted["summary"] = summed_up, reply.action
-        after = dataclasses.replace(memory, dialogue=left)
-        return Cut(after, attempts, (Note("memory", noted),))
+                    remaining, noted["summary"] = summed_up, reply.action
+        next_memory = dataclasses.replace(memory, dialogue=remaining)
+        return Cut(next_memory, attempts, (Note("memory", noted),))
 
     def _prompts(self, game: Rulebook) -> Prompts:
         if game.name not in self._wordings:

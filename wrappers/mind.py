@@ -1,4 +1,4 @@
-"""What a planning player thinks about in a game: the questions, and what is kept of answers."""
+"""The thoughts of a planning player in a game: its questions, and what is kept of the answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Planning:
 
 @dataclass(frozen=True)
 class PlanningMemory(ChatMemory):
-    """What a planning seat remembers of one episode beside the dialogue."""
+    """A planning seat's memory of one episode beside the dialogue."""
 
     log: Any = None
     """what its mind heard, see `Mind.hear`"""
@@ -84,7 +84,7 @@ class PlanningMemory(ChatMemory):
 
     @property
     def next_plan(self) -> str:
-        """What the next plan is: a ``plan``, or after the first one a ``replan``."""
+        """The kind of the next plan: ``plan``, or ``replan`` after the first one."""
         return "plan" if self.plan is None else "replan"
 
     def asked_apart(self) -> PlanningMemory:
@@ -93,7 +93,7 @@ class PlanningMemory(ChatMemory):
 
 
 class Mind:
-    """What there is to think about in one game; by default plans and beliefs are in words.
+    """The questions of planning in one game; by default plans and beliefs are in words.
 
     A game has chapters, by default the own decisions. After each the belief is updated, and after
     each but the last the plan.
@@ -116,7 +116,7 @@ class Mind:
         return log
 
     def scene(self, view: View) -> Any:
-        """Return what the coming moves are about."""
+        """Return the subject of the coming moves."""
         return None
 
     def closed(self, memory: PlanningMemory) -> int:
@@ -130,15 +130,15 @@ class Mind:
         return self.words.say("status", belief=memory.belief)
 
     def news(self, view: View, memory: PlanningMemory) -> str | None:
-        """Return what is told before a question beside moves; None: as other players hear it."""
+        """Return the report before a question beside moves; None: as other players hear it."""
         return None
 
     def move(self, view: View, memory: PlanningMemory, reasoning: bool) -> tuple[str, str] | None:
-        """Return what happened and what is asked before a move; None: as other players hear it."""
+        """Return report and request before a move; None: as other players hear them."""
         return None
 
     def plan(self, view: View, memory: PlanningMemory) -> Aside:
-        """Return what is asked for a plan."""
+        """Return the question for a plan."""
         shown = memory.plan if self.planning.replan_shows_old_plan else None
         question = Text("plan", "your plan in a few sentences")
         return Aside(memory.next_plan, question, {"plan": shown} | _me(view))
@@ -146,25 +146,25 @@ class Mind:
     def planned(
         self, view: View, memory: PlanningMemory, question: Any, reply: Reply
     ) -> tuple[Any, dict[str, Any]]:
-        """Return the plan in force after a reply, whatever it was, and what to note down."""
+        """Return the plan in force after any reply, and the content of its note."""
         plan = reply.action if reply.outcome == "valid" else memory.plan or ""
         return plan, {"decision": memory.decisions, "plan": plan}
 
     def belief(self, view: View, memory: PlanningMemory, chapter: int) -> Aside:
-        """Return what is asked to update the belief after a chapter."""
+        """Return the question that updates the belief after a chapter."""
         return Aside("belief", Text("summary", "what you know in a few sentences"), _me(view))
 
     def believed(
         self, memory: PlanningMemory, question: Any, reply: Reply, attempts: Sequence[Attempt]
     ) -> tuple[Any, dict[str, Any]]:
-        """Return the belief after some replies, whatever they were, and what to note down."""
+        """Return the belief after any replies, and the content of its note."""
         belief = reply.action if reply.outcome == "valid" else memory.belief
         return belief, {"belief": belief}
 
     def look_back(self, view: View, memory: PlanningMemory) -> Aside:
-        """Return what is asked for lessons."""
-        known = {"lessons": memory.lessons, "told": ""}
-        return Aside("learn", Lessons("lessons"), known | _me(view))
+        """Return the question for lessons."""
+        lessons_so_far = {"lessons": memory.lessons, "told": ""}
+        return Aside("learn", Lessons("lessons"), lessons_so_far | _me(view))
 
 
 def _me(view: View) -> dict[str, Any]:

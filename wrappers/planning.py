@@ -31,7 +31,7 @@ Minds = Callable[[str], type[Mind]]
 
 @dataclass
 class _Thoughts:
-    """The calls and notes of one decision, as they come."""
+    """The attempts and notes of one decision, in order."""
 
     view: View
     """of the game inside: what is said in a talk is heard before moves and speeches alone"""
@@ -44,7 +44,7 @@ class _Thoughts:
 
 
 class _Thought(NamedTuple):
-    """What came of a question beside the moves, the memory after it, and how it was asked."""
+    """The reply to a question beside the moves, the attempts, the next memory, and the request."""
 
     reply: Reply
     attempts: tuple[Attempt, ...]
@@ -94,7 +94,7 @@ class PlanningPolicy(LLMPolicy):
         return dataclasses.replace(memory, log=self._mind(view.game).hear(view.core, memory.log))
 
     async def decide(self, view: View, memory: Any) -> tuple[Decision, ChatMemory]:
-        """Think of what is due, then move."""
+        """Think about what is due, then move."""
         mind, thoughts = self._mind(view.game), _Thoughts(view.core, seeds(memory, 1))
         if memory.log is None:  # nobody lets it hear: it knows what it is told when it moves
             memory = self.hear(view, memory)
@@ -106,9 +106,9 @@ class PlanningPolicy(LLMPolicy):
             if self.planning.apart:
                 dialogue = memory.dialogue.without(len(memory.dialogue))
                 memory = dataclasses.replace(memory, dialogue=dialogue)
-        decision, after = await self._move(view, memory, len(thoughts.attempts))
+        decision, next_memory = await self._move(view, memory, len(thoughts.attempts))
         attempts = (*thoughts.attempts, *decision.attempts)
-        return Decision(decision.action, attempts, (*thoughts.notes, *decision.notes)), after
+        return Decision(decision.action, attempts, (*thoughts.notes, *decision.notes)), next_memory
 
     async def finish(self, view: View, memory: PlanningMemory) -> Decision:
         """Update the belief a last time, and learn."""
@@ -117,8 +117,8 @@ class PlanningPolicy(LLMPolicy):
         if self.planning.learning:
             aside = self._mind(view.game).look_back(view.core, memory)
             reply = (await self._think(memory, thoughts, aside)).reply
-            kept = reply.action if reply.outcome == "valid" else list(memory.lessons)
-            thoughts.note("lessons", lessons=kept)
+            lessons = reply.action if reply.outcome == "valid" else list(memory.lessons)
+            thoughts.note("lessons", lessons=lessons)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
 
     def shown_last(self, game: Rulebook) -> float:
@@ -136,24 +136,24 @@ class PlanningPolicy(LLMPolicy):
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return what is told before a move, in the words of the game's mind, or a speech."""
-        said = None
+        texts = None
         if not view.sight.talking:
-            said = self._mind(view.game).move(view.core, memory, self.reasoning)
-        if said is None:
+            texts = self._mind(view.game).move(view.core, memory, self.reasoning)
+        if texts is None:
             return super().words(view, memory)
-        heard = self._prompts(view.game).heard(view)
-        return said[0], self._with_cue(joined(heard, said[1]))
+        messages = self._prompts(view.game).heard(view)
+        return texts[0], self._with_cue(joined(messages, texts[1]))
 
     async def _plan(self, memory: PlanningMemory, thoughts: _Thoughts) -> PlanningMemory:
         view, mind = thoughts.view, self._mind(thoughts.view.game)
         aside = mind.plan(view, memory)
-        found = await self._think(memory, thoughts, aside)
-        plan, note = mind.planned(view, memory, aside.question, found.reply)
-        unusable = [attempt.why for attempt in found.attempts if attempt.outcome != "valid"]
+        thought = await self._think(memory, thoughts, aside)
+        plan, note = mind.planned(view, memory, aside.question, thought.reply)
+        unusable = [attempt.why for attempt in thought.attempts if attempt.outcome != "valid"]
         thoughts.note("plan", **note, unusable=unusable, again=aside.kind == "replan")
-        memory = found.memory
+        memory = thought.memory
         if self.planning.apart:
-            planned = Exchange(found.asked, aside.question.reply(plan), aside.kind)
+            planned = Exchange(thought.asked, aside.question.reply(plan), aside.kind)
             dialogue = Dialogue(memory.dialogue.rules).plus(planned)
             memory = dataclasses.replace(memory, dialogue=dialogue)
         return dataclasses.replace(memory, plan=plan)
@@ -161,21 +161,21 @@ class PlanningPolicy(LLMPolicy):
     async def _review(
         self, memory: PlanningMemory, thoughts: _Thoughts, last: bool = False
     ) -> PlanningMemory:
-        """Update the belief on every chapter that is over; then think the plan over."""
+        """Update the belief on every chapter that is over; then reconsider the plan."""
         mind = self._mind(thoughts.view.game)
         due = range(memory.reviewed, mind.closed(memory))
         for chapter in due:
             aside = mind.belief(thoughts.view, memory, chapter)
-            found = await self._think(memory, thoughts, aside)
-            belief, note = mind.believed(memory, aside.question, found.reply, found.attempts)
+            thought = await self._think(memory, thoughts, aside)
+            belief, note = mind.believed(memory, aside.question, thought.reply, thought.attempts)
             thoughts.note("belief", **{mind.chapter: chapter}, **note)
-            memory = dataclasses.replace(found.memory, belief=belief, reviewed=chapter + 1)
+            memory = dataclasses.replace(thought.memory, belief=belief, reviewed=chapter + 1)
         if due and not last and self.planning.strategy == "adaptive":
             memory = await self._plan(memory, thoughts)
         return memory
 
     async def _think(self, memory: PlanningMemory, thoughts: _Thoughts, aside: Aside) -> _Thought:
-        """Ask what is no move: at the end of the dialogue, where it stays, or apart from it."""
+        """Ask a question that is no move: in the dialogue where it stays, or apart from it."""
         view, mind = thoughts.view, self._mind(thoughts.view.game)
         apart, news = self.planning.apart, self._news(view, memory)
         common = {
@@ -185,7 +185,7 @@ class PlanningPolicy(LLMPolicy):
             "form": aside.question.form(self.reasoning),
         }
         asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
-        found = await self.ask(
+        outcome = await self.ask(
             view,
             memory.asked_apart() if apart else memory,
             (asked,) if apart else (news, asked),
@@ -195,13 +195,13 @@ class PlanningPolicy(LLMPolicy):
             max_attempts=self.planning.replies(aside.kind),
             kind=aside.kind,
         )
-        thoughts.attempts += found.attempts
-        thoughts.notes += found.notes
-        attempts = tuple(a for a in found.attempts if a.kind == aside.kind)
+        thoughts.attempts += outcome.attempts
+        thoughts.notes += outcome.notes
+        attempts = tuple(a for a in outcome.attempts if a.kind == aside.kind)
         if not apart:
-            kept = self._beside(view, memory, found, aside.question, aside.kind)
-            memory = dataclasses.replace(found.memory, **kept)
-        return _Thought(found.reply, attempts, memory, asked)
+            changes = self._beside(view, memory, outcome, aside.question, aside.kind)
+            memory = dataclasses.replace(outcome.memory, **changes)
+        return _Thought(outcome.reply, attempts, memory, asked)
 
     def _news(self, view: View, memory: PlanningMemory) -> str:
         """Return what happened, in a dialogue with what is up now and the goal; told once."""

@@ -87,10 +87,10 @@ def play(
     return episode
 
 
-def policy_of(thing: Any) -> Policy:
+def policy_of(candidate: Any) -> Policy:
     """Return the policy that something is, or that asks it as a model; raises as `player_of`."""
-    found = player_of(thing)
-    return found if isinstance(found, Policy) else LLMPolicy(found)
+    player = player_of(candidate)
+    return player if isinstance(player, Policy) else LLMPolicy(player)
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:

@@ -1,4 +1,4 @@
-"""A player that is another one each episode."""
+"""A player that draws one of several players for each episode."""
 
 from __future__ import annotations
 
@@ -185,5 +185,5 @@ class BySeat(PlayerMixture):
 
     def _check(self, seats: int) -> None:
         if seats != len(self.players):
-            own = f"{self.name} has {len(self.players)} players, one for each seat"
-            raise BadParameter(f"{own}, and here are {seats}: seat it in its own game")
+            description = f"{self.name} has {len(self.players)} players, one for each seat"
+            raise BadParameter(f"{description}, and here are {seats}: seat it in its own game")

@@ -1,4 +1,4 @@
-"""The one protocol that every kind of player follows, and the plainest player."""
+"""The protocol that every kind of player follows, and the random player."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(Completion):
-    """One completion that a policy asked for, with what came of it."""
+    """One completion that a policy asked for, and how it was read."""
 
     messages: Chat
     """the chat as sent"""
@@ -47,7 +47,7 @@ class Attempt(Completion):
 
 @dataclass(frozen=True)
 class Note:
-    """What a player wrote down for itself, such as a plan: `content` is plain values."""
+    """A player's note for itself, such as a plan: `content` is plain values."""
 
     kind: str
     content: dict[str, Any]
@@ -55,7 +55,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decided, and how it came to it.
+    """A policy's decision, with its attempts and notes.
 
     `action` is `MISSING`, or an action out of range, when no attempt gave a legal one: the rules
     then apply the game's declared treatment, and the step's ``broke`` counts it.
@@ -72,12 +72,11 @@ class Decision:
 
 
 class Decided(NamedTuple):
-    """What a policy decided in the seats and tables of a batch that it was asked for.
+    """A policy's decisions in the cells of a batch for which it was asked.
 
-    `actions` are int64 ``(players, *batch)`` as `Rulebook.assemble` gives them, 0 where it decided
-    nothing; a plan fills its table's column. If somebody said something in words, they are objects,
-    of which words are texts. `replies` has the decisions of players whose decision is more than its
-    action.
+    `actions` are int64 ``(players, *batch)`` as `Rulebook.assemble` gives them, 0 elsewhere; a plan
+    fills its table's column. If somebody speaks in words, they are objects, the words texts.
+    `replies` has the decisions that are more than their action.
     """
 
     actions: Array
@@ -124,7 +123,7 @@ class Policy(ABC):
         """Return the memory at the start of a game, with what was noted down in the one before."""
         return memory
 
-    # -- the same for cells of a batch: `where` these are true, bool ``(players, tables)`` --------
+    # -- the same for cells of a batch: those true in `mask`, bool ``(players, tables)`` ---------
 
     @property
     def waits(self) -> bool:
@@ -132,55 +131,65 @@ class Policy(ABC):
         return type(self).decide is not Policy.decide
 
     def does(self, name: str) -> bool:
-        """Return whether it does something of its own there, alone or in a batch.
-
-        `name` is ``hear``, ``finish`` or ``recall``: nobody is called for what nobody does.
-        """
+        """Test whether it overrides ``hear``, ``finish`` or ``recall``, alone or in a batch."""
         kind = type(self)
         forms = (name, f"{name}_batch")
         return any(getattr(kind, form) is not getattr(Policy, form) for form in forms)
 
-    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+    def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
         """Return the memory of a batch in which these cells begin an episode.
 
         `seeds` are int64 ``(players, tables)``; `memory` is the one before, None at first.
         """
-        cells = cells_of(where)
+        cells = cells_of(mask)
         return {**(memory or {}), **{c: self.start(game, c[0], int(seeds[c])) for c in cells}}
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+    async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         """Decide in these cells, of whose tables `sight` is; return the memory after it as well.
 
         Those who wait for something decide in all cells at the same time.
         """
-        views = views_of(sight, where)
+        views = views_of(sight, mask)
         if self.waits:
             work = (decide_in(self, view, memory[cell]) for cell, view in views.items())
             answers = await together(work)
         else:
             answers = [act(self, view, memory[cell]) for cell, view in views.items()]
-        decisions = {cell: own for cell, (own, _) in zip(views, answers, strict=True)}
-        after = {cell: own for cell, (_, own) in zip(views, answers, strict=True)}
-        moves = {cell: own.action for cell, own in decisions.items()}
-        replies = {cell: own for cell, own in decisions.items() if own.attempts or own.notes}
-        return Decided(assembled(where, views, moves), replies), {**memory, **after}
+        decisions = {cell: decision for cell, (decision, _) in zip(views, answers, strict=True)}
+        memories = {
+            cell: seat_memory for cell, (_, seat_memory) in zip(views, answers, strict=True)
+        }
+        moves = {cell: decision.action for cell, decision in decisions.items()}
+        replies = {
+            cell: decision
+            for cell, decision in decisions.items()
+            if decision.attempts or decision.notes
+        }
+        return Decided(assembled(mask, views, moves), replies), {**memory, **memories}
 
-    def hear_batch(self, sight: Sight, where: Array, memory: Any) -> Any:
+    def hear_batch(self, sight: Sight, mask: Array, memory: Any) -> Any:
         """Return the memory after these cells have heard what is told."""
-        heard = {c: self.hear(view, memory[c]) for c, view in views_of(sight, where).items()}
-        return {**memory, **heard}
+        memories = {c: self.hear(view, memory[c]) for c, view in views_of(sight, mask).items()}
+        return {**memory, **memories}
 
-    async def finish_batch(
-        self, sight: Sight, where: Array, memory: Any
-    ) -> Mapping[Cell, Decision]:
+    async def finish_batch(self, sight: Sight, mask: Array, memory: Any) -> Mapping[Cell, Decision]:
         """Look back in these cells at games that are over, at the same time; see `finish`."""
-        views = views_of(sight, where)
-        found = await together(finish_in(self, view, memory[cell]) for cell, view in views.items())
-        return {cell: own for cell, own in zip(views, found, strict=True) if own is not None}
+        views = views_of(sight, mask)
+        decisions = await together(
+            finish_in(self, view, memory[cell]) for cell, view in views.items()
+        )
+        return {
+            cell: decision
+            for cell, decision in zip(views, decisions, strict=True)
+            if decision is not None
+        }
 
     def recall_batch(self, memory: Any, notes: Mapping[Cell, Sequence[Note]]) -> Any:
         """Return the memory with what these cells noted down in the games before."""
-        return {**memory, **{cell: self.recall(memory[cell], own) for cell, own in notes.items()}}
+        return {
+            **memory,
+            **{cell: self.recall(memory[cell], seat_notes) for cell, seat_notes in notes.items()},
+        }
 
 
 # -- one cell of a batch, or one seat of one table -------------------------------------------------
@@ -259,32 +268,32 @@ def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
 # -- cells of a batch ------------------------------------------------------------------------------
 
 
-def cells_of(where: Array) -> list[Cell]:
-    """Return the seats and tables where it is true, bool ``(players, tables)``."""
-    seats, tables = np.nonzero(where)
+def cells_of(mask: Array) -> list[Cell]:
+    """Return the cells of a mask, bool ``(players, tables)``."""
+    seats, tables = np.nonzero(mask)
     return list(zip(seats.tolist(), tables.tolist(), strict=True))
 
 
-def views_of(sight: Sight, where: Array) -> dict[Cell, View]:
+def views_of(sight: Sight, mask: Array) -> dict[Cell, View]:
     """Return the view of each of these cells."""
-    tables = {table: sight.table(table) for table in np.flatnonzero(where.any(axis=0)).tolist()}
-    return {(seat, table): tables[table].view(seat) for seat, table in cells_of(where)}
+    tables = {table: sight.table(table) for table in np.flatnonzero(mask.any(axis=0)).tolist()}
+    return {(seat, table): tables[table].view(seat) for seat, table in cells_of(mask)}
 
 
-def assembled(where: Array, views: Mapping[Cell, View], moves: Mapping[Cell, Action]) -> Array:
-    """Return the moves of cells as one array of the shape of `where`, see `Decided`."""
+def assembled(mask: Array, views: Mapping[Cell, View], moves: Mapping[Cell, Action]) -> Array:
+    """Return the moves of cells as one array of the shape of `mask`, see `Decided`."""
     tables: dict[int, dict[int, Action]] = {}
     for (seat, table), move in moves.items():
         tables.setdefault(table, {})[seat] = move
     words = any(isinstance(move, str) for move in moves.values())
-    actions = np.zeros(where.shape, object if words else np.int64)
-    for table, own in tables.items():
-        view = views[next(iter(own)), table]
-        column = view.sight.game.assemble(view.sight.state, own)
+    actions = np.zeros(mask.shape, object if words else np.int64)
+    for table, table_moves in tables.items():
+        view = views[next(iter(table_moves)), table]
+        column = view.sight.game.assemble(view.sight.state, table_moves)
         if isinstance(view.question, Shares):  # a plan, or that there is none
             actions[:, table] = column
         else:
-            seats = list(own)
+            seats = list(table_moves)
             actions[seats, table] = column[seats]
     return actions
 
@@ -294,24 +303,24 @@ def added(moves: Array, others: Array) -> Array:
     if not (moves.dtype.hasobject or others.dtype.hasobject):
         return moves + others
     texts = [np.vectorize(_is_text, otypes=[bool])(array) for array in (moves, others)]
-    numbers = [np.where(text, 0, own) for text, own in zip(texts, (moves, others), strict=True)]
-    found = numbers[0] + numbers[1]
-    for text, own in zip(texts, (moves, others), strict=True):
-        found = np.where(text, own, found)
-    return found
+    numbers = [np.where(text, 0, array) for text, array in zip(texts, (moves, others), strict=True)]
+    total = numbers[0] + numbers[1]
+    for text, array in zip(texts, (moves, others), strict=True):
+        total = np.where(text, array, total)
+    return total
 
 
 def _is_text(move: Any) -> bool:
     return isinstance(move, str)
 
 
-def _asked_alike(sight: Sight, where: Array) -> Iterator[tuple[int, Array]]:
-    """Yield seats with tables where they are asked for the same: a word, a plan, or a move."""
-    game, kinds = sight.game, np.zeros(where.shape[1:], np.int64)
+def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:
+    """Yield seats with the tables where they are asked alike: for a word, a plan, or a move."""
+    game, kinds = sight.game, np.zeros(mask.shape[1:], np.int64)
     if game.division is not None or game.core is not game:
         kinds = kinds + np.where(sight.talking, 2, game.sharers(sight.state).any(axis=0))
     for kind in np.unique(kinds).tolist() if kinds.any() else [0]:
-        of_them = where & (kinds == kind)
+        of_them = mask & (kinds == kind)
         for seat in np.flatnonzero(of_them.any(axis=1)).tolist():
             yield seat, np.flatnonzero(of_them[seat])
 
@@ -331,27 +340,27 @@ class RandomPolicy(Policy):
         assert view.question is not None, "only a seat that is asked can answer"
         return Decision(view.question.sample(Noise(seed).of(count))), (seed, count + 1)
 
-    def start_batch(self, game: Rulebook, where: Array, seeds: Array, memory: Any = None) -> Any:
+    def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
         """Return the seeds and the counts, int64 ``(players, tables)`` each."""
-        before, counts = memory or (seeds, np.zeros(seeds.shape, np.int64))
-        return np.where(where, seeds, before), np.where(where, 0, counts)
+        earlier_seeds, counts = memory or (seeds, np.zeros(seeds.shape, np.int64))
+        return np.where(mask, seeds, earlier_seeds), np.where(mask, 0, counts)
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
+    async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         """Draw what `act` does, at all tables of a seat at once where the question says how."""
-        (seeds, counts), actions = memory, np.zeros(where.shape, np.int64)
-        alone = np.zeros(where.shape, bool)
-        for seat, at in _asked_alike(sight, where):
-            question = sight.table(int(at[0])).view(seat).question
+        (seeds, counts), actions = memory, np.zeros(mask.shape, np.int64)
+        alone = np.zeros(mask.shape, bool)
+        for seat, seat_tables in _asked_alike(sight, mask):
+            question = sight.table(int(seat_tables[0])).view(seat).question
             assert question is not None, "only a seat that is asked can answer"
-            noise = Noise(seeds[seat, at].astype(np.uint64)).of(counts[seat, at])
-            drawn = question.samples(noise, sight.table(at).view(seat))
+            noise = Noise(seeds[seat, seat_tables].astype(np.uint64)).of(counts[seat, seat_tables])
+            drawn = question.samples(noise, sight.table(seat_tables).view(seat))
             if drawn is None:
-                alone[seat, at] = True
+                alone[seat, seat_tables] = True
             else:
-                actions[seat, at] = drawn
+                actions[seat, seat_tables] = drawn
         views = views_of(sight, alone)
         moves = {
             cell: self.act(view, (int(seeds[cell]), int(counts[cell])))[0].action
             for cell, view in views.items()
         }
-        return Decided(actions + assembled(where, views, moves)), (seeds, counts + where)
+        return Decided(actions + assembled(mask, views, moves)), (seeds, counts + mask)

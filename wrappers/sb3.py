@@ -44,8 +44,8 @@ class SB3VecEnv(VecEnv):
         if not ours or not isinstance(env, VectorEnv):
             way = "make a GameVectorEnv, or TeamVectorEnv(...).rows()"
             raise BadParameter(f"SB3VecEnv takes copies of a game, not {env!r}: {way}")
-        seen = base.single_observation_space
-        if "text" in getattr(seen, "spaces", {}):
+        observed = base.single_observation_space
+        if "text" in getattr(observed, "spaces", {}):
             raise BadParameter('Stable-Baselines3 takes no texts: make it with obs_mode="numeric"')
         self.env, self._base = env, base
         base.autoreset_mode = AutoresetMode.SAME_STEP
@@ -112,9 +112,9 @@ class SB3VecEnv(VecEnv):
         self, method_name: str, *args: Any, indices: Any = None, **settings: Any
     ) -> list[Any]:
         """Call a method, and return each copy's part of an array that it gives, or else that."""
-        found = getattr(self._base, method_name)(*args, **settings)
-        each = isinstance(found, np.ndarray) and found.shape[:1] == (self.num_envs,)
-        return [found[copy] if each else found for copy in self._get_indices(indices)]
+        answer = getattr(self._base, method_name)(*args, **settings)
+        by_copy = isinstance(answer, np.ndarray) and answer.shape[:1] == (self.num_envs,)
+        return [answer[copy] if by_copy else answer for copy in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Return that no copy is wrapped by itself; use `VecMonitor` and the like."""
@@ -123,14 +123,14 @@ class SB3VecEnv(VecEnv):
 
 def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
     """Return what infos say of one copy."""
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for name, value in infos.items():
-        of = infos.get(f"_{name}")
-        if name.startswith("_") or not (of is None or of[copy]):
+        mask = infos.get(f"_{name}")
+        if name.startswith("_") or not (mask is None or mask[copy]):
             continue
-        own = _row(value, copy) if isinstance(value, dict) else value[copy]
-        found[name] = own.item() if isinstance(own, np.generic) else own
-    return found
+        entry = _row(value, copy) if isinstance(value, dict) else value[copy]
+        row[name] = entry.item() if isinstance(entry, np.generic) else entry
+    return row
 
 
 PLAYER = "player.json"
@@ -191,15 +191,15 @@ def _of(env: Any, name: str) -> Any:
 
 
 def spread_of(env: Any) -> dict[str, tuple[Any, Any, float]] | None:
-    """Return by which means and deviations `VecNormalize` scaled each part of what was seen."""
-    found: VecNormalize | None = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
-    if found is None or not found.norm_obs:
+    """Return the means and deviations by which `VecNormalize` scaled each part of observations."""
+    normalizer: VecNormalize | None = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
+    if normalizer is None or not normalizer.norm_obs:
         return None
     parts: Mapping[str, Any] = (
-        found.obs_rms if isinstance(found.obs_rms, dict) else {"": found.obs_rms}
+        normalizer.obs_rms if isinstance(normalizer.obs_rms, dict) else {"": normalizer.obs_rms}
     )
     return {
-        part: (rms.mean, np.sqrt(rms.var + found.epsilon), found.clip_obs)
+        part: (rms.mean, np.sqrt(rms.var + normalizer.epsilon), normalizer.clip_obs)
         for part, rms in parts.items()
     }
 
@@ -223,9 +223,9 @@ def load_player(path: str | Path, *, deterministic: bool = True) -> LearnedPolic
     except (ValueError, *DAMAGED) as error:
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
     try:
-        algorithm, said = about["algorithm"], about["trained"]
-        package, later = said["package"], about["format"] > FORMAT
-        trained = None if later else Trained.read(said)
+        algorithm, trained_fields = about["algorithm"], about["trained"]
+        package, later = trained_fields["package"], about["format"] > FORMAT
+        trained = None if later else Trained.read(trained_fields)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         fault = f"its {PLAYER} cannot be read: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}; save it again") from None

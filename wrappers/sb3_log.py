@@ -24,18 +24,20 @@ _booked: WeakKeyDictionary[Ledger, set[Path]] = WeakKeyDictionary()
 """Books that hold what was spent by trainings that are saved in these folders."""
 
 
-def _players(given: Any) -> Iterable[Policy]:
+def _players(source: Any) -> Iterable[Policy]:
     """Return the opponents of an environment, in whatever wrappers it is, or policies."""
-    while not hasattr(given, "opponents") and hasattr(given, "env"):
-        given = given.env
-    if hasattr(given, "envs"):  # copies one by one
-        return [player for env in given.envs for player in _players(env)]
-    given = getattr(given, "opponents", given)
-    found = given.values() if isinstance(given, Mapping) else given
-    found = [*found] if isinstance(found, Iterable) else [found]
-    if not all(isinstance(player, Policy) for player in found):
-        raise BadParameter(f"opponents must be an environment with some, or policies: got {given}")
-    mixed = [player.players if isinstance(player, PlayerMixture) else [player] for player in found]
+    while not hasattr(source, "opponents") and hasattr(source, "env"):
+        source = source.env
+    if hasattr(source, "envs"):  # copies one by one
+        return [player for env in source.envs for player in _players(env)]
+    source = getattr(source, "opponents", source)
+    opponents = source.values() if isinstance(source, Mapping) else source
+    opponents = [*opponents] if isinstance(opponents, Iterable) else [opponents]
+    if not all(isinstance(player, Policy) for player in opponents):
+        raise BadParameter(f"opponents must be an environment with some, or policies: got {source}")
+    mixed = [
+        player.players if isinstance(player, PlayerMixture) else [player] for player in opponents
+    ]
     return [player for players in mixed for player in players]
 
 
@@ -94,8 +96,8 @@ class OpponentLog(BaseCallback):
         if not file or not file.is_file() or not self.num_timesteps:
             return
         here = self.model_file.parent.absolute()
-        known = [ledger for ledger, folders in _booked.items() if here in folders]
-        booked(self.clients, json.loads(file.read_text("utf-8")), known)
+        ledgers_booked = [ledger for ledger, folders in _booked.items() if here in folders]
+        booked(self.clients, json.loads(file.read_text("utf-8")), ledgers_booked)
         for ledger in books_of(self.clients):
             _booked.setdefault(ledger, set()).add(here)
 

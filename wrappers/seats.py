@@ -1,4 +1,4 @@
-"""Players at a table: whom to ask, and what they remember."""
+"""Players at a table: asking them, and their memories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DecisionPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One step: who decided what, by seat, and what came of it."""
+    """One step: the decisions by seat, and the outcome."""
 
     number: int
     decisions: dict[int, Decision]
@@ -35,7 +35,7 @@ class Step:
 
     @property
     def talk(self) -> bool:
-        """Whether something was said, and no move made in the game."""
+        """Speeches were made in this step, and no moves in the game."""
         return bool(self.outcome.record.get("phase") == "talk")
 
 
@@ -97,7 +97,7 @@ class Seats:
     def __init__(self, table: Table, policies: Mapping[int, Policy]) -> None:
         self.table, self.policies = table, dict(policies)
         self._memories: dict[int, Any] = {}
-        self._heard: Any = None  # the state of the game that was heard last
+        self._last_state: Any = None  # the last state that players heard
         talks = table.game.core is not table.game
         self._mute = {seat for seat, p in policies.items() if talks and not p.speaks}
         self._wait = [seat for seat, policy in policies.items() if policy.waits]
@@ -110,7 +110,7 @@ class Seats:
         """Begin the episode that the table was reset to, with notes of the one before by seat."""
         game, noise = self.table.game, Noise(self.table.seed)
         self.table.hush([*self._mute])
-        self._heard = None
+        self._last_state = None
         self._memories = {
             seat: policy.start(
                 game.core if seat in self._mute else game, seat, noise.of("seat", seat).seed()
@@ -129,12 +129,12 @@ class Seats:
     def hear(self) -> None:
         """Let players hear what the game tells them, whether they are asked or not.
 
-        A speech tells nothing new of the game: what was said, one is told when one is asked.
+        After a speech nothing new is heard of the game; messages come with the next request.
         """
         inside = self.table.ready().core.state
-        if inside is self._heard:
+        if inside is self._last_state:
             return
-        self._heard = inside
+        self._last_state = inside
         for seat in self._listen:
             view = self._view(seat)
             self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
@@ -172,16 +172,16 @@ class Seats:
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
-        found = {}
+        decisions = {}
 
         async def look_back(seat: int) -> None:
             view = self._view(seat)
             decision = await finish_in(self.policies[seat], view, self._memories[seat])
             if decision is not None:
-                found[seat] = decision
+                decisions[seat] = decision
 
         await together(map(look_back, self.look_back))
-        return found
+        return decisions
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:

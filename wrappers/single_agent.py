@@ -31,11 +31,11 @@ Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
 
 
 class Seating(NamedTuple):
-    """Where a learner sits in each episode, and who of the `policies` sits around it.
+    """The learner's seat in each episode, and the seats of the `policies` around it.
 
-    `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the seed that was given, modulo
-    the number of seats, and takes the next seat in each episode that follows; ``"random"`` draws
-    one from the episode's seed. `others` are places in `policies`, in the order of the other seats.
+    `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the given seed modulo the number
+    of seats, and takes the next seat in each episode that follows; ``"random"`` draws one from the
+    episode's seed. `others` are indexes into `policies`, in the order of the other seats.
     """
 
     players: int
@@ -43,7 +43,7 @@ class Seating(NamedTuple):
     policies: list[Policy]
     others: list[int]
 
-    def seats(self, seeds: Any, before: Any) -> PerTable:
+    def seats(self, seeds: Any, previous_seats: Any) -> PerTable:
         """Return the learner's seat in the episodes of these seeds, int64 of their shape.
 
         `before` is its seat in the episode before, -1 where the seed was given.
@@ -54,14 +54,16 @@ class Seating(NamedTuple):
             return np.asarray(drawn)
         if self.seat == "rotate":
             begins = (seeds % self.players).astype(np.int64)
-            return np.where(np.less(before, 0), begins, np.add(before, 1) % self.players)
+            return np.where(
+                np.less(previous_seats, 0), begins, np.add(previous_seats, 1) % self.players
+            )
         return np.full(seeds.shape, self.seat)
 
     def sits(self, seats: PerTable) -> PerPlayer:
-        """Return who of the policies sits where, ``(players, *batch)``; -1 is the learner."""
+        """Return the index of the policy in each seat, ``(players, *batch)``; -1 is the learner."""
         each = tall(np.arange(self.players), seats.shape)
-        place = np.where(each == seats, self.players - 1, each - (each > seats))
-        return np.array([*self.others, -1])[place]
+        index = np.where(each == seats, self.players - 1, each - (each > seats))
+        return np.array([*self.others, -1])[index]
 
 
 def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
@@ -72,45 +74,47 @@ def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
     if not isinstance(seat, str):
         check_integer("seat", seat, 0, game.players - 1)
         seat = int(seat)
-    many = game.players - 1
+    count = game.players - 1
     opponents = RandomPolicy() if opponents is None else opponents
     if isinstance(opponents, Mapping):
         opponents = _by_seat(game, seat, opponents)
     if isinstance(opponents, str):
         raise BadParameter(f"opponents must be policies: make_player({opponents!r})")
     if not isinstance(opponents, list | tuple):
-        return Seating(game.players, seat, [policy_of(opponents)] if many else [], [0] * many)
-    if len(opponents) != many:
-        own = "the learner's seat" if isinstance(seat, str) else f"seat {seat}"
+        return Seating(game.players, seat, [policy_of(opponents)] if count else [], [0] * count)
+    if len(opponents) != count:
+        label = "the learner's seat" if isinstance(seat, str) else f"seat {seat}"
         raise BadParameter(
-            f"opponents must be one policy or {many} (all seats but {own}), got {len(opponents)}"
+            f"opponents must be one policy or {count} (all seats but {label}), got {len(opponents)}"
         )
-    places: dict[int, int] = {}  # one that sits in several seats is one policy
-    for one in opponents:
-        places.setdefault(id(one), len(places))
-    distinct = {id(one): one for one in opponents}
-    policies = [policy_of(one) for one in distinct.values()]
-    return Seating(game.players, seat, policies, [places[id(one)] for one in opponents])
+    indexes: dict[int, int] = {}  # one that sits in several seats is one policy
+    for opponent in opponents:
+        indexes.setdefault(id(opponent), len(indexes))
+    distinct = {id(opponent): opponent for opponent in opponents}
+    policies = [policy_of(opponent) for opponent in distinct.values()]
+    return Seating(game.players, seat, policies, [indexes[id(opponent)] for opponent in opponents])
 
 
 def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
     """Return players given by seat or name in the order of the seats, each named once."""
     if isinstance(seat, str):
         raise BadParameter(f"opponents by seat need a learner's seat by number, not {seat!r}")
-    names, found = game.names(), dict[int, Any]()
+    names, players_by_seat = game.names(), dict[int, Any]()
     for key, player in named.items():
         if key not in names and not (type(key) is int and 0 <= key < game.players):
             raise unknown("seat", key, names)
-        place = names.index(key) if isinstance(key, str) else key
-        if place == seat or place in found:
-            who = "the learner" if place == seat else "another opponent"
-            raise BadParameter(f"opponents: {who} sits in {names[place]}, seat {place}, already")
-        found[place] = player
-    wanted = [place for place in range(game.players) if place != seat]
-    missing = [names[place] for place in wanted if place not in found]
+        position = names.index(key) if isinstance(key, str) else key
+        if position == seat or position in players_by_seat:
+            occupant = "the learner" if position == seat else "another opponent"
+            raise BadParameter(
+                f"opponents: {occupant} sits in {names[position]}, seat {position}, already"
+            )
+        players_by_seat[position] = player
+    wanted = [position for position in range(game.players) if position != seat]
+    missing = [names[position] for position in wanted if position not in players_by_seat]
     if missing:
         raise BadParameter(f"opponents: nobody sits in {', '.join(missing)}; name a player for it")
-    return [found[place] for place in wanted]
+    return [players_by_seat[position] for position in wanted]
 
 
 class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
@@ -232,24 +236,26 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._broke, self._reward, self._payoff = False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
         self._steps, self._played = 0, dict[str, Any]()
-        self._met: Counter[str] = Counter()
+        self._outcome_counts: Counter[str] = Counter()
         recalled = self._notes  # once more, if a call fails now
         self._play_on()
         self._notes = {} if self._notes is recalled else self._notes
         self._done = False
-        return self._observation(), self._said()
+        return self._observation(), self._infos()
 
     def _hush(self) -> None:
         """The others' words are their own; whose seat is the learner's is known later."""
 
-    def _move(self, before: int) -> None:
-        """Take the seat of this episode; notes are for who sits where it made them."""
-        seat = int(self.seating.seats(self.table.seed, before))
+    def _move(self, previous_seat: int) -> None:
+        """Take the seat of this episode; notes stay with players who keep their seat."""
+        seat = int(self.seating.seats(self.table.seed, previous_seat))
         if seat != self.seat:
-            made = self.opponents
+            previous_opponents = self.opponents
             self._take_seat(seat)
             here = self.opponents
-            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is made[s]}
+            self._notes = {
+                s: n for s, n in self._notes.items() if here.get(s) is previous_opponents[s]
+            }
         if seat in self.windows.mute:
             self.table.hush([seat])
 
@@ -273,14 +279,14 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._broke, self._played = False, {}
             if not self._ended and not self._take(self.seat, action):
                 self._done = late = self._late()
-                return self._observation(), 0.0, False, late, self._said()
+                return self._observation(), 0.0, False, late, self._infos()
             self._owed = True
         self._play_on()
         late, ended, self._owed = self._late(), self._ended, False
         self._done = ended or late
         reward, self._reward = self._reward, 0.0
         truncated = late or (ended and not self._finished)
-        return self._observation(), reward, self._finished, truncated, self._said()
+        return self._observation(), reward, self._finished, truncated, self._infos()
 
     def _late(self) -> bool:
         """Count a step; return whether it is the last of those that an episode may have."""
@@ -299,7 +305,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def _observation(self) -> Any:
         return self.windows.observation(self.view(self.agent))
 
-    def _said(self) -> dict[str, Any]:
+    def _infos(self) -> dict[str, Any]:
         """Return the infos."""
         info = {
             "asked": self.seat in self.table.asked,
@@ -309,12 +315,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             **self._played,
             **self._mask(self.seat),
         }
-        if self._met:
-            info["opponents"], self._met = dict(self._met), Counter()
-        return info | self.codec.heard
+        if self._outcome_counts:
+            info["opponents"], self._outcome_counts = dict(self._outcome_counts), Counter()
+        return info | self.codec.reading
 
     def _play_on(self) -> None:
-        """Play steps until the learner is asked, or done; also on from a call that failed."""
+        """Play steps until the learner is asked, or done; also resumes after a failed call."""
         for _ in range(LONGEST_WAIT):
             moved = self.seat in self._moves
             asked = self.seat in self.table.asked and not moved
@@ -323,32 +329,34 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             decisions = self.seats.ask_now()
             self._count(decisions)
             self._moves |= moves_of(decisions)
-            before, heard = self.table.state, self.codec.heard
+            previous_state, reading = self.table.state, self.codec.reading
             outcome = self._play()
             reward = float(outcome.rewards[self.seat])
             self._reward, self._payoff = self._reward + reward, self._payoff + reward
             self._finished = bool(outcome.finished[self.seat])
             if moved:
                 self._broke = bool(outcome.broke[self.seat])
-                self._played = self._own(before, outcome.record) | heard
+                self._played = self._move_info(previous_state, outcome.record) | reading
             self.seats.hear()
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.table.state.over and not self._looked_back:
-            found = run_sync(self.seats.finish()) if self.seats.look_back else {}
+            last_decisions = run_sync(self.seats.finish()) if self.seats.look_back else {}
             self._looked_back = True
-            self._notes = {seat: decision.notes for seat, decision in found.items()}
+            self._notes = {seat: decision.notes for seat, decision in last_decisions.items()}
 
     def _count(self, decisions: Mapping[int, Decision]) -> None:
-        """Count what came of the replies of opponents that are asked as models."""
-        self._met.update(own.outcome for own in decisions.values() if own.attempts)
+        """Count the outcomes of opponents that are asked as models."""
+        self._outcome_counts.update(
+            decision.outcome for decision in decisions.values() if decision.attempts
+        )
 
-    def _own(self, before: Any, record: Mapping[str, Array]) -> dict[str, Any]:
-        """Return what infos tell of a move that was played in a state."""
+    def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
+        """Return the infos of a move played in a state."""
         actions = record["actions"].tolist()
-        told: dict[str, Any] = {"action": actions[self.seat]}
-        if self.game.division is not None and any_true(self.game.sharers(before)):
-            told["plan"] = np.array(actions, np.int64)
-        if self.regret is not None and not any_true(self.game.talking(before)):
-            told["regret"] = float(self.regret(self.game.core, record)[self.seat])
-        return told
+        infos: dict[str, Any] = {"action": actions[self.seat]}
+        if self.game.division is not None and any_true(self.game.sharers(previous_state)):
+            infos["plan"] = np.array(actions, np.int64)
+        if self.regret is not None and not any_true(self.game.talking(previous_state)):
+            infos["regret"] = float(self.regret(self.game.core, record)[self.seat])
+        return infos

@@ -79,10 +79,10 @@ class InformationSets(NamedTuple):
         ), chances[mine]
 
 
-def keys_of(seat: Any, before: Array, seen: Array) -> Array:
-    """Return what tells information sets apart, one scalar of bytes each, ``(sets,)``."""
-    seats = np.broadcast_to(seat, before.shape)
-    whole = np.column_stack([seats, before, seen])
+def keys_of(seat: Any, row_before: Array, observed: Array) -> Array:
+    """Return a scalar of bytes for each information set, ``(sets,)``; equal for equal sets."""
+    seats = np.broadcast_to(seat, row_before.shape)
+    whole = np.column_stack([seats, row_before, observed])
     whole = np.ascontiguousarray(whole, np.float64) + 0.0  # no -0
     return whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
 
@@ -139,9 +139,9 @@ class TabularPolicy(Policy):
         self._upto = np.cumsum(self.chances)
 
     @cached_property
-    def _known(self) -> dict[bytes, int]:
+    def _sets_by_key(self) -> dict[bytes, int]:
         keys = keys_of(self.rows.seat, self.rows.before, self.rows.seen)
-        return {key.tobytes(): place for place, key in enumerate(keys)}
+        return {key.tobytes(): index for index, key in enumerate(keys)}
 
     def check(self, game: Rulebook) -> None:
         """Raise BadParameter if a game is not the one that the table is of."""
@@ -163,68 +163,76 @@ class TabularPolicy(Policy):
         seed, decided, last = (np.array([part]) for part in memory)
         numbers = np.asarray(view.numbers)[None]
         row = int(self._drawn(view.game, np.array([view.seat]), numbers, last, seed, decided)[0])
-        after = TableMemory(memory.seed, memory.decided + 1, row)
+        next_memory = TableMemory(memory.seed, memory.decided + 1, row)
         move = self.rows.moves[row]
         if isinstance(view.question, Shares):
-            return Decision(tuple(move.tolist())), after
-        own = int(move[view.seat if len(move) > 1 else 0])
-        return Decision(int(_legal(view.sight, view.seat, own))), after
+            return Decision(tuple(move.tolist())), next_memory
+        seat_move = int(move[view.seat if len(move) > 1 else 0])
+        return Decision(int(_legal(view.sight, view.seat, seat_move))), next_memory
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: TableMemory | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: TableMemory | None = None
     ) -> TableMemory:
         """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self.check(game)
             memory = TableMemory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
-        decided, last = np.where(where, 0, memory.decided), np.where(where, -1, memory.last)
-        return TableMemory(np.where(where, seeds, memory.seed), decided, last)
+        decided, last = np.where(mask, 0, memory.decided), np.where(mask, -1, memory.last)
+        return TableMemory(np.where(mask, seeds, memory.seed), decided, last)
 
     async def decide_batch(
-        self, sight: Sight, where: Array, memory: TableMemory
+        self, sight: Sight, mask: Array, memory: TableMemory
     ) -> tuple[Decided, TableMemory]:
         """Draw the moves of all cells at once."""
-        cells = seats, tables = np.nonzero(where)
+        cells = seats, tables = np.nonzero(mask)
         seeds, decided, last = (part[cells] for part in memory)
         rows = self._drawn(sight.game, seats, sight.numbers[cells], last, seeds, decided)
-        moves, actions = self.rows.moves[rows], np.zeros(where.shape, np.int64)
+        moves, actions = self.rows.moves[rows], np.zeros(mask.shape, np.int64)
         if moves.shape[1] > 1:  # plans fill their columns, votes stand among zeros
             np.add.at(actions.T, tables, moves)
         else:
             actions[cells] = moves[:, 0]
             actions[cells] = _legal(sight, cells, actions[cells])
-        after = TableMemory(memory.seed, memory.decided + where, memory.last.copy())
-        after.last[cells] = rows
-        return Decided(actions), after
+        next_memory = TableMemory(memory.seed, memory.decided + mask, memory.last.copy())
+        next_memory.last[cells] = rows
+        return Decided(actions), next_memory
 
     def _drawn(
-        self, game: Rulebook, seats: Array, seen: Array, last: Array, seeds: Array, decided: Array
+        self,
+        game: Rulebook,
+        seats: Array,
+        observed: Array,
+        last: Array,
+        seeds: Array,
+        decided: Array,
     ) -> Array:
         """Return the rows that are drawn in these seats."""
-        keys = keys_of(seats, last, seen)
-        found = np.array([self._known.get(key.tobytes(), -1) for key in keys], np.int64)
-        for place in np.flatnonzero(found < 0).tolist():
-            found[place] = self._nearest(game, int(seats[place]), int(last[place]), seen[place])
-            self._known[keys[place].tobytes()] = int(found[place])
-        first, after = self.rows.first[found], self.rows.first[found + 1]
+        keys = keys_of(seats, last, observed)
+        sets = np.array([self._sets_by_key.get(key.tobytes(), -1) for key in keys], np.int64)
+        for index in np.flatnonzero(sets < 0).tolist():
+            sets[index] = self._nearest(game, int(seats[index]), int(last[index]), observed[index])
+            self._sets_by_key[keys[index].tobytes()] = int(sets[index])
+        first, stop = self.rows.first[sets], self.rows.first[sets + 1]
         luck = Noise(seeds.astype(np.uint64)).of(decided).random()
         begun = np.where(first > 0, self._upto[first - 1], 0.0)
-        rows = np.searchsorted(self._upto, begun + luck * (self._upto[after - 1] - begun), "right")
-        return np.clip(rows, first, after - 1)
+        rows = np.searchsorted(self._upto, begun + luck * (self._upto[stop - 1] - begun), "right")
+        return np.clip(rows, first, stop - 1)
 
-    def _nearest(self, game: Rulebook, seat: int, last: int, seen: Array) -> int:
-        """Return the set of a seat whose numbers are the nearest to these, if any of its own past.
+    def _nearest(self, game: Rulebook, seat: int, last: int, observed: Array) -> int:
+        """Return the set of a seat with the nearest numbers, if any with its own past.
 
         Raises:
             BadParameter: the table has none of this seat.
         """
-        own = np.flatnonzero(self.rows.seat == seat)
-        if not len(own):
+        seat_sets = np.flatnonzero(self.rows.seat == seat)
+        if not len(seat_sets):
             raise BadParameter(f"{self.name} has no moves for {game.names()[seat]}; solve it anew")
         scale = Scale(game.columns())
-        far = np.abs(scale(self.rows.seen[own]) - scale(seen[None].astype(np.float32))).sum(axis=1)
-        far = np.nan_to_num(far) + RECALLED * (self.rows.before[own] != last)
-        return int(own[far.argmin()])
+        far = np.abs(
+            scale(self.rows.seen[seat_sets]) - scale(observed[None].astype(np.float32))
+        ).sum(axis=1)
+        far = np.nan_to_num(far) + RECALLED * (self.rows.before[seat_sets] != last)
+        return int(seat_sets[far.argmin()])
 
 
 def _legal(sight: Sight, cells: Any, moves: Any) -> Any:
@@ -248,8 +256,8 @@ def likeliest(chances: Array, first: Array) -> Array:
 
 def parameters_of(game: Rulebook) -> dict[str, Any]:
     """Return a game's parameters as plain values."""
-    found: dict[str, Any] = json.loads(json.dumps(game.core.__getstate__(), default=str))
-    return found
+    parameters: dict[str, Any] = json.loads(json.dumps(game.core.__getstate__(), default=str))
+    return parameters
 
 
 def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game: Rulebook) -> None:
@@ -310,12 +318,16 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         with zipfile.ZipFile(BytesIO(content)) as file:
             check_unpacked(file)
             about = json.loads(file.read(PLAYER))
-            names = [one.removesuffix(".npy") for one in file.namelist() if one.endswith(".npy")]
+            names = [
+                array_name.removesuffix(".npy")
+                for array_name in file.namelist()
+                if array_name.endswith(".npy")
+            ]
         with np.load(BytesIO(content), allow_pickle=False) as file:
-            arrays = {one: file[one] for one in names}
-        later, said = about["format"] > FORMAT, about["trained"]
-        package, kind, parameters = said["package"], about["kind"], about["parameters"]
-        trained = Trained.read(said)
+            arrays = {array_name: file[array_name] for array_name in names}
+        later, trained_fields = about["format"] > FORMAT, about["trained"]
+        package, kind, parameters = trained_fields["package"], about["kind"], about["parameters"]
+        trained = Trained.read(trained_fields)
     except FileNotFoundError:
         raise BadParameter(f"player {name!r}: there is no file {path.absolute()}") from None
     except (*UNREADABLE, *DAMAGED) as error:
@@ -346,11 +358,11 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
 
 
 class QTable:
-    """Values of actions by what is seen, as Q-learning has them; a model for `LearnedPolicy`.
+    """Action values by observation, as Q-learning has them; a model for `LearnedPolicy`.
 
     Args:
-        columns: which of the observed numbers make a state, ``(columns,)``.
-        states: those that were met, float32 ``(states, columns)``.
+        columns: indexes of the observed numbers that make a state, ``(columns,)``.
+        states: the known states, float32 ``(states, columns)``.
         values: of each action there, float64 ``(states, actions)``.
     """
 
@@ -362,37 +374,37 @@ class QTable:
         if not np.isfinite(values).all():
             raise ValueError("values must be finite numbers")
         keys = keys_of(0, np.zeros(len(states)), states)
-        self.known = {key.tobytes(): place for place, key in enumerate(keys)}
+        self.index_by_key = {key.tobytes(): index for index, key in enumerate(keys)}
 
-    def place(self, seen: Array) -> Array:
+    def place(self, observed: Array) -> Array:
         """Return the states of these observations, ``(many,)``; -1 where one was never met."""
-        chosen = np.asarray(seen, np.float32)[:, self.columns]
+        chosen = np.asarray(observed, np.float32)[:, self.columns]
         keys = keys_of(0, np.zeros(len(chosen)), chosen)
-        return np.array([self.known.get(key.tobytes(), -1) for key in keys], np.int64)
+        return np.array([self.index_by_key.get(key.tobytes(), -1) for key in keys], np.int64)
 
-    def add(self, seen: Array, value: float) -> Array:
+    def add(self, observed: Array, value: float) -> Array:
         """Return the states of these observations; new ones begin with this value."""
-        places = self.place(seen)
-        new = np.asarray(seen, np.float32)[places < 0][:, self.columns]
+        places = self.place(observed)
+        new = np.asarray(observed, np.float32)[places < 0][:, self.columns]
         if len(new):
             new = np.unique(new, axis=0)
-            for place, key in enumerate(keys_of(0, np.zeros(len(new)), new), len(self.states)):
-                self.known[key.tobytes()] = place
+            for index, key in enumerate(keys_of(0, np.zeros(len(new)), new), len(self.states)):
+                self.index_by_key[key.tobytes()] = index
             begun = np.full((len(new), self.values.shape[1]), value)
             self.states = np.concatenate([self.states, new])
             self.values = np.concatenate([self.values, begun])
-            places = self.place(seen)
+            places = self.place(observed)
         return places
 
     def predict(
-        self, seen: Any, deterministic: bool = True, action_masks: Array | None = None
+        self, observations: Any, deterministic: bool = True, action_masks: Array | None = None
     ) -> tuple[Array, None]:
         """Return the best action of each observation; the nearest state stands for a new one."""
-        numbers = seen["observation"] if isinstance(seen, dict) else seen
+        numbers = observations["observation"] if isinstance(observations, dict) else observations
         places = self.place(numbers)
-        for one in np.flatnonzero(places < 0).tolist():
-            own = np.asarray(numbers, np.float32)[one, self.columns]
-            places[one] = np.abs(self.states - own).sum(axis=1).argmin()
+        for row in np.flatnonzero(places < 0).tolist():
+            chosen = np.asarray(numbers, np.float32)[row, self.columns]
+            places[row] = np.abs(self.states - chosen).sum(axis=1).argmin()
         values = self.values[places]
         if action_masks is not None:
             values = np.where(action_masks, values, -np.inf)
@@ -421,11 +433,11 @@ class ValuePolicy(LearnedPolicy):
     def _codec(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> Codec:
         assert self.trained is not None
         check_game(self.name, self.trained, self.parameters, game)
-        own = super()._codec(game, seat, batch)
-        many, actions = self.model.values.shape[1], getattr(own.space, "n", 0)
-        if many != actions:
+        seat_codec = super()._codec(game, seat, batch)
+        count, actions = self.model.values.shape[1], getattr(seat_codec.space, "n", 0)
+        if count != actions:
             raise BadParameter(
-                f"{self.name} has values of {many} actions, and {game.name} has {actions}; train "
+                f"{self.name} has values of {count} actions, and {game.name} has {actions}; train "
                 "it anew"
             )
-        return own
+        return seat_codec

@@ -80,12 +80,12 @@ class TeamVectorEnv:
 
     def single_observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return what an agent sees of one copy."""
-        self._known(agent)
+        self._check_agent(agent)
         return self.windows.spaces[agent]
 
     def single_action_space(self, agent: str) -> spaces.Space[Any]:
         """Return an agent's actions in one copy."""
-        self._known(agent)
+        self._check_agent(agent)
         return self.windows.codecs[self.agents.index(agent)].space
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -96,7 +96,7 @@ class TeamVectorEnv:
         """Return an agent's actions in all copies."""
         return batch_space(self.single_action_space(agent), self.num_envs)
 
-    def _known(self, agent: str) -> None:
+    def _check_agent(self, agent: str) -> None:
         if agent not in self.agents:
             raise unknown("agent", agent, self.agents)
 
@@ -109,30 +109,30 @@ class TeamVectorEnv:
 
         ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
         """
-        given, n = options_of(options).get("chance"), self.num_envs
-        self._start(seeds_of(seed, n), given=given)
+        fixed_chance, n = options_of(options).get("chance"), self.num_envs
+        self._start(seeds_of(seed, n), fixed_chance=fixed_chance)
         shape = self.game.players, n
         self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
         self._broke, self._waiting = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self._next(np.ones(n, np.bool_))
         none = {"payoff": self._payoff.copy(), "action": self._action.copy()}
-        return self._by_agent(self._seen()), self._infos(none)
+        return self._by_agent(self._observations()), self._infos(none)
 
-    def _start(self, seeds: Any = None, where: Any = None, given: Any = None) -> None:
+    def _start(self, seeds: Any = None, mask: Any = None, fixed_chance: Any = None) -> None:
         """Start an episode in these copies; no talk waits for seats without words."""
-        self.tables.reset(seeds, where, given)
+        self.tables.reset(seeds, mask, fixed_chance)
         if self.windows.mute:
             every = self.game.players, self.num_envs
-            self.tables.hush(lambda: np.ones(every, np.bool_), where)
+            self.tables.hush(lambda: np.ones(every, np.bool_), mask)
 
-    def _next(self, where: Array) -> None:
+    def _next(self, mask: Array) -> None:
         """Begin a step of the rules in these copies: nobody has moved yet."""
-        for own in self._codecs:
-            own.begin(where)
-        self._moves = np.where(where, 0, self._moves)  # a new one: states keep what was played
+        for seat_codec in self._codecs:
+            seat_codec.begin(mask)
+        self._moves = np.where(mask, 0, self._moves)  # a new one: states keep what was played
         turn = self.tables.ready().turn
-        self._waiting = turn if where.all() else np.where(where, turn, self._waiting)
+        self._waiting = turn if mask.all() else np.where(mask, turn, self._waiting)
 
     def step(
         self, actions: Mapping[str, Any]
@@ -152,73 +152,81 @@ class TeamVectorEnv:
         if ready.any():
             part = None if ready.all() else np.flatnonzero(ready)
             self._played(self.tables.step(self._moves, part), ready, rewards)
-        most = np.inf if self.max_cycles is None else self.max_cycles
+        limit = np.inf if self.max_cycles is None else self.max_cycles
         finished = self._finished
-        cut = (self.tables.state.round - self.game.core.begun >= most) & ~finished
+        cut = (self.tables.state.round - self.game.core.begun >= limit) & ~finished
         done: Any = (finished | cut).all(axis=0)
-        said: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
+        infos: dict[str, Any] = {"payoff": self._payoff.copy(), "action": self._action.copy()}
         if done.any():
-            said |= {"final_obs": self._seen(), "_final_obs": self.game.everybody(done)}
-            self._start(where=done)
+            infos |= {"final_obs": self._observations(), "_final_obs": self.game.everybody(done)}
+            self._start(mask=done)
             self._payoff[:, done], self._action[:, done] = 0, 0
             self._finished = finished & ~done
         self._next(ready | done)
-        seen, paid = self._by_agent(self._seen()), self._by_agent(rewards)
-        return seen, paid, self._by_agent(finished), self._by_agent(cut), self._infos(said)
+        observations, payoffs = self._by_agent(self._observations()), self._by_agent(rewards)
+        return (
+            observations,
+            payoffs,
+            self._by_agent(finished),
+            self._by_agent(cut),
+            self._infos(infos),
+        )
 
     def _take(self, sight: Sight, actions: Mapping[str, Any]) -> None:
         """Take everybody's actions, or none if one is refused."""
         if not isinstance(actions, Mapping) or {*actions} != {*self.agents}:
-            given = [*actions] if isinstance(actions, Mapping) else actions
+            agents = [*actions] if isinstance(actions, Mapping) else actions
             raise IllegalAction(
-                f"actions must be a dict, one for each of {self.agents}, got {given}"
+                f"actions must be a dict, one for each of {self.agents}, got {agents}"
             )
         codecs, moves = [*map(copy, self._codecs)], self._moves.copy()
         waiting = self._waiting.copy()
         for seat, agent in enumerate(self.agents):
-            where = self._waiting[seat]
-            found, whole = codecs[seat].taken(sight.view(seat), actions[agent], where)
-            if found.ndim > 1:  # plans, and votes among zeros
-                moves += found
+            mask = self._waiting[seat]
+            seat_moves, whole = codecs[seat].take_batch(sight.view(seat), actions[agent], mask)
+            if seat_moves.ndim > 1:  # plans, and votes among zeros
+                moves += seat_moves
             else:
-                moves[seat] += found
+                moves[seat] += seat_moves
             waiting[seat] &= ~whole
         self._codecs, self._moves, self._waiting = codecs, moves, waiting
 
-    def _played(self, outcome: Outcome, where: Array, rewards: PerPlayer) -> None:
+    def _played(self, outcome: Outcome, mask: Array, rewards: PerPlayer) -> None:
         """Note what a step brought to these copies."""
-        rewards[:, where] = outcome.rewards
-        self._payoff[:, where] += outcome.rewards
-        self._broke[:, where] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
-        self._action[:, where] = outcome.record["actions"]
+        rewards[:, mask] = outcome.rewards
+        self._payoff[:, mask] += outcome.rewards
+        self._broke[:, mask] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
+        self._action[:, mask] = outcome.record["actions"]
         self._finished = self._finished.copy()
-        self._finished[:, where] = outcome.finished
+        self._finished[:, mask] = outcome.finished
 
     # -- what is seen ------------------------------------------------------------------------------
 
-    def _seen(self) -> Any:
+    def _observations(self) -> Any:
         """Return new observations of all seats, ``(players, num_envs, ...)``."""
         rows = zip(self._codecs, self.tables.ready().numbers, strict=True)
-        numbers = self.windows.scaled(np.stack([own.shown(seen.copy()) for own, seen in rows]))
+        numbers = self.windows.scaled(
+            np.stack([seat_codec.shown(numbers_seen.copy()) for seat_codec, numbers_seen in rows])
+        )
         if not self.windows.shows_mask(self._codecs[0]):
             return numbers
         return {"observation": numbers, "action_mask": self._masks()}
 
     def _masks(self) -> Array:
         sight = self.tables.ready()
-        masks = [own.masks(sight.view(seat)) for seat, own in enumerate(self._codecs)]
+        masks = [seat_codec.masks(sight.view(seat)) for seat, seat_codec in enumerate(self._codecs)]
         return np.stack(masks).astype(np.int8)
 
     def _by_agent(self, rows: Any) -> Batches:
         if isinstance(rows, dict):
-            parts = {part: self._by_agent(own) for part, own in rows.items()}
+            parts = {part: self._by_agent(agent_rows) for part, agent_rows in rows.items()}
             return {agent: {part: parts[part][agent] for part in rows} for agent in self.agents}
         return dict(zip(self.agents, rows, strict=True))
 
-    def _infos(self, said: dict[str, Any]) -> dict[str, Batches]:
+    def _infos(self, infos: dict[str, Any]) -> dict[str, Batches]:
         apart = self._codecs[0].masked and self.windows.masks_apart
         masks = {"action_mask": self._masks()} if apart else {}
-        return self._by_agent({"asked": self._waiting, "broke": self._broke, **said, **masks})
+        return self._by_agent({"asked": self._waiting, "broke": self._broke, **infos, **masks})
 
     def action_masks(self) -> dict[str, Array]:
         """Return by agent which indexes are legal, bool ``(num_envs, indexes)``."""
@@ -257,21 +265,31 @@ class SeatRows(VectorEnv[Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode in all copies, see `TeamVectorEnv.reset`."""
-        seen, infos = self.team.reset(seed, options)
-        return _rows(seen), _rows(infos)
+        observations, infos = self.team.reset(seed, options)
+        return _rows(observations), _rows(infos)
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play the rows' actions, ``(num_envs, ...)``; raises as `TeamVectorEnv.step` does."""
-        team, given = self.team, array_of(actions)
-        if given.shape[:1] != (self.num_envs,):
-            raise IllegalAction(f"{self.num_envs} rows take as many actions, got {given.shape}")
-        by_agent = np.split(given, team.num_agents)
-        seen, rewards, ended, cut, infos = team.step(dict(zip(team.agents, by_agent, strict=True)))
+        team, row_actions = self.team, array_of(actions)
+        if row_actions.shape[:1] != (self.num_envs,):
+            raise IllegalAction(
+                f"{self.num_envs} rows take as many actions, got {row_actions.shape}"
+            )
+        by_agent = np.split(row_actions, team.num_agents)
+        observations, rewards, ended, cut, infos = team.step(
+            dict(zip(team.agents, by_agent, strict=True))
+        )
         over = np.tile(np.all([ended[a] | cut[a] for a in team.agents], axis=0), team.num_agents)
-        said = _rows(infos)
-        if "final_obs" in said:  # as Gymnasium has them
-            said["final_obs"] = final(said["final_obs"], over)
-        return _rows(seen), _rows(rewards), _rows(ended) & over, _rows(cut) & over, said
+        row_infos = _rows(infos)
+        if "final_obs" in row_infos:  # as Gymnasium has them
+            row_infos["final_obs"] = final(row_infos["final_obs"], over)
+        return (
+            _rows(observations),
+            _rows(rewards),
+            _rows(ended) & over,
+            _rows(cut) & over,
+            row_infos,
+        )
 
     def action_masks(self) -> Array:
         """Return which indexes are legal, bool ``(num_envs, indexes)``."""
@@ -280,7 +298,7 @@ class SeatRows(VectorEnv[Any, Any, Any]):
 
 def _rows(by_agent: Mapping[str, Any]) -> Any:
     """Return what is by agent seat after seat."""
-    own = [*by_agent.values()]
-    if isinstance(own[0], dict):
-        return {part: _rows({a: by_agent[a][part] for a in by_agent}) for part in own[0]}
-    return np.concatenate(own)
+    parts = [*by_agent.values()]
+    if isinstance(parts[0], dict):
+        return {part: _rows({a: by_agent[a][part] for a in by_agent}) for part in parts[0]}
+    return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Several things waited for at the same time, where the first error stops all."""
+"""Concurrent waiting in which the first error stops all."""
 
 from __future__ import annotations
 

@@ -120,27 +120,27 @@ class Tool:
             if name in arguments and not parameter.takes(arguments[name]):
                 raise BadCall(f"{name} must be of the type {parameter.kind}: {parameter.meaning}")
         try:
-            said = self.run(view, arguments)
+            output = self.run(view, arguments)
         except BadCall:
             raise
         except Exception as error:
             raise ToolFailed(f"tool {self.name!r} failed with {error!r}") from error
-        if not isinstance(said, str):
-            raise ToolFailed(f"tool {self.name!r} must return a str, got {type(said).__name__}")
-        return said
+        if not isinstance(output, str):
+            raise ToolFailed(f"tool {self.name!r} must return a str, got {type(output).__name__}")
+        return output
 
-    def told(self) -> dict[str, Any]:
-        """Return what a prompt says of it, as plain values."""
+    def summary_fields(self) -> dict[str, Any]:
+        """Return the tool's description in prompts, as plain values."""
         parameters = [{"name": name} | vars(p) for name, p in self.parameters.items()]
         return {"name": self.name, "summary": self.summary, "parameters": parameters}
 
-    def offered(self) -> dict[str, Any]:
-        """Return what a server hears of it that lets models call it natively."""
+    def native_schema(self) -> dict[str, Any]:
+        """Return the tool's description for servers with native calls."""
         arguments: dict[str, Any] = {
             name: {"type": p.kind, "description": p.meaning} for name, p in self.parameters.items()
         }
-        for one in arguments.values():
-            one |= {"items": {}} if one["type"] == "array" else {}
+        for argument in arguments.values():
+            argument |= {"items": {}} if argument["type"] == "array" else {}
         parameters = object_of(arguments, self._needed())
         return {"name": self.name, "description": self.summary, "parameters": parameters}
 
@@ -214,8 +214,9 @@ class OrCall:
 class Bench:
     """The tools at one decision.
 
-    There may be `left` more calls; `said` are those so far, with their results. `advice` is what
-    tools say that are always told; `offer`, which can be called, and how ("" if none).
+    `remaining` calls may still be made; `messages` are the calls so far with their results.
+    `advice` is the text of tools that are always told; `offer` says which can be called, and how
+    ("" if none).
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class Bench:
     ) -> None:
         self._tools = {tool.name: tool for tool in tools if not tool.always}
         self._view, self._prompts, self._reasoning = view, prompts, reasoning
-        self.left = calls if self._tools else 0
+        self.remaining = calls if self._tools else 0
         advice = []
         for tool in (tool for tool in tools if tool.always):
             try:
@@ -231,53 +232,60 @@ class Bench:
             except BadCall as bad:
                 advice.append(prompts.advice(tool.name, str(bad), True))
         self.advice = "\n".join(advice)
-        offered = [tool.told() for tool in self._tools.values()]
-        self.offer = prompts.offer(offered, calls) if offered else ""
-        self.said: tuple[Message, ...] = ()
+        native_schema = [tool.summary_fields() for tool in self._tools.values()]
+        self.offer = prompts.offer(native_schema, calls) if native_schema else ""
+        self.messages: tuple[Message, ...] = ()
 
     def add(self, text: str) -> None:
         """Add to what was said last."""
-        *before, last = self.said
-        self.said = (*before, {**last, "content": f"{last['content']}\n\n{text}"})
+        *earlier, last = self.messages
+        self.messages = (*earlier, {**last, "content": f"{last['content']}\n\n{text}"})
 
     def question(self, question: Question) -> Question:
         """Return the question as it may be answered now."""
-        both: Any = OrCall(question, [*self._tools.values()]) if self.left else question
+        both: Any = OrCall(question, [*self._tools.values()]) if self.remaining else question
         return cast(Question, both)
 
     def offers(self) -> tuple[dict[str, Any], ...]:
         """Return what may be called natively now."""
-        return tuple(tool.offered() for tool in self._tools.values()) if self.left else ()
+        return (
+            tuple(tool.native_schema() for tool in self._tools.values()) if self.remaining else ()
+        )
 
     def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         """Run native calls of one reply, as many as there may be; return as `call` does."""
-        done = [
-            self.call(ToolCall(made["name"], made["arguments"]), native=True)
-            for made in [*calls][: self.left]
+        complaints = [
+            self.call(ToolCall(native_call["name"], native_call["arguments"]), native=True)
+            for native_call in [*calls][: self.remaining]
         ]
-        return next((bad for bad in done if bad[1]), ("", ""))
+        return next((bad for bad in complaints if bad[1]), ("", ""))
 
     def call(self, call: ToolCall, native: bool = False) -> tuple[str, str]:
         """Run a call; return what was wrong with it, in words and in a word, "" if nothing."""
-        self.left -= 1
+        self.remaining -= 1
         why = kind = ""
         name = call.tool if isinstance(call.tool, str) else ""
         try:
             if name not in self._tools:
-                known = f"{quoted(name, 40)}; there are: {', '.join(self._tools)}"
-                raise BadCall(f"there is no tool {known}", "unknown_tool")
-            said = self._tools[name].text(self._view.core, call.arguments)
+                description = f"{quoted(name, 40)}; there are: {', '.join(self._tools)}"
+                raise BadCall(f"there is no tool {description}", "unknown_tool")
+            output = self._tools[name].text(self._view.core, call.arguments)
         except BadCall as bad:
-            said, why, kind = str(bad), str(bad), bad.kind
+            output, why, kind = str(bad), str(bad), bad.kind
         question = self._view.question
         assert question is not None
-        told = self._prompts.result(said, bool(why), self.left, question, self._reasoning)
-        made = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
+        result_text = self._prompts.result(
+            output, bool(why), self.remaining, question, self._reasoning
+        )
+        call_text = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
         if native:  # to be shown in the server's form, which takes plain names and objects alone
-            fits = isinstance(call.arguments, Mapping) and len(made) <= LONGEST
+            fits = isinstance(call.arguments, Mapping) and len(call_text) <= LONGEST
             shown = {"tool": name if _NAME.fullmatch(name) else "unknown", "arguments": {}}
-            made = made if fits and shown["tool"] == name else json.dumps(shown)
-        made = made if len(made) <= LONGEST else '{"tool": "...", "arguments": {}}'
+            call_text = call_text if fits and shown["tool"] == name else json.dumps(shown)
+        call_text = call_text if len(call_text) <= LONGEST else '{"tool": "...", "arguments": {}}'
         hearing = "tool" if native else "user"
-        self.said += ({"role": "assistant", "content": made}, {"role": hearing, "content": told})
+        self.messages += (
+            {"role": "assistant", "content": call_text},
+            {"role": hearing, "content": result_text},
+        )
         return why, kind

@@ -34,13 +34,13 @@ ILLEGAL = -1e9  # the logit of what a mask forbids
 
 
 class ActorCritic(nn.Module):
-    """What to do, as a distribution of actions, and what that is worth: two networks of their own.
+    """An action distribution and a state value, by two separate networks.
 
     It sees the numbers of a view, and acts by index (`spaces.Discrete`, with masks) or by shares
     from -1 to 1 (`spaces.Box`, normal, cut at the ends).
 
     Args:
-        seen: the space of observations, with or without a mask beside the numbers.
+        observed: the space of observations, with or without a mask beside the numbers.
         space: the space of actions.
         hidden: how wide each layer is.
 
@@ -49,13 +49,16 @@ class ActorCritic(nn.Module):
     """
 
     def __init__(
-        self, seen: spaces.Space[Any], space: spaces.Space[Any], hidden: tuple[int, ...] = (64, 64)
+        self,
+        observed: spaces.Space[Any],
+        space: spaces.Space[Any],
+        hidden: tuple[int, ...] = (64, 64),
     ) -> None:
         super().__init__()
         self.discrete = isinstance(space, spaces.Discrete)
         if not self.discrete and (not isinstance(space, spaces.Box) or space.dtype != np.float32):
             raise BadParameter(f'actions of {space} are not learned here: take "index" or "unit"')
-        numbers: Any = seen["observation"] if isinstance(seen, spaces.Dict) else seen
+        numbers: Any = observed["observation"] if isinstance(observed, spaces.Dict) else observed
         self.observation_space, self.action_space, self.hidden = numbers, space, tuple(hidden)
         columns, acts = numbers.shape[0], cast(Any, space)
         width = int(acts.n) if self.discrete else acts.shape[0]
@@ -65,12 +68,12 @@ class ActorCritic(nn.Module):
             self.log_deviation = nn.Parameter(torch.full((width,), -0.5))
 
     def chances(self, numbers: Tensor, masks: Tensor | None = None) -> Distribution:
-        """Return how likely actions are, for rows of numbers and of what is legal."""
-        found = self.actor(numbers)
+        """Return the distribution of actions, for rows of numbers and masks."""
+        outputs = self.actor(numbers)
         if not self.discrete:
-            return Independent(Normal(found, self.log_deviation.exp().expand_as(found)), 1)
-        found = found if masks is None else found.masked_fill(~masks, ILLEGAL)
-        return Categorical(logits=found, validate_args=False)
+            return Independent(Normal(outputs, self.log_deviation.exp().expand_as(outputs)), 1)
+        outputs = outputs if masks is None else outputs.masked_fill(~masks, ILLEGAL)
+        return Categorical(logits=outputs, validate_args=False)
 
     def worth(self, numbers: Tensor) -> Tensor:
         """Return what rows of numbers are worth."""
@@ -87,18 +90,18 @@ class ActorCritic(nn.Module):
     squash_output = False
 
     def predict(
-        self, seen: Any, *, deterministic: bool = True, action_masks: Array | None = None
+        self, observed: Any, *, deterministic: bool = True, action_masks: Array | None = None
     ) -> tuple[Array, None]:
         """Return the likeliest actions of rows of observations, or drawn ones; and no state."""
         with torch.no_grad():
-            likely = self.chances(self.obs_to_tensor(seen)[0], _masks(action_masks))
+            likely = self.chances(self.obs_to_tensor(observed)[0], _masks(action_masks))
             drawn = likely.mode if deterministic else likely.sample()
         actions: Array = drawn.numpy()
         return (actions if self.discrete else np.clip(actions, -1, 1)), None
 
-    def obs_to_tensor(self, seen: Any) -> tuple[Tensor, bool]:
+    def obs_to_tensor(self, observed: Any) -> tuple[Tensor, bool]:
         """Return the numbers of observations, and whether they are many: they are."""
-        return torch.as_tensor(np.asarray(seen, np.float32)), True
+        return torch.as_tensor(np.asarray(observed, np.float32)), True
 
     def get_distribution(self, numbers: Tensor, masks: Array | None = None) -> SimpleNamespace:
         """Return what `chances` does, as Stable-Baselines3 hands it out."""
@@ -106,13 +109,13 @@ class ActorCritic(nn.Module):
         return SimpleNamespace(distribution=likely)
 
 
-def _layers(columns: int, hidden: tuple[int, ...], width: int, last: float) -> nn.Sequential:
+def _layers(columns: int, hidden: tuple[int, ...], width: int, last_gain: float) -> nn.Sequential:
     """Return a network with orthogonal weights, of its last layer as large as `last`."""
-    found: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for inside in hidden:
-        found += [_linear(columns, inside, 2**0.5), nn.Tanh()]
+        layers += [_linear(columns, inside, 2**0.5), nn.Tanh()]
         columns = inside
-    return nn.Sequential(*found, _linear(columns, width, last))
+    return nn.Sequential(*layers, _linear(columns, width, last_gain))
 
 
 def _linear(inside: int, outside: int, gain: float) -> nn.Linear:
@@ -166,8 +169,8 @@ def save_network(
     """
     path = Path(path) if Path(path).suffix else Path(path).with_suffix(".safetensors")
     models = [model] if isinstance(model, ActorCritic) else [*model]
-    for one in models:
-        LearnedPolicy(one, trained=trained, name=str(path)).start(game, 0, 0)
+    for seat_model in models:
+        LearnedPolicy(seat_model, trained=trained, name=str(path)).start(game, 0, 0)
     about = {
         "format": FORMAT,
         "hidden": models[0].hidden,
@@ -175,13 +178,13 @@ def save_network(
         "trained": asdict(trained),
         "parameters": game.core.__getstate__(),
     }
-    said = {PLAYER: json.dumps(about, default=_plain)}
+    metadata = {PLAYER: json.dumps(about, default=_plain)}
     weights = {
-        f"{place}.{name}": value.detach().clone().contiguous()
-        for place, one in enumerate(models)
-        for name, value in one.state_dict().items()
+        f"{seat}.{name}": value.detach().clone().contiguous()
+        for seat, seat_model in enumerate(models)
+        for name, value in seat_model.state_dict().items()
     }
-    return write_whole(path, save(weights, said))
+    return write_whole(path, save(weights, metadata))
 
 
 def _plain(value: Any) -> Any:
@@ -209,11 +212,11 @@ def load_network(path: str | Path, *, deterministic: bool | None = None) -> Poli
     except (ValueError, SafetensorError, *DAMAGED) as error:
         raise BadParameter(f"player {name!r}: {path} cannot be read: {error}") from None
     try:
-        said, later = about["trained"], about["format"] > FORMAT
-        package = said["package"]
+        trained_fields, later = about["trained"], about["format"] > FORMAT
+        package = trained_fields["package"]
         models = [] if later else _built(about, weights)
         sure = about["deterministic"] if deterministic is None else deterministic
-        trained = Trained.read(said)
+        trained = Trained.read(trained_fields)
     except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
         fault = f"what it holds is no player: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}; save it again") from None
@@ -221,24 +224,24 @@ def load_network(path: str | Path, *, deterministic: bool | None = None) -> Poli
         raise BadParameter(
             f"player {name!r} was saved by llm-games {package}: install that, or later"
         )
-    found = [LearnedPolicy(m, trained=trained, deterministic=sure, name=name) for m in models]
-    return found[0] if len(found) == 1 else BySeat(found, name)
+    players = [LearnedPolicy(m, trained=trained, deterministic=sure, name=name) for m in models]
+    return players[0] if len(players) == 1 else BySeat(players, name)
 
 
 def _built(about: Mapping[str, Any], weights: Mapping[str, Tensor]) -> list[ActorCritic]:
     """Return the networks of a file, whose spaces are as wide as first and last layers."""
     parts: dict[int, dict[str, Tensor]] = {}
     for key, value in weights.items():
-        place, _, name = key.partition(".")
-        parts.setdefault(int(place), {})[name] = value
-    return [_network(tuple(about["hidden"]), parts[place]) for place in range(len(parts))]
+        seat, _, name = key.partition(".")
+        parts.setdefault(int(seat), {})[name] = value
+    return [_network(tuple(about["hidden"]), parts[seat]) for seat in range(len(parts))]
 
 
 def _network(hidden: tuple[int, ...], weights: Mapping[str, Tensor]) -> ActorCritic:
     first, last = weights["actor.0.weight"], weights[f"actor.{2 * len(hidden)}.weight"]
-    seen = spaces.Box(-np.inf, np.inf, (first.shape[1],), np.float64)
+    observed = spaces.Box(-np.inf, np.inf, (first.shape[1],), np.float64)
     width, shares = last.shape[0], "log_deviation" in weights
     acts: Any = spaces.Box(-1.0, 1.0, (width,), np.float32) if shares else spaces.Discrete(width)
-    model = ActorCritic(seen, acts, hidden)
+    model = ActorCritic(observed, acts, hidden)
     model.load_state_dict(dict(weights))
     return model

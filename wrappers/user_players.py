@@ -1,4 +1,4 @@
-"""Somebody's own code in a seat: a policy, a client, or a plain function in place of one."""
+"""Users' own code in a seat: a policy, a client, or a plain function in place of one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAYER = (
 CLIENT = "a client has a name, complete and close, or is a function of (request)"
 
 
-def player_of(thing: Any, name: str = "") -> Policy | Client:
+def player_of(candidate: Any, name: str = "") -> Policy | Client:
     """Return the policy that something is, else the client to seat a model with.
 
     A class is called without arguments. A function is an `Agent`, which is asked like a model.
@@ -37,38 +37,46 @@ def player_of(thing: Any, name: str = "") -> Policy | Client:
     Raises:
         BadParameter: it is none of these.
     """
-    thing = _made(thing, PLAYER)
-    if isinstance(thing, Policy):
-        return thing
-    return Own(thing if isinstance(thing, Client) else Agent(thing, name or label_of(thing)))
+    candidate = _instance(candidate, PLAYER)
+    if isinstance(candidate, Policy):
+        return candidate
+    return Own(
+        candidate
+        if isinstance(candidate, Client)
+        else Agent(candidate, name or label_of(candidate))
+    )
 
 
-def client_of(thing: Any) -> Client:
+def client_of(candidate: Any) -> Client:
     """Return the client that something is: one, what makes one without arguments, or a function.
 
     ``module:Name`` may stand for it. Errors as of `player_of`.
     """
-    name = thing if isinstance(thing, str) else label_of(thing)
-    thing = named(thing, "client") if isinstance(thing, str) else thing
-    if not isinstance(thing, Client) and not iscoroutinefunction(thing) and _takes(thing):
-        thing = thing()
-    thing = _made(thing, CLIENT)
-    return Own(thing if isinstance(thing, Client) else Function(thing, name))
+    name = candidate if isinstance(candidate, str) else label_of(candidate)
+    candidate = named(candidate, "client") if isinstance(candidate, str) else candidate
+    if (
+        not isinstance(candidate, Client)
+        and not iscoroutinefunction(candidate)
+        and _takes(candidate)
+    ):
+        candidate = candidate()
+    candidate = _instance(candidate, CLIENT)
+    return Own(candidate if isinstance(candidate, Client) else Function(candidate, name))
 
 
-def asks(thing: Any) -> bool:
+def asks(candidate: Any) -> bool:
     """Return whether something in a seat is asked like a language model."""
-    return not isinstance(thing, Policy) and not (
-        isinstance(thing, type) and issubclass(thing, Policy)
+    return not isinstance(candidate, Policy) and not (
+        isinstance(candidate, type) and issubclass(candidate, Policy)
     )
 
 
-def label_of(thing: Any) -> str:
-    """Return what to call an object."""
+def label_of(target: Any) -> str:
+    """Return a name for an object: its own, or that of its class."""
     for name in ("name", "__name__"):
-        if isinstance(found := getattr(thing, name, None), str):
-            return found
-    return type(thing).__name__
+        if isinstance(label := getattr(target, name, None), str):
+            return label
+    return type(target).__name__
 
 
 class Function:
@@ -82,41 +90,43 @@ class Function:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self.function, self.name = function, name
         self._begin()
-        self.more = self._more()
-        if not _takes(function, None, **dict.fromkeys(self.more)):
+        self.keywords = self._keywords()
+        if not _takes(function, None, **dict.fromkeys(self.keywords)):
             raise BadParameter(f"{name!r} cannot be called so: {self.wanted}")
 
     def _begin(self) -> None:
         """Take a new thread."""
         self._process, self._thread = os.getpid(), ThreadPoolExecutor(1, self.name)
 
-    def _more(self) -> tuple[str, ...]:
-        """Return which arguments it takes beside the first."""
+    def _keywords(self) -> tuple[str, ...]:
+        """Return the keywords that it takes beside the first argument."""
         return ()
 
-    def _given(self, request: Request) -> tuple[Any, dict[str, Any]]:
+    def _arguments(self, request: Request) -> tuple[Any, dict[str, Any]]:
         return request, {}
 
     async def complete(self, request: Request) -> Completion:
         """Return what the function says; `BadParameter` if that is no answer of any kind."""
-        first, more = self._given(request)
+        first, keywords_given = self._arguments(request)
         if iscoroutinefunction(self.function):
-            said = await self.function(first, **more)
+            answer = await self.function(first, **keywords_given)
         else:  # it may wait for something, or run an event loop of its own
             loop = asyncio.get_running_loop()
             if self._process != os.getpid():  # threads stay behind when a process forks
                 self._begin()
-            said = await loop.run_in_executor(self._thread, self._call, flights(), first, more)
-            said = await said if isawaitable(said) else said
-        if isinstance(said, Completion):
-            return said
-        return Completion(_text(said, request.question, self.name), model=self.name)
+            answer = await loop.run_in_executor(
+                self._thread, self._call, flights(), first, keywords_given
+            )
+            answer = await answer if isawaitable(answer) else answer
+        if isinstance(answer, Completion):
+            return answer
+        return Completion(_text(answer, request.question, self.name), model=self.name)
 
-    def _call(self, work: Flights | None, first: Any, more: dict[str, Any]) -> Any:
+    def _call(self, work: Flights | None, first: Any, keywords_given: dict[str, Any]) -> Any:
         if work is not None and work.ended:  # while this call stood in line for the thread
             raise Unsent
         try:
-            return self.function(first, **more)
+            return self.function(first, **keywords_given)
         except StopIteration as error:  # which no future can hold
             raise RuntimeError(f"{self.name!r} raised StopIteration") from error
 
@@ -140,15 +150,15 @@ class Agent(Function):
 
     wanted = PLAYER
 
-    def _more(self) -> tuple[str, ...]:
+    def _keywords(self) -> tuple[str, ...]:
         return ("view",) if _takes(self.function, None, view=None) else ()
 
-    def _given(self, request: Request) -> tuple[Any, dict[str, Any]]:
-        said = (
+    def _arguments(self, request: Request) -> tuple[Any, dict[str, Any]]:
+        lines = (
             f"{ANSWERED}{m['content']}" if m["role"] == "assistant" else m["content"]
             for m in request.messages
         )
-        return "\n\n".join(said), dict.fromkeys(self.more, request.view)
+        return "\n\n".join(lines), dict.fromkeys(self.keywords, request.view)
 
 
 class Own(Layer):
@@ -162,32 +172,34 @@ class Own(Layer):
 
     async def complete(self, request: Request) -> Completion:
         """Complete; `BadParameter` if that is not what comes back."""
-        found = await self.client.complete(request)
-        if not isinstance(found, Completion) or not isinstance(found.text, str):
-            raise BadParameter(f"{self.name!r} must return a Completion of a text, got {found!r}")
-        return found
-
-
-def _made(thing: Any, wanted: str) -> Any:
-    """Call a class without arguments; check that something could take a seat."""
-    if isinstance(thing, type):
-        if lacks := sorted(getattr(thing, "__abstractmethods__", ())):
-            raise BadParameter(f"{thing.__name__} lacks {', '.join(lacks)}: {wanted}")
-        if not _takes(thing):
+        completion = await self.client.complete(request)
+        if not isinstance(completion, Completion) or not isinstance(completion.text, str):
             raise BadParameter(
-                f"{thing.__name__} is made with arguments: give one that is made, "
-                f"such as NAME = {thing.__name__}(...)"
+                f"{self.name!r} must return a Completion of a text, got {completion!r}"
             )
-        thing = thing()
-    if not isinstance(thing, Policy | Client) and not callable(thing):
-        raise BadParameter(f"{thing!r} takes no seat: {wanted}")
-    return thing
+        return completion
 
 
-def _takes(function: Any, *arguments: Any, **more: Any) -> bool:
+def _instance(candidate: Any, wanted: str) -> Any:
+    """Call a class without arguments; check that something could take a seat."""
+    if isinstance(candidate, type):
+        if lacks := sorted(getattr(candidate, "__abstractmethods__", ())):
+            raise BadParameter(f"{candidate.__name__} lacks {', '.join(lacks)}: {wanted}")
+        if not _takes(candidate):
+            raise BadParameter(
+                f"{candidate.__name__} is made with arguments: give one that is made, "
+                f"such as NAME = {candidate.__name__}(...)"
+            )
+        candidate = candidate()
+    if not isinstance(candidate, Policy | Client) and not callable(candidate):
+        raise BadParameter(f"{candidate!r} takes no seat: {wanted}")
+    return candidate
+
+
+def _takes(function: Any, *arguments: Any, **keywords: Any) -> bool:
     """Return whether something can be called so, as far as it tells."""
     try:
-        signature(function).bind(*arguments, **more)
+        signature(function).bind(*arguments, **keywords)
     except TypeError:
         return False
     except ValueError:  # written in C
@@ -195,23 +207,23 @@ def _takes(function: Any, *arguments: Any, **more: Any) -> bool:
     return True
 
 
-def _text(said: Any, question: Question | None, name: str) -> str:
+def _text(reply: Any, question: Question | None, name: str) -> str:
     """Write what a function returned as a reply."""
-    if isinstance(said, str):
-        return said
-    if isinstance(said, Mapping):
+    if isinstance(reply, str):
+        return reply
+    if isinstance(reply, Mapping):
         with suppress(AttributeError, TypeError, ValueError):
-            return json.dumps(dict(said), allow_nan=False, default=lambda value: value.tolist())
-    said = said.tolist() if hasattr(said, "tolist") else said  # of NumPy, or of torch
-    numbers = said if isinstance(said, tuple | list) else [said]
+            return json.dumps(dict(reply), allow_nan=False, default=lambda value: value.tolist())
+    reply = reply.tolist() if hasattr(reply, "tolist") else reply  # of NumPy, or of torch
+    numbers = reply if isinstance(reply, tuple | list) else [reply]
     if question is None or not all(
-        isinstance(one, Integral) and not isinstance(one, bool) for one in numbers
+        isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
     ):
         raise BadParameter(
-            f"{name!r} returned {said!r}: it must return a text, the JSON of an answer as a dict, "
+            f"{name!r} returned {reply!r}: it must return a text, the JSON of an answer as a dict, "
             "or a move: an int, or a tuple of them"
         )
-    move = tuple(map(int, numbers)) if numbers is said else int(said)
+    move = tuple(map(int, numbers)) if numbers is reply else int(reply)
     try:
         return question.reply(move)
     except (LookupError, StopIteration, TypeError, ValueError):  # no move here: it is told so

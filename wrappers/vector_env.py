@@ -86,7 +86,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self.seating = seating(self.game, seat, opponents)
-        self._seen: View | None = None
+        self._cached_view: View | None = None
         self.tables = Tables(self.game, num_envs)
         sits = np.full((self.game.players, num_envs), -1)
         self.seats = BatchSeats(self.tables, self.seating.policies, sits)
@@ -106,7 +106,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.single_action_space = self.codec.space
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._at = np.arange(num_envs)
+        self._indexes = np.arange(num_envs)
         self._learner: Any = np.zeros(num_envs, np.int64)  # where each sits, or did before
         self._clear()
 
@@ -121,14 +121,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
         self._moves = np.zeros((self.game.players, n), np.int64)  # made, but not played yet
-        self._taken = False  # whether actions were taken of which no result was made yet
+        self._has_moves = False  # whether actions were taken of which no result was made yet
         flags = (np.zeros(n, np.bool_) for _ in range(10))
-        self._moved, self._waits, self._fresh, self._looked, self._planned, *more = flags
-        self._acted, self._broke, self._finished, self._done, self._spoke = more
+        self._moved, self._waits, self._fresh, self._looked, self._planned, *other_flags = flags
+        self._acted, self._broke, self._finished, self._done, self._spoke = other_flags
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action, self._steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._plan = np.zeros((n, self.game.players), np.int64)
-        self._heard: dict[int, dict[str, Any]] = {}  # what replies in words came to
+        self._readings: dict[int, dict[str, Any]] = {}  # what replies in words came to
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 
@@ -143,26 +143,26 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             ClientError: another player's call brought no completion: reset again.
         """
         options, seeds = options_of(options), seeds_of(seed, self.num_envs)
-        where = self._mask(options.get("reset_mask"))
+        mask = self._mask(options.get("reset_mask"))
         super().reset(seed=seeds[0])
-        if all_true(where):
+        if all_true(mask):
             self._clear()
-        elif self._taken or self._result is not None:
+        elif self._has_moves or self._result is not None:
             way = "call step() to go on, or reset all copies"
             raise NotReady(f"{self.game.name}: a step failed half-way: {way}")
         self._ready, notes = False, self.seats.notes
         try:
-            self._begin(where, seeds, options.get("chance"))
+            self._begin(mask, seeds, options.get("chance"))
             self._play_on(self._fresh)  # also of a reset that failed
         except BaseException:
             self.seats.notes = notes  # to be recalled when it is reset again
             raise
         self._ready, self._fresh[:] = True, False
-        return self._observation(), self._infos(where)
+        return self._observation(), self._infos(mask)
 
     def _mask(self, mask: Any) -> PerTable:
         if mask is None:
-            return self._at >= 0
+            return self._indexes >= 0
         right = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
         if not right or mask.shape != (self.num_envs,) or not mask.any():
             raise BadParameter(
@@ -185,7 +185,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not self._ready:
             raise NotReady(f"{self.game.name}: call reset() before step()")
         if self._result is None:
-            if not self._taken:
+            if not self._has_moves:
                 self._take(actions)
             self._play_on(self._fresh | self._waits)
             self._result = self._ended()
@@ -194,7 +194,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._play_on(self._fresh)
         (observation, *rest, infos), self._result = self._result, None
         if again:
-            observation, infos = self._observation(), self._infos(self._at >= 0) | infos
+            observation, infos = self._observation(), self._infos(self._indexes >= 0) | infos
             self._fresh[:] = False
         return observation, *rest, infos
 
@@ -205,43 +205,47 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
 
     # -- a step ------------------------------------------------------------------------------------
 
-    def _begin(self, where: PerTable, seeds: Any = None, given: Any = None) -> None:
+    def _begin(self, mask: PerTable, seeds: Any = None, fixed_chance: Any = None) -> None:
         """Start an episode at these tables."""
-        if not any_true(where):
+        if not any_true(mask):
             return
         follows = self.tables.follows(seeds)
-        self.tables.reset(seeds, where, given)
+        self.tables.reset(seeds, mask, fixed_chance)
         if isinstance(self.seating.seat, str) or not self._ready:  # else all stay where they sit
-            self._sit(where, follows)
+            self._sit(mask, follows)
         if not self.codec.speaks:
-            self.tables.hush(self._own, where)
+            self.tables.hush(self._learner_mask, mask)
         for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
-            np.copyto(flags, False, where=where)
+            np.copyto(flags, False, where=mask)
         for flags in (self._finished, self._done, self._looked):
-            np.copyto(flags, False, where=where)
+            np.copyto(flags, False, where=mask)
         for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
-            np.copyto(numbers, 0, where=where)
-        self._steps[where] = 0
-        self._heard = {table: own for table, own in self._heard.items() if not where[table]}
-        self.seats.met = {table: own for table, own in self.seats.met.items() if not where[table]}
-        self._fresh |= where
-        self.codec.begin(where)
+            np.copyto(numbers, 0, where=mask)
+        self._steps[mask] = 0
+        self._readings = {
+            table: readings for table, readings in self._readings.items() if not mask[table]
+        }
+        self.seats.outcome_counts = {
+            table: counts for table, counts in self.seats.outcome_counts.items() if not mask[table]
+        }
+        self._fresh |= mask
+        self.codec.begin(mask)
         ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
-        self.seats.start(where)
+        self.seats.start(mask)
         self._ready = ready
 
-    def _own(self) -> Array:
-        """Return where the learners sit, bool ``(players, copies)``."""
+    def _learner_mask(self) -> Array:
+        """Return the learners' seats, bool ``(players, copies)``."""
         row = self._learner if isinstance(self.seating.seat, str) else self.seating.seat
         return np.broadcast_to(np.arange(self.game.players)[:, None] == row, self._moves.shape)
 
-    def _sit(self, where: PerTable, follows: PerTable) -> None:
+    def _sit(self, mask: PerTable, follows: PerTable) -> None:
         """Seat the learners of these tables, and the others around them."""
-        some = np.flatnonzero(where)
-        before = np.where(follows, self._learner, -1)[some]
-        own = self.seating.seats(self.tables.seeds[some], before)
+        tables = np.flatnonzero(mask)
+        previous_seats = np.where(follows, self._learner, -1)[tables]
+        learner_seats = self.seating.seats(self.tables.seeds[tables], previous_seats)
         self._learner, sits = self._learner.copy(), self.seats.sits.copy()
-        self._learner[some], sits[:, some] = own, self.seating.sits(own)
+        self._learner[tables], sits[:, tables] = learner_seats, self.seating.sits(learner_seats)
         self.seats.sits = sits
 
     def _take(self, actions: Any) -> None:
@@ -253,15 +257,15 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 raise NotReady(f"{self.game.name}: copies {ended} have ended: call {how}")
             self._begin(self._done.copy())
         self._acted[:] = self._broke[:] = self._planned[:] = False
-        self._heard = {}
+        self._readings = {}
         asked = ~(self._over() | self._fresh)
-        moves, whole = self.codec.taken(self._view(), actions, asked)
+        moves, whole = self.codec.take_batch(self._view(), actions, asked)
         if moves.ndim > 1:
             self._moves += moves
         else:
             self._moves[self._row()] += moves
         self._moved[:] = self._waits[:] = whole
-        self._taken = True
+        self._has_moves = True
 
     def _over(self) -> PerTable:
         """Return whose learner has nothing more to do."""
@@ -271,29 +275,29 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         over: PerTable = self._finished | (played >= self.max_cycles)
         return over
 
-    def _play_on(self, where: PerTable) -> None:
+    def _play_on(self, mask: PerTable) -> None:
         """Play steps of these tables until their learners are asked, or done.
 
-        Also on from a call that failed.
+        Also resumes after a failed call.
         """
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second
-            due = where > (waits | self._over())
+            due = mask > (waits | self._over())
             if not any_true(due):
                 break
             every = all_true(due)
             actions = added(self.seats.ask_now(turn if every else turn & due), self._moves)
-            before = self.tables.state
+            previous_state = self.tables.state
             part: Any = slice(None) if every else due.nonzero()[0]
             outcome = self.tables.step(actions, None if isinstance(part, slice) else part)
-            self._note(before, outcome, part)
+            self._note(previous_state, outcome, part)
             self.codec.begin(due)
             self.seats.hear(due)
         else:
             raise BadParameter(f"{self.game.name}: nobody ends the game; set max_cycles")
         if self.seats.look_back:
-            over = where & self.tables.state.over & ~self._looked
+            over = mask & self.tables.state.over & ~self._looked
             self.seats.finish(over)
             self._looked |= over
 
@@ -301,48 +305,48 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         """Return where the learners of these tables stand in what is of all their seats."""
         if not isinstance(self.seating.seat, str):
             return self.seating.seat
-        own = self._learner[part]
-        return own, self._at[: len(own)]
+        seats_here = self._learner[part]
+        return seats_here, self._indexes[: len(seats_here)]
 
-    def _note(self, before: Any, outcome: Outcome, part: Any) -> None:
+    def _note(self, previous_state: Any, outcome: Outcome, part: Any) -> None:
         """Note what a step of these tables, of the state `before`, brought to their learners."""
         row, moved = self._row(part), self._moved[part]
-        paid = outcome.rewards[row]
-        self._reward[part] += paid
-        self._payoff[part] += paid
+        payoffs = outcome.rewards[row]
+        self._reward[part] += payoffs
+        self._payoff[part] += payoffs
         self._finished[part] = outcome.finished[row]
         if not any_true(moved):
             return
         if all_true(moved):
             acted, moved = part, slice(None)
         else:
-            acted = self._at[part][moved]
+            acted = self._indexes[part][moved]
         self._acted[acted] = True
         self._broke[acted] = outcome.broke[row][moved]
         actions = outcome.record["actions"]
         self._action[acted] = actions[row][moved]
         if self.game.division is not None:
-            planned: Array = np.any(self.game.sharers(before), axis=0)
+            planned: Array = np.any(self.game.sharers(previous_state), axis=0)
             self._planned[acted] = planned[acted]
             self._plan[acted] = actions[:, moved].T
         if self.regret is not None:
-            talking: Array = self.game.talking(before)[part]
+            talking: Array = self.game.talking(previous_state)[part]
             self._spoke[acted] = talking[moved]
             if not all_true(talking):
                 lost = regret_of(self.game, self.regret, outcome, talking)
                 self._lost[acted] = lost[row][moved]
-        if self.codec.heard:
-            took = set(self._at[acted].tolist())
-            self._heard |= {t: said for t, said in self.codec.heard.items() if t in took}
+        if self.codec.reading:
+            took = set(self._indexes[acted].tolist())
+            self._readings |= {t: reading for t, reading in self.codec.reading.items() if t in took}
         self._moved[acted] = False
         self._moves[:, acted] = 0
 
     def _ended(self) -> Result:
         """Return what a step brought; what starts again at once does."""
         ended = self._over() & ~self._fresh
-        paid = self._waits | ended
-        rewards = np.where(paid, self._reward, 0.0)
-        self._reward[paid] = 0.0
+        is_paid = self._waits | ended
+        rewards = np.where(is_paid, self._reward, 0.0)
+        self._reward[is_paid] = 0.0
         terminated = ended & self._finished
         truncated = ended & ~terminated
         if self.max_episode_steps is not None:
@@ -351,13 +355,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             ended = terminated | truncated
         self._done[:] = ended
         self._fresh[:] = self._waits[:] = False
-        self._taken = False
+        self._has_moves = False
         observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
             infos = self._last(observation, ended)
             self._begin(ended)
         else:
-            infos = self._infos(self._at >= 0)
+            infos = self._infos(self._indexes >= 0)
         return observation, rewards, terminated, truncated, infos
 
     def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
@@ -370,10 +374,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     def _view(self) -> View:
         """Return the learners' view of their tables."""
         sight = self.tables.ready()
-        if self._seen is None or self._seen.sight is not sight:
+        if self._cached_view is None or self._cached_view.sight is not sight:
             alike = not isinstance(self.seating.seat, str)
-            self._seen = sight.view(self.seating.seat if alike else self._learner)
-        return self._seen
+            self._cached_view = sight.view(self.seating.seat if alike else self._learner)
+        return self._cached_view
 
     def _observation(self) -> Any:
         """Return a new observation of all copies."""
@@ -389,39 +393,39 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             parts["text"] = tuple(map(self.windows.text, views))
         return parts["observation"] if list(parts) == ["observation"] else parts
 
-    def _infos(self, where: PerTable) -> dict[str, Any]:
-        """Return what `SingleAgentEnv` says in its infos, as Gymnasium does it for vectors."""
+    def _infos(self, mask: PerTable) -> dict[str, Any]:
+        """Return the infos of `SingleAgentEnv` in Gymnasium's form for vectors."""
         infos: dict[str, Any] = {}
-        acted = where & self._acted
+        acted = mask & self._acted
 
-        def tell(mask: PerTable, **told: Array) -> None:
-            every = all_true(mask)
-            for name, values in told.items():
-                of_them = mask if values.ndim == 1 else mask[:, None]
+        def tell(tables: PerTable, **arrays: Array) -> None:
+            every = all_true(tables)
+            for name, values in arrays.items():
+                of_them = tables if values.ndim == 1 else tables[:, None]
                 infos[name] = values.copy() if every else values * of_them
-                infos[f"_{name}"] = mask.copy()
+                infos[f"_{name}"] = tables.copy()
 
         asked, payoff, seat = self._view().asked, self._payoff, self._learner
-        tell(where, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
+        tell(mask, asked=asked, broke=self._broke, payoff=payoff, seat=seat)
         if self.codec.masked and self.windows.masks_apart:
-            tell(where, action_mask=self.codec.masks(self._view()).astype(np.int8))
+            tell(mask, action_mask=self.codec.masks(self._view()).astype(np.int8))
         if any_true(acted):
             tell(acted, action=self._action)
         if self.regret is not None and any_true(played := acted & ~self._spoke):
             tell(played, regret=self._lost)
         if any_true(planned := acted & self._planned):
             tell(planned, plan=self._plan)
-        for copy in [copy for copy in self.seats.met if where[copy]]:
-            met = {"opponents": dict(self.seats.met.pop(copy))}
-            infos = self._add_info(infos, met, copy)
-        for copy, said in (self._heard | self.codec.heard).items():
-            if where[copy]:
-                infos = self._add_info(infos, said, copy)
+        for copy in [copy for copy in self.seats.outcome_counts if mask[copy]]:
+            outcomes = {"opponents": dict(self.seats.outcome_counts.pop(copy))}
+            infos = self._add_info(infos, outcomes, copy)
+        for copy, reading in (self._readings | self.codec.reading).items():
+            if mask[copy]:
+                infos = self._add_info(infos, reading, copy)
         return infos
 
 
 def regret_of(game: Rulebook, regret: Regret, outcome: Outcome, talking: PerTable) -> Array:
-    """Return each seat's regret in a step, ``(players, tables)``, 0 where it was one of a talk."""
+    """Return each seat's regret in a step, ``(players, tables)``, 0 at tables that talked."""
     if not any_true(talking):
         return regret(game.core, outcome.record)
     lost, moves = np.zeros(outcome.rewards.shape), np.flatnonzero(~talking)

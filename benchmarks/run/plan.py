@@ -38,7 +38,7 @@ from llm_games.wrappers.clients import budget as books
 from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, Sampling
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
-from llm_games.wrappers.clients.stack import Shared, dress, layers
+from llm_games.wrappers.clients.stack import Shared, add_layers, layers
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
@@ -413,7 +413,7 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
     if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
         made, inside = copy.copy(made), Own(made.client)
         person = isinstance(made, HumanPolicy)  # who is paid nothing, and not waited for at an end
-        made.client = inside if person else dress(inside, shared=shared)
+        made.client = inside if person else add_layers(inside, shared=shared)
     return made
 
 

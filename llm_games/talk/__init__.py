@@ -28,18 +28,18 @@ PARAMETERS = "talk_"
 
 
 def split(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part what is given with a game's name into its own parameters and those of its talk.
+    """Split parameters into those of a game and those of its talk.
 
-    These are under ``talk``, or each by itself as ``talk_turns`` and so on, which come last.
+    The latter are under ``talk``, or single ones such as ``talk_turns``, which take precedence.
     """
     flat = {k: v for k, v in parameters.items() if k.startswith(PARAMETERS)}
-    own = {k: v for k, v in parameters.items() if k not in flat and k != "talk"}
+    rest = {k: v for k, v in parameters.items() if k not in flat and k != "talk"}
     talk = parameters.get("talk") or {}
     if isinstance(talk, Talk):
         talk = {f.name: getattr(talk, f.name) for f in dataclasses.fields(Talk)}
     if not isinstance(talk, Mapping):
         raise BadParameter(f'talk must be such as {{"turns": 2}}, got {talk!r}')
-    return own, dict(talk) | {name[len(PARAMETERS) :]: value for name, value in flat.items()}
+    return rest, dict(talk) | {name[len(PARAMETERS) :]: value for name, value in flat.items()}
 
 
 def talking(game: Rulebook, parameters: Mapping[str, Any]) -> Rulebook:
@@ -49,9 +49,9 @@ def talking(game: Rulebook, parameters: Mapping[str, Any]) -> Rulebook:
         UnknownName: no such parameter of a talk; names the nearest.
         BadParameter: a value outside its range, or talk that cannot be placed in the game.
     """
-    known = [f.name for f in dataclasses.fields(Talk)]
+    names = [f.name for f in dataclasses.fields(Talk)]
     for name in parameters:
-        if name not in known:
-            raise unknown_keyword("parameter of talk", name, known)
+        if name not in names:
+            raise unknown_keyword("parameter of talk", name, names)
     talk = Talk(**parameters)
     return Talking(game, talk) if np.any(talk.turns) else game

@@ -1,4 +1,4 @@
-"""The parameters of a talk: what may be said when, by whom, and who hears it."""
+"""The parameters of a talk: when it takes place, who speaks, and who hears it."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _seats(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _one_of(*words: str) -> Callable[[str, Any], Any]:
-    """Return what reads one of these words, or a list of seats."""
+    """Return a reader of one of these words, or of a list of seats."""
 
     def read(name: str, value: Any) -> Any:
         if isinstance(value, tuple):
             return _seats(name, value)
         if value not in words:
-            known = ", ".join(map(repr, words))
-            raise BadParameter(f"{name} must be {known} or a list of seats, got {value!r}")
+            choices = ", ".join(map(repr, words))
+            raise BadParameter(f"{name} must be {choices} or a list of seats, got {value!r}")
         return value
 
     return read
@@ -78,7 +78,7 @@ def _groups(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Talk:
-    """The parameters of a talk; what is raised is a BadParameter that names one of them."""
+    """The parameters of a talk; a bad one raises BadParameter with its name."""
 
     turns: int | tuple[int, ...] = param(
         0, "passes before the decision of a round, or one number for each round", read=_turns
@@ -152,30 +152,30 @@ class Talk:
 
     @property
     def silence(self) -> Action:
-        """What a seat says that says nothing."""
+        """The speech of a seat that says nothing."""
         return "" if self.alphabet is None else 0
 
     @property
     def question(self) -> Question:
-        """What a speaker is asked."""
+        """The question to a speaker."""
         if self.alphabet is None:
             return Speech(most_words=self.words)
         return integer("speech", 0, self.alphabet)
 
     def turns_of(self, rounds: Any) -> Any:
-        """Return how many turns stand before the decision of rounds, counted from 0."""
+        """Return the number of turns before the decision of rounds, which count from 0."""
         if isinstance(self.turns, int):
             return np.full(np.shape(rounds), self.turns)
         every = np.array([*self.turns, 0])
         return every[np.clip(rounds, 0, len(self.turns))]
 
     def check(self, game: Rulebook) -> None:
-        """Raise BadParameter if a game cannot wear this talk."""
-        n, who = game.players, f"{game.name} with {game.players} players"
+        """Raise BadParameter if this talk does not fit a game."""
+        n, text = game.players, f"{game.name} with {game.players} players"
         if game.wordless:
             raise BadParameter(f"talk cannot be placed in {game.name}: {game.wordless}")
         if n < 2:
-            raise BadParameter(f'talk needs somebody who hears, got {who}: talk={{"turns": 0}}')
+            raise BadParameter(f'talk needs somebody who hears, got {text}: talk={{"turns": 0}}')
         rounds = getattr(game, "rounds", None)
         if isinstance(self.turns, tuple) and isinstance(rounds, int) and len(self.turns) != rounds:
             raise BadParameter(
@@ -183,14 +183,14 @@ class Talk:
                 f"{len(self.turns)}"
             )
         self._check_seats(n)
-        far = "radius" if self.audience == "radius" else "nearest"
-        near = far == "radius" or self.heard_order == "nearest"
-        if near and type(game).positions is Rulebook.positions:
-            raise BadParameter(f'talk: "{far}" needs positions, which {game.name} does not have')
+        rule = "radius" if self.audience == "radius" else "nearest"
+        needs_positions = rule == "radius" or self.heard_order == "nearest"
+        if needs_positions and type(game).positions is Rulebook.positions:
+            raise BadParameter(f'talk: "{rule}" needs positions, which {game.name} does not have')
         self._check_audience(n)
 
     def _check_seats(self, n: int) -> None:
-        """Raise BadParameter if seats are named that are not among so many."""
+        """Raise BadParameter if a seat is named that does not exist among `n` players."""
         for name in ("speakers", "silent", "order"):
             seats = getattr(self, name)
             if isinstance(seats, tuple) and max(seats, default=0) >= n:
@@ -199,14 +199,14 @@ class Talk:
             raise BadParameter(f"talk: order must name all {n} seats, got {list(self.order)}")
 
     def _check_audience(self, n: int) -> None:
-        """Raise BadParameter if of so many nobody speaks, or nobody would hear it."""
+        """Raise BadParameter if among `n` players nobody speaks, or nobody would hear it."""
         if self.groups is not None and self.audience != "groups":
             raise BadParameter(
                 'talk: groups are for audience = "groups": say so, or leave them out'
             )
         if self.audience == "groups" and len(self.groups or ()) != n:
-            given = "none" if self.groups is None else len(self.groups)
-            raise BadParameter(f"talk: groups must be {n} labels, one for each player, got {given}")
+            got = "none" if self.groups is None else len(self.groups)
+            raise BadParameter(f"talk: groups must be {n} labels, one for each player, got {got}")
         if isinstance(self.audience, tuple) and len(self.audience) != n:
             raise BadParameter(
                 f"talk: audience must have {n} rows of {n}, one for each player, got "
@@ -215,8 +215,8 @@ class Talk:
         speaks = self.may_speak(n)
         if not speaks.any():
             raise BadParameter("talk: speakers and silent leave nobody who speaks")
-        heard = self.reach(n)
-        if heard is not None and not heard[speaks].any():
+        matrix = self.reach(n)
+        if matrix is not None and not matrix[speaks].any():
             raise BadParameter("talk: audience names nobody who would hear a speaker")
 
     def may_speak(self, players: int) -> Array:
@@ -226,15 +226,15 @@ class Talk:
         return named & ~np.isin(seats, self.silent)
 
     def reach(self, players: int) -> Array | None:
-        """Return who hears whom, bool ``(speakers, listeners)``; None where all that may change."""
+        """Return who hears whom, bool ``(speakers, listeners)``; None if distances decide."""
         if self.audience == "radius":
             return None
         if self.audience == "groups":
             assert self.groups is not None, "checked before"
             codes = [self.groups.index(label) for label in self.groups]
-            heard = np.equal.outer(codes, codes)
+            matrix = np.equal.outer(codes, codes)
         elif self.audience == "all":
-            heard = np.ones((players, players), np.bool_)
+            matrix = np.ones((players, players), np.bool_)
         else:
-            heard = np.array(self.audience, np.bool_)
-        return heard & ~np.eye(players, dtype=np.bool_)
+            matrix = np.array(self.audience, np.bool_)
+        return matrix & ~np.eye(players, dtype=np.bool_)

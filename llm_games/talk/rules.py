@@ -21,8 +21,8 @@ from llm_games.talk.parameters import Talk
 from llm_games.talk.turns import TalkState, Turns, Utterance
 
 
-def _own(name: str) -> Any:
-    """Return a method that asks the game inside, which has no state."""
+def _delegate(name: str) -> Any:
+    """Return a method that calls the game inside."""
 
     def method(self: Talking, *arguments: Any) -> Any:
         return getattr(self.game, name)(*arguments)
@@ -31,7 +31,7 @@ def _own(name: str) -> Any:
 
 
 def _of_state(name: str) -> Any:
-    """Return a method that asks the game inside about its own state."""
+    """Return a method that calls the game inside with its own part of the state."""
 
     def method(self: Talking, state: TalkState, *arguments: Any) -> Any:
         return getattr(self.game, name)(state.game, *arguments)
@@ -40,11 +40,11 @@ def _of_state(name: str) -> Any:
 
 
 def _attribute(name: str) -> Any:
-    """Return a property that is the game's inside."""
+    """Return a property that reads the game inside."""
     return property(lambda self: getattr(self.game, name))
 
 
-_SAID = (
+_COPIED = (
     *("name", "title", "source", "turns", "presets", "fewest_players", "edition", "lasting"),
     *("idle", "mends", "personal", "narrows", "picks", "decline", "steps"),
     *("players", "failed_reply"),
@@ -54,11 +54,10 @@ _SAID = (
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class Talking(Rulebook):
-    """A game whose players may talk: all of the game is as it is without, but for who is asked.
+    """A game whose players may talk; apart from the speeches it is the game inside, its `core`.
 
-    `core` is the game inside, and what a game says of itself is what that one says. Whoever plays,
-    judges or scores games of this kind is handed the core (`Rulebook.core`, `Sight.core`,
-    `View.core`); what looks through an environment sees who speaks.
+    Whoever plays, judges or scores this game is handed the core (`Rulebook.core`, `Sight.core`,
+    `View.core`); an environment shows the speeches as well.
     """
 
     game: Rulebook
@@ -67,9 +66,9 @@ class Talking(Rulebook):
     def __init__(self, game: Rulebook, talk: Talk) -> None:
         """Let the players of a game talk; BadParameter if it cannot be placed there."""
         talk.check(game)
-        held = {"game": game, "talk": talk}
-        held |= {name: getattr(game, name) for name in _SAID}
-        self.__dict__.update(held)
+        attributes = {"game": game, "talk": talk}
+        attributes |= {name: getattr(game, name) for name in _COPIED}
+        self.__dict__.update(attributes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Talking, (self.game, self.talk)
@@ -88,8 +87,8 @@ class Talking(Rulebook):
             raise AttributeError(name)
         return getattr(self.game, name)
 
-    bounds, goal, terms, names = map(_own, ("bounds", "goal", "terms", "names"))
-    attempts, space, drafted, lasts = map(_own, ("attempts", "space", "drafted", "lasts"))
+    bounds, goal, terms, names = map(_delegate, ("bounds", "goal", "terms", "names"))
+    attempts, space, drafted, lasts = map(_delegate, ("attempts", "space", "drafted", "lasts"))
     alive, positions, speakers, hears = map(_of_state, ("alive", "positions", "speakers", "hears"))
     voices = _of_state("voices")
     highest_legal, fallback, mask = map(_of_state, ("highest_legal", "fallback", "mask"))
@@ -104,14 +103,14 @@ class Talking(Rulebook):
 
     @property
     def symbols(self) -> int:
-        """How many symbols can be said, silence among them; 0 where talk is in words."""
+        """The number of symbols, silence among them; 0 where talk is in words."""
         return 0 if self.talk.alphabet is None else self.talk.alphabet + 1
 
     def inside(self, state: TalkState) -> Any:
         return state.game
 
     def length(self) -> int | None:
-        """Return the game's own steps and at most so many speeches."""
+        """Return the largest number of the game's steps and of speeches."""
         steps, rounds = self.game.length(), self.game.lasts()
         if steps is None:
             return None
@@ -133,25 +132,25 @@ class Talking(Rulebook):
         return (*self.game.draws(), _ORDER)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
-        own, drawn = given, np.asarray(_ORDER.of(noise.of(_ORDER.name)))
+        rest, drawn = given, np.asarray(_ORDER.of(noise.of(_ORDER.name)))
         if isinstance(given, Mapping) and _ORDER.name in given:
-            drawn = _ORDER.given(given[_ORDER.name], drawn)
-            own = {name: value for name, value in given.items() if name != _ORDER.name}
-        return self.game.chance(noise, own) | {_ORDER.name: drawn}
+            drawn = _ORDER.filled(given[_ORDER.name], drawn)
+            rest = {name: value for name, value in given.items() if name != _ORDER.name}
+        return self.game.chance(noise, rest) | {_ORDER.name: drawn}
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> TalkState:
-        own = {name: value for name, value in chance.items() if name != _ORDER.name}
-        game = self.game.begin(own, batch)
+        rest = {name: value for name, value in chance.items() if name != _ORDER.name}
+        game = self.game.begin(rest, batch)
         symbols = self.players if self.symbols else 0
-        said = np.empty(batch, object)
-        said.fill(())
+        messages = np.empty(batch, object)
+        messages.fill(())
         state = TalkState(
             game.round,
             game.over,
             game.void,
             game,
             turn=np.zeros(batch, np.int64),
-            place=np.zeros(batch, np.int64),
+            position=np.zeros(batch, np.int64),
             order=np.full((self.players, *batch), -1),
             talked=np.full(batch, -1),
             key=chance[_ORDER.name],
@@ -159,7 +158,7 @@ class Talking(Rulebook):
             finished=self.everybody(game.over),
             symbols=np.zeros((symbols, *batch), np.int64),
             hearers=np.zeros((symbols, symbols, *batch), np.bool_),
-            said=said,
+            said=messages,
         )
         return self._turns.begun(state)
 
@@ -181,7 +180,7 @@ class Talking(Rulebook):
         talking = self.talking(state)
         if not any_true(talking):
             return self.game.asked(state.game)
-        return np.where(talking, self._turns.now(state), self.game.asked(state.game))
+        return np.where(talking, self._turns.speakers_now(state), self.game.asked(state.game))
 
     def asks(self, state: TalkState, seat: int) -> Question:
         return self.talk.question if state.turn else self.game.asks(state.game, seat)
@@ -204,21 +203,21 @@ class Talking(Rulebook):
         if not state.turn:
             return self.game.assemble(state.game, moves)
         words = self.talk.alphabet is None
-        said = np.full(self.players, self.talk.silence, object if words else np.int64)
+        speeches = np.full(self.players, self.talk.silence, object if words else np.int64)
         for seat, move in moves.items():
             if words:
-                said[seat] = move
+                speeches[seat] = move
             elif isinstance(move, int):
-                said[seat] = within_int64(move)
-        return said
+                speeches[seat] = within_int64(move)
+        return speeches
 
     def breaks(self, state: TalkState, actions: Array) -> Array:
-        """Return whose move is against the rules; no speech is."""
+        """Return the seats whose move is against the rules; a speech never is."""
         moves = self._moves(state, actions)
         return self.game.breaks(state.game, moves) & ~self.talking(state)
 
     def _moves(self, state: TalkState, actions: Array) -> Array:
-        """Return the game's own moves, those of tables that talk being its fallback."""
+        """Return the game's moves, its fallback at tables that talk."""
         talking = self.talking(state)
         if actions.dtype.kind == "O":
             numbers = np.zeros(actions.shape, np.int64)
@@ -231,10 +230,10 @@ class Talking(Rulebook):
         raise NotImplementedError("talk and moves are told apart in `step`")
 
     def step(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
-        """Let the tables that talk hear a speech, or a turn's, and play a step of the others.
+        """Resolve a speech, or a turn of speeches, at tables that talk, and a step at the others.
 
-        `actions` are integers ``(players, *batch)``, or objects of which words are texts. What is
-        no text, or no symbol, is silence.
+        `actions` are integers ``(players, *batch)``, or objects with speeches as texts. An entry
+        that is no text, or no symbol, is silence.
 
         Raises:
             IllegalAction: `actions` are of another shape or kind.
@@ -250,52 +249,54 @@ class Talking(Rulebook):
         if not any_true(talking):
             moves = actions_of(actions.tolist()) if actions.dtype.kind == "O" else actions
             return self._moved(state, moves)
-        after, outcome = self._spoken(state, actions)
+        next_state, outcome = self._spoken(state, actions)
         if talking.all():
-            return after, outcome
-        moved, played = self._moved(state, self._moves(state, actions))
+            return next_state, outcome
+        moved_state, move_outcome = self._moved(state, self._moves(state, actions))
         for name in ("rewards", "finished", "broke"):
-            both = np.where(talking, getattr(outcome, name), getattr(played, name))
+            both = np.where(talking, getattr(outcome, name), getattr(move_outcome, name))
             setattr(outcome, name, both)
-        record = {**played.record, **outcome.record}
-        record["actions"] = np.where(talking, record["actions"], played.record["actions"])
+        record = {**move_outcome.record, **outcome.record}
+        record["actions"] = np.where(talking, record["actions"], move_outcome.record["actions"])
         outcome.record = record
-        return moved.merged(after, talking), outcome
+        return moved_state.merged(next_state, talking), outcome
 
     def _moved(self, state: TalkState, moves: Array) -> tuple[TalkState, Outcome]:
         """Play a step of the game."""
         game, outcome = self.game.step(state.game, moves)
-        after = state.replace(
+        next_state = state.replace(
             game=game, round=game.round, over=game.over, void=game.void, finished=outcome.finished
         )
-        return self._turns.begun(after), outcome
+        return self._turns.begun(next_state), outcome
 
     def _spoken(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
-        """Hear what is said at the tables that talk."""
-        now, order = self._turns.now(state), state.order
+        """Resolve the speeches at the tables that talk."""
+        speaking, order = self._turns.speakers_now(state), state.order
         together = self.talk.mode == "together"
-        speakers = order[: int(now.sum(axis=0).max())] if together else [at(order, state.place)]
-        heard = [
+        speakers = (
+            order[: int(speaking.sum(axis=0).max())] if together else [at(order, state.position)]
+        )
+        audiences = [
             (np.asarray(speaker), self._hearing.hearers(state, speaker)) for speaker in speakers
         ]
         if self.talk.alphabet is None:
-            said, changes = self._hearing.words(state, actions, now, heard)
+            speeches, changes = self._hearing.words(state, actions, speaking, audiences)
         else:
-            said, changes = self._hearing.symbols(state, actions, now, heard)
-        none = np.zeros(now.shape)
-        outcome = Outcome(none, state.finished, self._record(state, said, heard), none > 0)
+            speeches, changes = self._hearing.symbols(state, actions, speaking, audiences)
+        none = np.zeros(speaking.shape)
+        outcome = Outcome(none, state.finished, self._record(state, speeches, audiences), none > 0)
         return self._turns.gone_on(state.replace(**changes)), outcome
 
-    def _record(self, state: TalkState, said: Array, heard: Heard) -> dict[str, Any]:
-        """Return what is recorded of a speech; of one table, who hears it, too, by speaker."""
-        record = {"actions": said, "turn": state.turn}
+    def _record(self, state: TalkState, speeches: Array, audiences: Heard) -> dict[str, Any]:
+        """Return the record of speeches; at one table also the hearers of each speaker."""
+        record = {"actions": speeches, "turn": state.turn}
         if state.round.ndim:
             return {**record, "talking": self.talking(state)}
         hearers = np.full(self.players, None, object)
         hearers[:] = [[] for _ in range(self.players)]
-        for speaker, row in heard:
-            if said[speaker]:
-                hearers[speaker] = np.flatnonzero(row).tolist()
+        for speaker, audience in audiences:
+            if speeches[speaker]:
+                hearers[speaker] = np.flatnonzero(audience).tolist()
         return {"phase": np.array("talk"), **record, "hearers": hearers}
 
     # -- what is seen ----------------------------------------------------------------------------
@@ -305,40 +306,40 @@ class Talking(Rulebook):
         alphabet, turns = self.talk.alphabet, self.talk.turns
         if alphabet is None:
             return facts
-        most = turns if isinstance(turns, int) else max(turns)
+        last_turn = turns if isinstance(turns, int) else max(turns)
         when = "turn of the talk that goes on, 0 before a move"
-        facts.append(Fact("talk_turn", lambda state: state.turn, 0, most, when, now=True))
+        facts.append(Fact("talk_turn", lambda state: state.turn, 0, last_turn, when, now=True))
         last = once(self._hearing.last_heard)
         for symbol in range(alphabet + 1):
             means = f"1: the other seat {{}} last said {symbol} in the talk of this round"
-            said = partial(lambda state, symbol: last(state) == symbol, symbol=symbol)
+            is_last = partial(lambda state, symbol: last(state) == symbol, symbol=symbol)
             each = self.players - 1
-            facts.append(Fact(f"said_{symbol}_by", said, 0, 1, means, each, now=True, first=1))
+            facts.append(Fact(f"said_{symbol}_by", is_last, 0, 1, means, each, now=True, first=1))
         return facts
 
     def recalled(self) -> Sequence[Fact]:
         return [*map(_inside, self.game.recalled())]
 
     def messages(self, state: TalkState) -> list[Utterance]:
-        """Return what is kept of the talk of one table, see `Hearing.messages`."""
+        """Return the stored messages of one table, see `Hearing.messages`."""
         return self._hearing.messages(state)
 
     def heard(self, state: TalkState, seat: int) -> list[Utterance]:
-        """Return what a seat of one table is shown of the talk, see `Hearing.heard`."""
+        """Return the messages that a seat of one table is shown, see `Hearing.heard`."""
         return self._hearing.heard(state, seat)
 
     def teller(self, state: TalkState) -> Callable[[int], dict[str, Any]]:
-        """Tell what the game does and, as ``talk``, what goes on and what was heard."""
+        """Tell what the game tells and, as ``talk``, the turn and the messages heard."""
         tell, names = self.game.teller(state.game), self.names()
         turn = int(state.turn)
 
         def told(seat: int) -> dict[str, Any]:
-            heard = [
-                {"round": one.round, "turn": one.turn, "seat": one.seat, "text": one.text}
-                | {"name": names[one.seat], "own": one.seat == seat}
-                for one in self.heard(state, seat)
+            messages = [
+                {"round": line.round, "turn": line.turn, "seat": line.seat, "text": line.text}
+                | {"name": names[line.seat], "own": line.seat == seat}
+                for line in self.heard(state, seat)
             ]
-            return tell(seat) | {"talk": {"turn": turn, "heard": heard}}
+            return tell(seat) | {"talk": {"turn": turn, "heard": messages}}
 
         return told
 
@@ -349,16 +350,18 @@ class Talking(Rulebook):
         return caption, headers, rows
 
     def passed(
-        self, before: TalkState, after: TalkState, record: Mapping[str, Array]
+        self, previous_state: TalkState, next_state: TalkState, record: Mapping[str, Array]
     ) -> Iterator[TalkState]:
-        for game in self.game.passed(before.game, after.game, record):
-            yield after.replace(game=game, round=game.round, over=game.over)
+        for game in self.game.passed(previous_state.game, next_state.game, record):
+            yield next_state.replace(game=game, round=game.round, over=game.over)
 
-    def image(self, state: TalkState, said: Sequence[tuple[int, str]] = ()) -> Array:
-        kept = self.messages(state)
-        last = max((one.round for one in kept), default=0)
-        heard = [(one.seat, one.text) for one in kept if one.round == last]
-        return self.game.image(state.game, [one for one in said or heard if one[1]])  # no silence
+    def image(self, state: TalkState, messages: Sequence[tuple[int, str]] = ()) -> Array:
+        stored = self.messages(state)
+        last = max((message.round for message in stored), default=0)
+        shown = [(message.seat, message.text) for message in stored if message.round == last]
+        return self.game.image(
+            state.game, [pair for pair in messages or shown if pair[1]]
+        )  # no silence
 
 
 _ORDER = Draw("talk_order", lambda noise: noise.key, 0, FULL)

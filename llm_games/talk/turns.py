@@ -1,4 +1,4 @@
-"""Who speaks when: the state of a talk, and how it goes from speaker to speaker."""
+"""The order of speakers: the state of a talk, and how it passes from speaker to speaker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llm_games.talk.parameters import Talk
 
 
 class Utterance(NamedTuple):
-    """A message: who said it when, rounds and turns counted from 1, and which seats heard it."""
+    """A message: its round and turn (from 1), speaker, text, and the seats that heard it."""
 
     round: int
     turn: int
@@ -26,7 +26,7 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True)
 class TalkState(State):
-    """A game's state, which talk never touches, and where the talk stands.
+    """A game's state, which talk never touches, and the state of the talk.
 
     `round`, `over` and `void` are the game's.
     """
@@ -34,7 +34,7 @@ class TalkState(State):
     game: Any
     turn: PerTable
     """of the talk that goes on, from 1; 0: it is the game's own move"""
-    place: PerTable
+    position: PerTable
     """whose turn it is in `order`"""
     order: PerPlayer
     """seats in the order in which they speak in this turn, -1 after the last"""
@@ -54,33 +54,30 @@ class TalkState(State):
     """messages in words that somebody may still be shown, a tuple of `Said` for each table"""
 
     def table(self, index: Any) -> Self:
-        """As in general; the game's state is taken out as well."""
         return super().table(index).replace(game=self.game.table(index))
 
-    def merged(self, other: Self, where: PerTable) -> Self:
-        """As in general, with the game's state."""
-        return super().merged(other, where).replace(game=self.game.merged(other.game, where))
+    def merged(self, other: Self, mask: PerTable) -> Self:
+        return super().merged(other, mask).replace(game=self.game.merged(other.game, mask))
 
-    def placed(self, where: Array, part: Self, before: Self | None = None) -> Self:
-        """As in general, with the game's state."""
-        game = self.game.placed(where, part.game, None if before is None else before.game)
-        return super().placed(where, part, before).replace(game=game)
+    def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
+        game = self.game.placed(indexes, part.game, None if original is None else original.game)
+        return super().placed(indexes, part, original).replace(game=game)
 
 
 def everybody(game: Rulebook, state: TalkState) -> PerPlayer:
-    """Return all seats, to be compared with what is one for each table."""
+    """Return seat numbers that broadcast against one number a table."""
     return tall(np.arange(game.players), state.round.shape)
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The turns of a talk around a game: who speaks, in which order, and what comes next."""
+    """The turns of a talk around a game: speakers, their order, and what follows."""
 
     game: Rulebook
     talk: Talk
 
     def speaking(self, state: TalkState) -> PerPlayer:
-        """Return who speaks in each turn of a talk now, bool ``(players, *batch)``."""
+        """Return the seats that speak in each turn of a talk now, bool ``(players, *batch)``."""
         may = tall(self._may_speak, state.round.shape)
         speaks = self.game.voices(state.game) & ~state.mute & may
         if self.talk.speakers == "deciders":
@@ -92,15 +89,15 @@ class Turns:
         return self.talk.may_speak(self.game.players)
 
     def begun(self, state: TalkState) -> TalkState:
-        """Return a state at the game's own move, with the talk that stands before it begun."""
+        """Begin the talk that precedes the game's move, where one is due."""
         due = self.game.talks(state.game) & ~state.over & (state.talked != state.round)
         due = due & (self.talk.turns_of(state.round) > 0) & (state.turn == 0)
         if not any_true(due):
             return state
-        speaks = self.speaking(state)  # if nobody does, the round's talk is over
+        speaks = self.speaking(state)  # if no seat does, the round's talk is over
         begun = state.replace(
             turn=np.where(due, speaks.any(axis=0), state.turn),
-            place=np.where(due, 0, state.place),
+            position=np.where(due, 0, state.position),
             talked=np.where(due, state.round, state.talked),
             symbols=state.symbols * ~due,
             hearers=state.hearers & ~due,
@@ -110,17 +107,19 @@ class Turns:
         return begun.replace(order=np.where(due, order, state.order))
 
     def _remembered(self, state: TalkState, due: PerTable) -> Array:
-        """Return the messages without those that nobody will be shown any more."""
+        """Drop the messages that no seat will be shown any more."""
         if self.talk.memory == "all" or self.talk.alphabet is not None:
             return state.said
-        said = state.said.copy()
-        for table in zip(*np.nonzero(due), strict=True) if said.ndim else [()] * bool(due):
-            least = int(state.round[table]) + 1 - int(self.talk.memory)
-            said[table] = tuple(message for message in said[table] if message.round >= least)
-        return said
+        messages = state.said.copy()
+        for table in zip(*np.nonzero(due), strict=True) if messages.ndim else [()] * bool(due):
+            first = int(state.round[table]) + 1 - int(self.talk.memory)
+            messages[table] = tuple(
+                message for message in messages[table] if message.round >= first
+            )
+        return messages
 
     def _order(self, state: TalkState, speaks: PerPlayer) -> PerPlayer:
-        """Return the seats that speak in this turn in their order, -1 after the last."""
+        """Return the seats that speak in this turn in order, -1 after the last."""
         order, batch = self.talk.order, state.round.shape
         if order == "shuffled" or order == "shuffled_per_round":
             noise = Noise.keyed(state.key).of(state.round)
@@ -134,25 +133,25 @@ class Turns:
         drawn = np.where(last, -1, drawn)
         return np.take_along_axis(drawn, last.argsort(axis=0, kind="stable"), 0)
 
-    def now(self, state: TalkState) -> PerPlayer:
-        """Return who speaks now, bool ``(players, *batch)``."""
+    def speakers_now(self, state: TalkState) -> PerPlayer:
+        """Return the seats that speak now, bool ``(players, *batch)``."""
         talking = state.turn > 0
         if self.talk.mode == "together":
             return self.speaking(state) & talking
-        return (everybody(self.game, state) == at(state.order, state.place)) & talking
+        return (everybody(self.game, state) == at(state.order, state.position)) & talking
 
     def gone_on(self, state: TalkState) -> TalkState:
-        """Return the state with the next speaker, turn, or the game's own move after a speech."""
+        """Pass on to the next speaker, to the next turn, or to the game's move, after a speech."""
         talking = state.turn > 0
-        place = state.place + talking
+        index = state.position + talking
         if self.talk.mode == "together":
             ended = talking
         else:
-            ended = talking & (place == (state.order >= 0).sum(axis=0))
+            ended = talking & (index == (state.order >= 0).sum(axis=0))
         if not any_true(ended):
-            return state.replace(place=place)
+            return state.replace(position=index)
         turn = state.turn + ended
         turn = turn * (turn <= self.talk.turns_of(state.round))
-        after = state.replace(place=np.where(ended, 0, place), turn=turn)
-        order = self._order(after, self.speaking(after))
-        return after.replace(order=np.where(ended & (turn > 0), order, state.order))
+        next_state = state.replace(position=np.where(ended, 0, index), turn=turn)
+        order = self._order(next_state, self.speaking(next_state))
+        return next_state.replace(order=np.where(ended & (turn > 0), order, state.order))

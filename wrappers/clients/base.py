@@ -1,4 +1,4 @@
-"""What a client is: messages in, one completion out."""
+"""The interface of clients: messages in, one completion out."""
 
 from __future__ import annotations
 
@@ -46,20 +46,22 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        for one in fields(self):
-            value, how = getattr(self, one.name), one.metadata
+        for option in fields(self):
+            value, rule = getattr(self, option.name), option.metadata
             if isinstance(value, str) and value == LEFT:
                 value = None
-            elif one.name == "stop" and value is not None:
+            elif option.name == "stop" and value is not None:
                 texts = [value] if isinstance(value, str) else value
                 texts = texts if isinstance(texts, Sequence) else [None]
                 value = tuple(texts) if all(isinstance(t, str) for t in texts) else ()
-            object.__setattr__(self, one.name, value)
-            held = isinstance(value, how["kind"]) and not isinstance(value, bool)
-            held = held and (not isinstance(value, Mapping) or _is_json(value))
-            held = held and all(getattr(operator, op)(value, x) for op, x in how["limits"].items())
-            if value is not None and (not held or value in ("", [], ())):
-                raise BadParameter(f"{one.name} must be {how['allowed']}, got {value!r}")
+            object.__setattr__(self, option.name, value)
+            is_allowed = isinstance(value, rule["kind"]) and not isinstance(value, bool)
+            is_allowed = is_allowed and (not isinstance(value, Mapping) or _is_json(value))
+            is_allowed = is_allowed and all(
+                getattr(operator, op)(value, x) for op, x in rule["limits"].items()
+            )
+            if value is not None and (not is_allowed or value in ("", [], ())):
+                raise BadParameter(f"{option.name} must be {rule['allowed']}, got {value!r}")
 
     def given(self) -> dict[str, Any]:
         """Return the options that are not left to the server."""

@@ -1,4 +1,4 @@
-"""Books and budget: what calls cost, by model and seat, and an end before it is too much."""
+"""A ledger of what calls cost, by model and seat, and a budget that no call may exceed."""
 
 from __future__ import annotations
 
@@ -50,16 +50,18 @@ class Budget:
         }
 
 
-def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
+def budget_of(limits_given: Budget | Mapping[str, Any]) -> Budget:
     """Return a budget from its limits by name; BadParameter or UnknownName say what is none."""
-    if isinstance(given, Budget):
-        return given
-    if not isinstance(given, Mapping):
-        raise BadParameter(f"a budget has limits by name, such as {{'calls': 1000}}: got {given!r}")
-    known, limits = vars(Budget()), dict[str, Any]()
-    for name, value in given.items():
-        if name not in known:
-            raise unknown("limit of a budget", name, known)
+    if isinstance(limits_given, Budget):
+        return limits_given
+    if not isinstance(limits_given, Mapping):
+        raise BadParameter(
+            f"a budget has limits by name, such as {{'calls': 1000}}: got {limits_given!r}"
+        )
+    limit_names, limits = vars(Budget()), dict[str, Any]()
+    for name, value in limits_given.items():
+        if name not in limit_names:
+            raise unknown("limit of a budget", name, limit_names)
         (check_number if name.startswith("money") else check_integer)(f"budget of {name}", value, 0)
         limits[name] = Decimal(str(value)) if name.startswith("money") else int(value)
     return Budget(**limits)
@@ -67,12 +69,11 @@ def budget_of(given: Budget | Mapping[str, Any]) -> Budget:
 
 @dataclass
 class Usage:
-    """What was spent. `calls` has those that failed; `seconds` adds up the answers' latency.
+    """What was spent. `calls` includes failed ones; `seconds` adds up the answers' latency.
 
-    Tokens that the server had cached, or put into its cache, are among `tokens_in`, those of
-    thoughts among `tokens_out`. Of `unknown` calls, which are among those that failed, nobody knows
-    whether they are paid for: they may have cost so much at most, beside the rest, and count
-    against no budget.
+    Cached tokens, and those put into the server's cache, are among `tokens_in`, those of thoughts
+    among `tokens_out`. `unknown` calls, which are among the failed ones, may or may not be paid
+    for: their largest possible cost is counted apart, and against no budget.
     """
 
     calls: int = 0
@@ -105,7 +106,7 @@ class Usage:
         return vars(self) | {n: str(getattr(self, n)) for n in ("money", "unknown_money")}
 
     def lost(self) -> Usage:
-        """Return that nobody knows the outcome of calls that might have cost this."""
+        """Return the usage of calls with unknown outcome that might have cost this."""
         may = self.calls, self.tokens_in, self.tokens_out, self.money
         return Usage(self.calls, self.calls, *EMPTY, *may)
 
@@ -123,7 +124,7 @@ def usage_of(plain: Mapping[str, Any]) -> Usage:
 class Journal(Protocol):
     """Where calls are entered before they are sent, so that none is forgotten."""
 
-    async def begin(self, model: str, seat: str, most: Usage) -> int:
+    async def begin(self, model: str, seat: str, limit: Usage) -> int:
         """Enter a call that may cost so much, and return its number once that is safe."""
         ...
 
@@ -133,7 +134,7 @@ class Journal(Protocol):
 
 
 def seat_of(who: Who) -> str:
-    """Return who asks, without the episode: ``public_goods/player_0``; "" if nobody is named."""
+    """Return the caller's game and seat: ``public_goods/player_0``; "" if unnamed."""
     return f"{who.run}/player_{who.seat}" if who.run else ""
 
 
@@ -187,21 +188,21 @@ class Ledger:
     def left(self, seat: str, what: str) -> list[Any]:
         """Return what is neither spent nor held of each limit of a seat's calls."""
         return [
-            limits[what] - getattr(paid, what) - getattr(held, what)
-            for paid, held, limits, *_ in self._accounts(seat)
+            limits[what] - getattr(spent, what) - getattr(held, what)
+            for spent, held, limits, *_ in self._accounts(seat)
             if what in limits
         ]
 
-    def bears(self, seat: str, most: Usage) -> bool:
+    def bears(self, seat: str, largest_usage: Usage) -> bool:
         """Return whether a call fits beside those in flight, wherever there are any."""
         return all(
-            getattr(paid, what) + getattr(held, what) + getattr(most, what) <= limit
-            for paid, held, limits, *_ in self._accounts(seat)
+            getattr(spent, what) + getattr(held, what) + getattr(largest_usage, what) <= limit
+            for spent, held, limits, *_ in self._accounts(seat)
             for what, limit in limits.items()
             if held.calls
         )
 
-    async def hold(self, model: str, seat: str, most: Callable[[], Usage | None]) -> Usage:
+    async def hold(self, model: str, seat: str, estimate: Callable[[], Usage | None]) -> Usage:
         """Wait until a call may be made; hold the most that it may cost, and return that.
 
         `most` tells it whenever something has changed, None if others in flight come first.
@@ -211,7 +212,7 @@ class Ledger:
             BudgetExceeded: it may be more than is left.
         """
         while True:
-            needed = most()
+            needed = estimate()
             if needed is not None:
                 self._stop = self._stop or next(self._excesses(seat, needed, False), None)
             if self._stop and not self._held.calls:
@@ -225,12 +226,12 @@ class Ledger:
             held.add(needed)
         return needed
 
-    def release(self, model: str, seat: str, most: Usage) -> None:
+    def release(self, model: str, seat: str, held_usage: Usage) -> None:
         """Hold no longer what was held for a call."""
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
-            held.add(most, -1)
-        many = WOKEN if self._held.calls else len(self._waiting)
-        for _ in range(min(many, len(self._waiting))):
+            held.add(held_usage, -1)
+        count = WOKEN if self._held.calls else len(self._waiting)
+        for _ in range(min(count, len(self._waiting))):
             if not (change := self._waiting.popleft()).done():
                 change.set_result(None)
 
@@ -241,12 +242,12 @@ class Ledger:
             held = self._held_of["seat", seat]
             yield self.seats[seat], held, self._limits[1], "_per_seat", f" of {seat}" * bool(seat)
 
-    def _excesses(self, seat: str, most: Usage, held: bool) -> Iterator[tuple[str, str]]:
+    def _excesses(self, seat: str, largest_usage: Usage, held: bool) -> Iterator[tuple[str, str]]:
         """Say which limits a call might pass, on top of what is spent (and held)."""
-        for paid, kept, limits, suffix, whose in self._accounts(seat):
+        for account, held_usage, limits, suffix, whose in self._accounts(seat):
             for what, limit in limits.items():
-                spent, needed = getattr(paid, what), getattr(most, what)
-                reserved = getattr(kept, what) if held else 0
+                spent, needed = getattr(account, what), getattr(largest_usage, what)
+                reserved = getattr(held_usage, what) if held else 0
                 if spent + reserved + needed > limit:
                     name = f"{what}{suffix}"
                     fault = f"the budget{whose}, {name} = {limit}, has {spent} spent and the next "

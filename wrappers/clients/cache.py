@@ -1,4 +1,4 @@
-"""Layers that do not ask twice: replies are kept in a SQLite file."""
+"""Layers that keep replies in a SQLite file and ask nothing twice."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ class ReplyCache:
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")
-        found, edition = (
+        application, edition = (
             base.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         )
-        if found != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        if application != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
             raise CacheError(f"{self.path} is not a cache of replies: name another file")
         if edition > EDITION:
             raise CacheError(f"{self.path} is of a later version of llm-games: name another file")
-        if found and edition < EDITION:
+        if application and edition < EDITION:
             base.execute("DROP TABLE IF EXISTS replies")
         base.execute(f"PRAGMA user_version = {EDITION}")
         base.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -142,21 +142,21 @@ class ReplyCache:
 
     def put(self, key: bytes, source: str, model: str, completion: Completion) -> None:
         """Keep a reply."""
-        said = (completion.text, completion.thoughts)
-        whole = [text.encode(errors="replace").decode() for text in said]  # no half characters
+        texts = (completion.text, completion.thoughts)
+        whole = [text.encode(errors="replace").decode() for text in texts]  # no half characters
         left_out = json.dumps(completion.left_out)
         row = (key, source, model, completion.model, *whole, left_out, time.time())
         with self._translated():
             self._database.execute(f"INSERT OR REPLACE INTO replies VALUES (?{', ?' * 7})", row)
 
     def place(self, chat: bytes, family: bytes, numbers: Array) -> None:
-        """Keep where a situation lies among those of its family, float64 ``(columns,)``."""
+        """Store the coordinates of a situation in its family, float64 ``(columns,)``."""
         row = (chat, family, np.asarray(numbers, np.float64).tobytes())
         with self._translated():
             self._database.execute("INSERT OR IGNORE INTO situations VALUES (?, ?, ?)", row)
         self._near.pop(family, None)
 
-    def nearest(self, family: bytes, numbers: Array, most: int) -> list[bytes]:
+    def nearest(self, family: bytes, numbers: Array, limit: int) -> list[bytes]:
         """Return the kept situations of a family that lie nearest, at most so many."""
         if family not in self._near:
             query = "SELECT chat, numbers FROM situations WHERE family = ? ORDER BY chat"
@@ -165,20 +165,20 @@ class ReplyCache:
             if not rows:
                 return []
             self._near[family] = _Near(rows)
-        return self._near[family].to(numbers, most)
+        return self._near[family].to(numbers, limit)
 
     def rank(self, asked: bytes, who: Who) -> int:
-        """Return how many others had asked the same in this step when `who` first did."""
+        """Return how many others had asked the same in this step before the caller first did."""
         step, callers = self._asking.pop(who[:2], (who.step, {}))
         if step != who.step:
             callers = {}
         self._asking[who[:2]] = who.step, callers  # the latest stands last
         if len(self._asking) > MOST_EPISODES:
             del self._asking[next(iter(self._asking))]
-        same, caller = callers.setdefault(asked, []), (who.seat, who.call)
-        if caller not in same:
-            same.append(caller)
-        return same.index(caller)
+        same, seat_and_call = callers.setdefault(asked, []), (who.seat, who.call)
+        if seat_and_call not in same:
+            same.append(seat_and_call)
+        return same.index(seat_and_call)
 
     def contents(self) -> list[Cached]:
         """Return what is kept, by model."""
@@ -221,15 +221,15 @@ class _Near:
         from scipy.spatial import KDTree  # 0.2 s that few need
 
         self._chats = [chat for chat, _ in rows]
-        known = np.array([np.frombuffer(numbers) for _, numbers in rows])
-        spread = np.ptp(known, axis=0)
+        coordinates = np.array([np.frombuffer(numbers) for _, numbers in rows])
+        spread = np.ptp(coordinates, axis=0)
         self._scale = np.where(spread, spread, 1.0)
-        self._tree = KDTree(known / self._scale)
+        self._tree = KDTree(coordinates / self._scale)
 
-    def to(self, numbers: Array, most: int) -> list[bytes]:
+    def to(self, numbers: Array, limit: int) -> list[bytes]:
         """Return the situations next to these numbers, the nearest first."""
-        places = self._tree.query(numbers / self._scale, min(most, len(self._chats)), p=1)[1]
-        return [self._chats[place] for place in np.atleast_1d(places)]
+        indexes = self._tree.query(numbers / self._scale, min(limit, len(self._chats)), p=1)[1]
+        return [self._chats[index] for index in np.atleast_1d(indexes)]
 
 
 class Cache(Layer):
@@ -264,25 +264,25 @@ class Cache(Layer):
         return await self._served(request, self._key(request))
 
     async def _served(self, request: Request, key: bytes, anew: bool = False) -> Completion:
-        """Return what is kept under a key, or ask; `anew`: ask though something is."""
-        place = asyncio.get_running_loop(), key
-        while anew or (found := tried(self.file.get, key)) is None:
-            if (flight := self.file.flights.get(place)) is None:
+        """Return the stored reply of a key, or ask; with `anew`, ask in any case."""
+        flight_key = asyncio.get_running_loop(), key
+        while anew or (stored := tried(self.file.get, key)) is None:
+            if (flight := self.file.flights.get(flight_key)) is None:
                 break
             await asyncio.wait([flight])
             anew = False  # it was, a moment ago
         else:
             self.hits += 1
-            return found
+            return stored
         self.misses += 1
-        flight = self.file.flights[place] = place[0].create_future()
+        flight = self.file.flights[flight_key] = flight_key[0].create_future()
         try:
             completion = await self.client.complete(request)
             if completion.finish == "stop" and completion.text and not completion.tool_calls:
                 tried(self.file.put, key, self.source, self.name, completion)
             return completion
         finally:
-            del self.file.flights[place]
+            del self.file.flights[flight_key]
             flight.set_result(None)
 
     def _asked(self, request: Request) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def key_of(chat: bytes, draw: Sequence[int]) -> bytes:
 
 
 def tried(use: Callable[..., Any], *arguments: Any) -> Any:
-    """Read or write; a run goes on without a file that cannot be used."""
+    """Read or write the file; log a CacheError, since a run goes on without the file."""
     try:
         return use(*arguments)
     except CacheError as error:

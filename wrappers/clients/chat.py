@@ -21,9 +21,9 @@ class Grown(Generic[T]):
 
     __slots__ = ("_length", "before", "last")
 
-    def __init__(self, before: Self | None, last: T | None) -> None:
-        self.before, self.last = before, last
-        self._length: int = 0 if before is None else before._length + 1
+    def __init__(self, parent: Self | None, last: T | None) -> None:
+        self.before, self.last = parent, last
+        self._length: int = 0 if parent is None else parent._length + 1
 
     def nodes(self) -> Iterator[Self]:
         """Yield the lists that it grew through, from the longest (itself) to the shortest."""
@@ -47,10 +47,10 @@ class Chat(Grown[Message], Sequence[Message]):
 
     __slots__ = ("_digest", "size")
 
-    def __init__(self, before: Chat | None = None, last: Message | None = None) -> None:
-        super().__init__(before, last)
+    def __init__(self, parent: Chat | None = None, last: Message | None = None) -> None:
+        super().__init__(parent, last)
         content = "" if last is None else last["content"]
-        self.size: int = (before.size if before else 0) + byte_count(content)
+        self.size: int = (parent.size if parent else 0) + byte_count(content)
         self._digest = b""
 
     @classmethod
@@ -69,7 +69,7 @@ class Chat(Grown[Message], Sequence[Message]):
 
     @property
     def digest(self) -> bytes:
-        """What names the chat by its messages, 16 bytes; costs what is new since one that was."""
+        """A hash of the messages, 16 bytes; costs only what is new since a hashed ancestor."""
         new, chat = list[Chat](), self
         while not chat._digest and chat.before is not None:
             new.append(chat)
@@ -77,8 +77,8 @@ class Chat(Grown[Message], Sequence[Message]):
         name = chat._digest or b"\0" * 16
         for chat in reversed(new):
             assert chat.last is not None
-            said = f"{chat.last['role']}\0{chat.last['content']}".encode(errors="surrogatepass")
-            chat._digest = name = hashlib.sha256(name + said).digest()[:16]
+            text = f"{chat.last['role']}\0{chat.last['content']}".encode(errors="surrogatepass")
+            chat._digest = name = hashlib.sha256(name + text).digest()[:16]
         return name
 
     @overload

@@ -37,11 +37,11 @@ class Flights:
         return len(self._calls)
 
     def __str__(self) -> str:
-        now, calls = time.monotonic(), "1 call" if len(self) == 1 else f"{len(self)} calls"
-        most = max(self._calls.values(), default=now) - self._since
+        clock, calls = time.monotonic(), "1 call" if len(self) == 1 else f"{len(self)} calls"
+        last_end = max(self._calls.values(), default=clock) - self._since
         return (
-            f"stopping: {calls} in flight waited for ({now - self._since:.0f} s of at most "
-            f"{most:.0f} s); Ctrl-C{'' if self.stops else ' twice'} cuts them off, though they "
+            f"stopping: {calls} in flight waited for ({clock - self._since:.0f} s of at most "
+            f"{last_end:.0f} s); Ctrl-C{'' if self.stops else ' twice'} cuts them off, though they "
             "are paid for"
         )
 
@@ -73,14 +73,14 @@ class Flights:
             self.work.cancel()
 
     async def fly(self, call: Coroutine[Any, Any, Any], seconds: float) -> Any:
-        """Wait for a call, also where the work has ended meanwhile."""
+        """Wait for a call, even if the work has ended meanwhile."""
         task = asyncio.ensure_future(call)
         last = self._calls[task] = time.monotonic() + seconds + GRACE
         try:
             while not task.done():
-                left = max(0.0, last - time.monotonic()) if self.ended else None
+                remaining = max(0.0, last - time.monotonic()) if self.ended else None
                 try:
-                    await asyncio.wait([task], timeout=left)
+                    await asyncio.wait([task], timeout=remaining)
                 except asyncio.CancelledError:
                     if not self.ended:  # somebody has no more time for this one
                         task.cancel()
@@ -113,19 +113,19 @@ async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
 
 
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:
-    """Wait for work, and at its end for its calls; whoever cancels this stops it, see `Flights`.
+    """Wait for work and then for its calls; cancelling this stops the work, see `Flights`.
 
-    The first error of any part comes out once all have ended.
+    The first error of any part is raised once all have ended.
     """
     calls = Flights() if calls is None else calls
     if calls.ended:
         work.close()
         raise asyncio.CancelledError
-    before = _current.set(calls)
+    token = _current.set(calls)
     try:
         task = calls.work = asyncio.ensure_future(work)
     finally:
-        _current.reset(before)
+        _current.reset(token)
     while not task.done():
         try:
             await asyncio.wait([task])

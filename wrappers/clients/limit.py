@@ -43,9 +43,9 @@ class Pace:
 
 
 class Gate:
-    """Lets calls to one server through, in the order in which they come. For one event loop.
+    """A queue that lets calls to one server through, in their order. For one event loop.
 
-    The number in flight (`limit`, at most `most`) doubles with each round of calls without a
+    The number in flight (`limit`, at most `maximum`) doubles with each round of calls without a
     refusal, until the first refusal for being too many (status 429); from then on it grows by 5 % a
     round. A refusal cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced
     by others. Rounds count only if nearly all places were taken and no call failed. Nothing but
@@ -58,12 +58,12 @@ class Gate:
 
     def __init__(
         self,
-        most: int,
+        maximum: int,
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.most, self.limit, self.in_flight = most, min(FIRST, most), 0
+        self.maximum, self.limit, self.in_flight = maximum, min(FIRST, maximum), 0
         self.clock, self._start = clock, clock()
         self.history: deque[tuple[float, int]] = deque([(0.0, self.limit)], maxlen=1000)
         self._requests = Pace(requests_per_minute, clock)
@@ -72,25 +72,25 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
         self._slow_start, self._round, self._peak = True, 0, 0
         self._closed_until = self._cut_until = float("-inf")
-        self._borne = most  # calls in flight that were not refused, until the cooldown ends
-        self._trusted = most  # calls in flight at a server that was down
+        self._borne = maximum  # calls in flight that were not refused, until the cooldown ends
+        self._trusted = maximum  # calls in flight at a server that was down
         self._failures = self._pauses = 0  # in a row, since an answer
         self.failing_since: float | None = None
 
     def places(self) -> int:
         """Return how many calls may be in flight now: after a refusal no more than were not."""
-        borne = self.most if self.clock() >= self._cut_until else self._borne
+        borne = self.maximum if self.clock() >= self._cut_until else self._borne
         return min(self.limit, borne, self._trusted)
 
     async def enter(self, tokens: int) -> None:
         """Wait for a place, for a call of about so many tokens; `leave` gives it back."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((place, tokens))
+        ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ticket, tokens))
         self._admit()
         try:
-            await place
+            await ticket
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if ticket.done() and not ticket.cancelled():
                 self.leave()
             raise
 
@@ -110,15 +110,15 @@ class Gate:
             self._failed(error.retry_after)
         elif clean or error is not None:
             self._failures, self._pauses, self.failing_since = 0, 0, None
-            self._trusted = min(self.most, self._trusted + 1)
+            self._trusted = min(self.maximum, self._trusted + 1)
         self.in_flight -= 1
         self._admit()
 
     def _admit(self) -> None:
         """Let through whoever may go now; come back later for the others."""
         while self._waiting and self.in_flight < self.places():
-            place, tokens = self._waiting[0]
-            if not place.done():
+            ticket, tokens = self._waiting[0]
+            if not ticket.done():
                 closed = self._closed_until - self.clock()
                 if (pause := max(closed, self._requests.wait(), self._tokens.wait())) > 0:
                     loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ class Gate:
                 self._tokens.take(tokens)
                 self.in_flight += 1
                 self._peak = max(self._peak, self.in_flight)
-                place.set_result(None)
+                ticket.set_result(None)
             self._waiting.popleft()
 
     def _again(self) -> None:
@@ -138,29 +138,29 @@ class Gate:
     def _grow(self) -> None:
         if self._peak >= 0.8 * self.limit:
             step = self.limit if self._slow_start else max(1, self.limit // 20)
-            self._change(min(self.most, self.limit + step))
+            self._change(min(self.maximum, self.limit + step))
         self._round, self._peak = 0, self.in_flight
 
     def _refused(self, retry_after: float | None) -> None:
-        now = self.clock()
+        clock = self.clock()
         self._slow_start, self._round = False, 0
         self._borne = max(1, self.in_flight - 1)
-        asked = retry_after if retry_after and retry_after <= LONGEST_CLOSED else 0.0
-        self._closed_until = max(self._closed_until, now + asked)
-        if now >= self._cut_until:
-            self._cut_until = now + (asked or COOLDOWN)
+        wait = retry_after if retry_after and retry_after <= LONGEST_CLOSED else 0.0
+        self._closed_until = max(self._closed_until, clock + wait)
+        if clock >= self._cut_until:
+            self._cut_until = clock + (wait or COOLDOWN)
             self._change(max(1, int(self.limit * 0.8)))
 
     def _failed(self, retry_after: float | None) -> None:
-        now = self.clock()
+        clock = self.clock()
         self._failures += 1
-        self.failing_since = now if self.failing_since is None else self.failing_since
+        self.failing_since = clock if self.failing_since is None else self.failing_since
         if self._failures >= DOWN:
             self._trusted = 1
-            if now >= self._closed_until:  # else it was let through before, with others
+            if clock >= self._closed_until:  # else it was let through before, with others
                 self._pauses += 1
-                asked = min(retry_after or 0.0, LONGEST_CLOSED)
-                self._closed_until = now + max(asked, backoff(self._pauses))
+                wait = min(retry_after or 0.0, LONGEST_CLOSED)
+                self._closed_until = clock + max(wait, backoff(self._pauses))
 
     def _change(self, limit: int) -> None:
         if limit != self.limit:

@@ -1,4 +1,4 @@
-"""A layer that books what calls cost, and makes none that a budget cannot bear."""
+"""A layer that books the cost of calls, and makes none that a budget cannot bear."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Metered(Layer):
         self.ledger, self.estimator = ledger, estimator or Estimator()
         self.places, self.price = places or PLACES, price_of(client, ledger)
         self._highest = self.price.bound(max) if self.price else Price()
-        paid = self._highest.input or self._highest.output
-        self._limited = ledger.limited("tokens") or bool(paid and ledger.limited("money"))
+        costs_money = self._highest.input or self._highest.output
+        self._limited = ledger.limited("tokens") or bool(costs_money and ledger.limited("money"))
         if "max_tokens" in getattr(client, "leave_out", ()):
             ledger.lengths[self.name].sent = False
         inside: Any = client
@@ -87,7 +87,7 @@ class Metered(Layer):
 
         def most() -> Usage | None:
             nonlocal guard
-            guard, usage = self._most(request, seat, room)
+            guard, usage = self._limit_and_hold(request, seat, room)
             return usage
 
         while True:
@@ -97,22 +97,22 @@ class Metered(Layer):
             except ClientError as error:
                 room = self._less(guard, cut, error)
                 continue
-            counted = completion.tokens_out or guard
-            at_guard = 0.9 * guard - SLACK <= counted <= guard + SLACK
+            tokens = completion.tokens_out or guard
+            at_guard = 0.9 * guard - SLACK <= tokens <= guard + SLACK
             if not (guard and completion.finish == "length" and at_guard):
                 if cut and not _counted(completion):  # thoughts are hidden, of unknown length
-                    known = self.ledger.lengths[self.name]
-                    known.longest = max(known.longest, ceil(guard / 1.25))
+                    lengths = self.ledger.lengths[self.name]
+                    lengths.longest = max(lengths.longest, ceil(guard / 1.25))
                 return completion
             cut, room = guard, 4 * guard
 
     async def _call(self, request: Request, seat: str, held: Usage) -> Completion:
         """Make a call and book it; what was held for it is let go, however it ends."""
-        ledger, most = self.ledger, self._dearest(request)
+        ledger, largest_usage = self.ledger, self._dearest(request)
         spent, sent, number = Usage(1, failures=1), False, None
         try:
             if ledger.journal is not None:
-                number = await ledger.journal.begin(self.name, seat, most)
+                number = await ledger.journal.begin(self.name, seat, largest_usage)
             if ended():
                 raise asyncio.CancelledError
             sent = True
@@ -124,10 +124,10 @@ class Metered(Layer):
             sent = False
             raise asyncio.CancelledError from None
         except ClientError as error:
-            spent = most.lost() if error.unsure else spent
+            spent = largest_usage.lost() if error.unsure else spent
             raise
         except asyncio.CancelledError:
-            spent = most.lost()
+            spent = largest_usage.lost()
             raise
         finally:
             if sent:
@@ -138,8 +138,8 @@ class Metered(Layer):
 
     def _dearest(self, request: Request) -> Usage:
         """Return what a call may cost, as far as its limit is one."""
-        known, limit = self.ledger.lengths[self.name], self._limit(request)
-        out = limit if limit and known.limited else max(limit, LONGEST_REPLY)
+        lengths, limit = self.ledger.lengths[self.name], self._limit(request)
+        out = limit if limit and lengths.limited else max(limit, LONGEST_REPLY)
         return self._usage(self.estimator.tokens_in(request), out)
 
     def _limit(self, request: Request) -> int:
@@ -163,22 +163,22 @@ class Metered(Layer):
     def _learn(self, request: Request, answer: Completion) -> None:
         """Find out how long replies get, and what the server does with limits."""
         self.estimator.learn(request, answer)
-        known, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
-        known.sent = known.sent and "max_tokens" not in (answer.left_out or ())
+        lengths, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
+        lengths.sent = lengths.sent and "max_tokens" not in (answer.left_out or ())
         length = least = answer.tokens_out
         counted = _counted(answer)
         if not counted:
-            said = _whole(answer)
-            length, least = tokens_of(said), len(said.encode(errors="replace")) // THIN
-            if known.counted and self._limited:
+            text = _whole(answer)
+            length, least = tokens_of(text), len(text.encode(errors="replace")) // THIN
+            if lengths.counted and self._limited:
                 log.warning(
                     "%s does not count the tokens of its replies: of each the budget books as many "
                     "as its limit allows",
                     self.name,
                 )
-        known.counted = counted
-        if limit and least > limit and known.limited:
-            known.kept = False
+        lengths.counted = counted
+        if limit and least > limit and lengths.limited:
+            lengths.kept = False
             if self._limited:
                 log.warning(
                     "%s does not keep to max_tokens = %d: a reply has %d. From now on the budget "
@@ -186,54 +186,57 @@ class Metered(Layer):
                     *(self.name, limit, least),
                 )
         if request.kind != "greeting":
-            known.seen, known.longest = known.seen + 1, max(known.longest, length)
+            lengths.seen, lengths.longest = lengths.seen + 1, max(lengths.longest, length)
 
     def _guards(self, request: Request) -> bool:
         """Return whether a limit that comes from the budget is sent."""
         return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
 
-    def _most(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
+    def _limit_and_hold(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
         """Return the limit to send (0: none of ours), and what to hold; None: others come first.
 
         `room` is for a reply that was cut off with less.
         """
         if not self._limited:
             return 0, Usage(1)
-        known, flying = self.ledger.lengths[self.name], self.ledger.in_flight(self.name)
+        lengths, flying = self.ledger.lengths[self.name], self.ledger.in_flight(self.name)
         prompt, guard = self.estimator.tokens_in(request), 0
         ample = self._usage(prompt, LONGEST_REPLY)
-        if flying > known.seen and not self.ledger.bears(seat, ample):
+        if flying > lengths.seen and not self.ledger.bears(seat, ample):
             return 0, None
-        least = self._limit(request) or known.longest or FIRST_ROOM
+        least = self._limit(request) or lengths.longest or FIRST_ROOM
         if self._guards(request):
             guard = least = self._room(seat, prompt, room, flying)
         spare = max(least, self._spare(seat, prompt, 1))
-        feared = self._usage(prompt, max(least, known.feared))
+        feared = self._usage(prompt, max(least, lengths.feared))
         if not self.ledger.bears(seat, feared):
             return guard, None
         return guard, self._usage(prompt, min(feared.tokens_out, spare))
 
     def _room(self, seat: str, prompt: int, room: int, flying: int) -> int:
-        """Return how many tokens a reply shall have for which nobody sets a limit."""
-        known = self.ledger.lengths[self.name]
-        least = ceil(1.25 * known.longest) or FIRST_ROOM
-        if not known.counted:
+        """Return the tokens that a reply may have if nobody sets a limit."""
+        lengths = self.ledger.lengths[self.name]
+        least = ceil(1.25 * lengths.longest) or FIRST_ROOM
+        if not lengths.counted:
             spare = least
-        elif not known.seen:
+        elif not lengths.seen:
             spare = self._spare(seat, prompt, FIRST_SHARE)
             spare = spare if spare >= FIRST_ROOM else self._spare(seat, prompt, 1)
         else:
             free = self.places - flying
             spare = self._spare(seat, prompt, free if free > 0 else FIRST_SHARE)
-        return max(room, min(max(least, spare), known.most))
+        return max(room, min(max(least, spare), lengths.most))
 
     def _spare(self, seat: str, prompt: int, parts: int) -> int:
         """Return the tokens for a reply if what is left is for so many calls."""
-        tokens = [left // parts - prompt for left in self.ledger.left(seat, "tokens")]
-        price = self._highest.at(prompt)
+        tokens = [tokens_left // parts - prompt for tokens_left in self.ledger.left(seat, "tokens")]
+        price = self._highest.for_prompt(prompt)
         if price.output:
-            paid, money = price.of(prompt, 0), self.ledger.left(seat, "money")
-            tokens += [int((left / parts - paid) * MILLION / price.output) for left in money]
+            prompt_cost, money = price.of(prompt, 0), self.ledger.left(seat, "money")
+            tokens += [
+                int((money_left / parts - prompt_cost) * MILLION / price.output)
+                for money_left in money
+            ]
         return min(tokens, default=LONGEST_REPLY)
 
     def _usage(self, tokens_in: int, tokens_out: int) -> Usage:
@@ -245,20 +248,20 @@ class Metered(Layer):
 
         Raises the failure if there was another reason, or if no less will do.
         """
-        known = self.ledger.lengths[self.name]
+        lengths = self.ledger.lengths[self.name]
         refused = isinstance(error, ContextOverflow) or (
             error.status in (400, 422) and "token" in str(error).lower()
         )
         if not (guard and refused):
             raise error
-        known.most, half = max(FIRST_ROOM, guard // 2), guard // 2
+        lengths.most, half = max(FIRST_ROOM, guard // 2), guard // 2
         if cut and half <= cut:
             raise ClientError(
                 f"{self.name} was cut off at {cut} tokens, the most that the budget's limit of a "
                 "reply could be: set max_tokens to go on"
             ) from error
-        if guard <= max(FIRST_ROOM, 1.25 * known.longest):
-            known.most = LONGEST_REPLY
+        if guard <= max(FIRST_ROOM, 1.25 * lengths.longest):
+            lengths.most = LONGEST_REPLY
             raise error
         return half if cut else 0
 
@@ -279,26 +282,26 @@ def price_of(client: Client, ledger: Ledger) -> Price | None:
         price = ledger.prices.get(key)
     if price is not None:
         return price
-    found = listed(name, url, str(getattr(client, "provider", "") or ""))
-    if found is not None:
-        ledger.prices[key] = found
+    price_listed = listed(name, url, str(getattr(client, "provider", "") or ""))
+    if price_listed is not None:
+        ledger.prices[key] = price_listed
     elif ledger.limited("money"):
-        known = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
+        hint = "" if find_spec("genai_prices") else "; pip install genai-prices has a list"
         raise BadParameter(
             f'a budget of money needs the price of {key!r}: [prices."{key}"] input = …, '
-            f"output = … for each million tokens (0 if it costs nothing){known}"
+            f"output = … for each million tokens (0 if it costs nothing){hint}"
         )
-    return found
+    return price_listed
 
 
 def _counted(answer: Completion) -> bool:
-    """Return whether the server says how many tokens a reply has; a filter's refusal has none."""
+    """Test whether the server counts a reply's tokens; a filter's refusal has none."""
     none = answer.finish != "length" and answer.tokens_in and not _whole(answer)
     return bool(answer.tokens_out or none) or answer.finish == "refusal"
 
 
 def _whole(answer: Completion) -> str:
-    """Return all that an answer shows of what the server made."""
+    """Return all text that the server made: reply, thoughts and calls."""
     return answer.text + answer.thoughts + (str(answer.tool_calls) if answer.tool_calls else "")
 
 

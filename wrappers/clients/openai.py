@@ -132,8 +132,8 @@ class OpenAIClient:
         self.name = self.model = model
         self.base_url = _checked(base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL)
         self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
-        self._given = dict(headers or {})
-        self._headers, hidden = read_headers(self._given)
+        self._header_settings = dict(headers or {})
+        self._headers, hidden = read_headers(self._header_settings)
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
@@ -142,13 +142,13 @@ class OpenAIClient:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle neither connections, which are of this process, nor what a key was put into."""
-        own = ("_accounts", "_headers")
-        return {name: value for name, value in vars(self).items() if name not in own}
+        excluded = ("_accounts", "_headers")
+        return {name: value for name, value in vars(self).items() if name not in excluded}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read what is not pickled anew."""
         vars(self).update(state)
-        self._headers, _ = read_headers(self._given)
+        self._headers, _ = read_headers(self._header_settings)
         self._begin()
 
     def _begin(self) -> None:
@@ -187,21 +187,21 @@ class OpenAIClient:
         began, blamed = time.perf_counter(), set[str]()
         while True:
             body, left_out = self._body(request)
-            got = await self._send(body)
-            if isinstance(got, ClientError):
-                return got
+            response = await self._send(body)
+            if isinstance(response, ClientError):
+                return response
             status: int | None
-            status, content, headers = got
+            status, content, headers = response
             answer = response_parsing.opened(content)
             status = status if status >= 400 else response_parsing.status_in(answer)
             if status is None and not response_parsing.tells_error(answer):
                 return self._read(answer, body, left_out, time.perf_counter() - began)
-            said = response_parsing.said_by(answer)
-            if response_parsing.filtered(status, said):
-                return self._filtered(said["message"], left_out, time.perf_counter() - began)
-            name = response_parsing.refused(status or 502, said, self._optional(body))
+            refusal = response_parsing.refusal_of(answer)
+            if response_parsing.filtered(status, refusal):
+                return self._filtered(refusal["message"], left_out, time.perf_counter() - began)
+            name = response_parsing.refused(status or 502, refusal, self._optional(body))
             if name is None:
-                failure = self._failure(status, said, headers)
+                failure = self._failure(status, refusal, headers)
                 if not failure.transient:  # it was not for what was left out
                     self._refused -= blamed
                 return failure
@@ -209,7 +209,7 @@ class OpenAIClient:
                 plain = body[name]["type"] == "json_object"
                 name = (
                     _form(request)
-                    if plain or not response_parsing.of_kind(said)
+                    if plain or not response_parsing.of_kind(refusal)
                     else _schema(request)
                 )
             blamed |= {name} - self._refused
@@ -218,11 +218,11 @@ class OpenAIClient:
                 return Unsent()
 
     def _optional(self, body: Mapping[str, Any]) -> set[str]:
-        """Return what of a body can be left out."""
-        kept = {"model", "messages"}
-        kept |= {"response_format"} if self.structured == "always" else set()
-        kept |= {"tools"} if self.tool_calls == "native" else set()
-        return {*body} - kept
+        """Return the names in a body that can be left out."""
+        required = {"model", "messages"}
+        required |= {"response_format"} if self.structured == "always" else set()
+        required |= {"tools"} if self.tool_calls == "native" else set()
+        return {*body} - required
 
     def _leave_out(self, name: str) -> None:
         if name not in self._refused:  # else another call has learned of it meanwhile
@@ -363,15 +363,15 @@ class OpenAIClient:
             return self._broken(what if page else "sent an answer that is cut off or no JSON")
         try:
             offered = [tool["function"]["name"] for tool in body.get("tools", ())]
-            said = (str(message.get("content") or "") for message in body["messages"])
-            got = response_parsing.read(
-                answer, offered, sum(len(t.encode(errors="replace")) for t in said)
+            texts = (str(message.get("content") or "") for message in body["messages"])
+            completion = response_parsing.read(
+                answer, offered, sum(len(t.encode(errors="replace")) for t in texts)
             )
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
-            got,
-            model=got.model or self.model,
+            completion,
+            model=completion.model or self.model,
             latency=latency,
             left_out=left_out,
         )
@@ -404,11 +404,11 @@ class OpenAIClient:
     def _broken(self, what: str) -> ClientError:
         return ClientError(f"{self.base_url} {what}", transient=True, unsure=True)
 
-    def _failure(self, status: int | None, said: Mapping[str, Any], headers: Any) -> ClientError:
-        """Say what the server refused and what to do about it."""
+    def _failure(self, status: int | None, refusal: Mapping[str, Any], headers: Any) -> ClientError:
+        """Return the error for a refusal, with a hint what to do about it."""
         how = "sent an error" if status is None else f"refused with status {status}"
-        fault = f"{self.base_url} {how}: {self._shown(said['message'])}"
-        if response_parsing.too_long(status, said):
+        fault = f"{self.base_url} {how}: {self._shown(refusal['message'])}"
+        if response_parsing.too_long(status, refusal):
             return ContextOverflow(f"{fault} – the chat is too long for the model", status=status)
         hint, lasting = "", True
         key = "no key was sent: give api_key_env or api_key_file"
@@ -416,20 +416,20 @@ class OpenAIClient:
             key = f"the key from {self._key.source}"
         elif is_loopback(self.base_url):
             key = f"a server on this machine gets no key unless one is given, so {key}"
-        if response_parsing.broke(status, said):
+        if response_parsing.broke(status, refusal):
             hint = "no money is left on this account, or its quota is used up"
-        elif response_parsing.wrong_key(status, said):
+        elif response_parsing.wrong_key(status, refusal):
             hint = f"check the key ({key})"
         elif status == 403:
             hint = f"this key may not use {self.model!r} ({key})"
-        elif response_parsing.no_model(status, said):
+        elif response_parsing.no_model(status, refusal):
             hint = f"check the model's name ({self.model!r}) and base_url (it usually ends in /v1)"
         else:
             lasting = status is not None and status < 500 and status not in PASSING
         return ClientError(
             f"{fault}{hint and f' – {hint}'}",
             transient=not lasting,
-            retry_after=None if lasting else response_parsing.retry_after(headers, said),
+            retry_after=None if lasting else response_parsing.retry_after(headers, refusal),
             status=status,
         )
 
@@ -467,8 +467,8 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
             name = f"call_{len(written)}"
             call = json.loads(written[-1]["content"])
             function = {"name": call["tool"], "arguments": json.dumps(call["arguments"])}
-            made = {"id": name, "type": "function", "function": function}
-            written[-1] |= {"content": "", "tool_calls": [made]}
+            native_call = {"id": name, "type": "function", "function": function}
+            written[-1] |= {"content": "", "tool_calls": [native_call]}
             written.append({**message, "tool_call_id": name})
     return written
 
@@ -613,19 +613,19 @@ def key_for(
 
 
 def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secret]]:
-    """Return headers with what ``env:NAME`` stands for, and what of it must not show."""
-    found: dict[str, str] = {}
+    """Resolve ``env:NAME`` in headers; also return the secrets among them."""
+    resolved: dict[str, str] = {}
     hidden: list[Secret] = []
     for header, value in headers.items():
         if not isinstance(value, str) or not re.fullmatch(r"[\w-]+", header, re.ASCII):
             raise BadParameter(f"headers must be names and texts, got {header!r}")
-        before, mark, name = value.partition("env:")
+        prefix, mark, name = value.partition("env:")
         if mark:
             hidden.append(Secret.from_environment(name))
         elif value.strip() and SECRETIVE.search(header):
             hidden.append(Secret(value.split()[-1], f"the header {header}"))
-        found[header] = before + hidden[-1].reveal() if mark else value
-    return found, hidden
+        resolved[header] = prefix + hidden[-1].reveal() if mark else value
+    return resolved, hidden
 
 
 def _cause(error: BaseException) -> BaseException:

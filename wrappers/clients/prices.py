@@ -39,20 +39,24 @@ class Price:
         tokens_written: int = 0,
     ) -> Decimal:
         """Return what so many tokens cost, exactly; the last three kinds are among them."""
-        price = self.at(tokens_in)
+        price = self.for_prompt(tokens_in)
         cached = price.input if price.cached is None else price.cached
         written = price.input if price.written is None else price.written
         thought = price.output if price.reasoning is None else price.reasoning
-        known, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
-        kept = min(tokens_written, tokens_in - known)
-        paid = (tokens_in - known - kept) * price.input + known * cached + kept * written
-        return (paid + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
+        cached_tokens, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
+        written_tokens = min(tokens_written, tokens_in - cached_tokens)
+        prompt_cost = (
+            (tokens_in - cached_tokens - written_tokens) * price.input
+            + cached_tokens * cached
+            + written_tokens * written
+        )
+        return (prompt_cost + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
 
-    def at(self, tokens_in: int) -> Price:
+    def for_prompt(self, tokens_in: int) -> Price:
         """Return the price of a prompt of this length."""
         if self.longer is None or self.above is None or tokens_in <= self.above:
             return self
-        return self.longer.at(tokens_in)
+        return self.longer.for_prompt(tokens_in)
 
     def bound(self, choose: Callable[[Iterable[Decimal]], Decimal]) -> Price:
         """Return the lowest (`min`) or highest (`max`) price of calls known by their length alone.
@@ -97,31 +101,31 @@ def listed(name: str, url: str = "", provider: str = "") -> Price | None:
         return None
     import genai_prices
 
-    for one in tried:
+    for query in tried:
         with suppress(LookupError):
-            found: Any = genai_prices.calc_price(genai_prices.Usage(), **one).model_price  # type: ignore[call-overload]
+            match: Any = genai_prices.calc_price(genai_prices.Usage(), **query).model_price  # type: ignore[call-overload]
             source = f"genai-prices {genai_prices.__version__}{url and f' for {url}'}"
-            return _read(found, source)
+            return _read(match, source)
     return None
 
 
-def _read(found: Any, source: str) -> Price | None:
+def _read(match: Any, source: str) -> Price | None:
     """Return a listed price as one of ours; None if tokens are not what is paid for."""
     ours = {"input": "input", "output": "output", "cached": "cache_read", "written": "cache_write"}
     ours["reasoning"] = "output_reasoning"
-    prices = {name: getattr(found, f"{theirs}_mtok") for name, theirs in ours.items()}
+    prices = {name: getattr(match, f"{theirs}_mtok") for name, theirs in ours.items()}
     if prices["input"] is None or prices["output"] is None:
         return None
     starts = {tier.start for price in prices.values() for tier in getattr(price, "tiers", ())}
     whole, above = None, None
     for start in (*sorted(starts, reverse=True), 0):
-        at: Any = {name: _at(price, start) for name, price in prices.items()}
-        whole, above = Price(**at, above=above, longer=whole, source=source), start
+        prices_here: Any = {name: _tier(price, start) for name, price in prices.items()}
+        whole, above = Price(**prices_here, above=above, longer=whole, source=source), start
     return whole
 
 
-def _at(price: Any, start: int) -> Any:
-    """Return a price with prompts of more tokens than this."""
+def _tier(price: Any, start: int) -> Any:
+    """Return a price for prompts of more tokens than `start`."""
     if not hasattr(price, "tiers"):
         return price
     reached = [tier.price for tier in price.tiers if tier.start <= start and start]

@@ -115,18 +115,18 @@ def client_for(name: str, **settings: Any) -> OpenAIClient:
     provider, slash, model = name.partition("/")
     if not slash or not model:
         raise BadParameter(f"a model is named provider/name, as in vllm/qwen3, got {name!r}")
-    about = (COMPATIBLE | ADAPTED).get(provider)
-    if about is None:
+    defaults = (COMPATIBLE | ADAPTED).get(provider)
+    if defaults is None:
         raise unknown("provider", provider, {*COMPATIBLE, *ADAPTED})
-    if not (settings.get("base_url") or about.base_url):
+    if not (settings.get("base_url") or defaults.base_url):
         raise BadParameter(
             f"{provider} needs base_url, such as https://RESOURCE.openai.azure.com/openai/v1"
         )
-    settings["base_url"] = address = settings.get("base_url") or about.base_url
+    settings["base_url"] = address = settings.get("base_url") or defaults.base_url
     if all(settings.get(key) is None for key in ("api_key", "api_key_file", "api_key_env")):
-        keys = () if is_loopback(address) else about.keys
-        found = [key for key in keys if os.environ.get(key)]
-        settings["api_key_env"] = (found or [*keys, ""])[0]
+        keys = () if is_loopback(address) else defaults.keys
+        keys_set = [key for key in keys if os.environ.get(key)]
+        settings["api_key_env"] = (keys_set or [*keys, ""])[0]
     if provider in ADAPTED:
         return ProviderClient(provider, model, **settings)
     return OpenAIClient(model, **settings)
@@ -176,9 +176,9 @@ class ProviderClient(OpenAIClient):
             _sent.set(sent)
             try:
                 async with asyncio.timeout(self.timeout):
-                    got = await self._ask(request, options)
+                    response = await self._ask(request, options)
                 left_out = self._left_out(request, b"".join(sent[-1:]))
-                return self._completion(got, request, left_out, time.perf_counter() - began)
+                return self._completion(response, request, left_out, time.perf_counter() - began)
             except TimeoutError:
                 return self._late()
             except faults.ContentFilterError as error:
@@ -187,13 +187,15 @@ class ProviderClient(OpenAIClient):
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault, name = error, self._refused_by(error, options)
             except odd as error:
-                said = f"{type(error).__name__}: {error}"
+                fault_text = f"{type(error).__name__}: {error}"
                 if sent:
-                    return self._broken(f"sent no completion ({self._shown(said)})")
+                    return self._broken(f"sent no completion ({self._shown(fault_text)})")
                 name = "response_format" if "response_format" in self._optional(options) else None
                 if name is None:  # a fault on this side, which no waiting mends
                     self._refused -= blamed
-                    return ClientError(f"{self.provider}: nothing was sent ({self._shown(said)})")
+                    return ClientError(
+                        f"{self.provider}: nothing was sent ({self._shown(fault_text)})"
+                    )
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
                 failure = self._fault(fault, left_out, time.perf_counter() - began)
@@ -206,34 +208,34 @@ class ProviderClient(OpenAIClient):
                 return Unsent()
 
     def _wanted(self, request: Request) -> dict[str, Any]:
-        """Return what is asked for, by OpenAI's names."""
+        """Return the options of a request, by OpenAI's names."""
         sampling, native = request.sampling, bool(request.tools) and self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
-        given = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
+        options = sampling.given() | {"seed": request.seed, "service_tier": self.service_tier}
         tools = request.tools if request.tools and self.tool_calls != "json" else None
-        given |= {"response_format": form, "tools": tools}
+        options |= {"response_format": form, "tools": tools}
         if self.provider in _CACHES:
-            given["cache_control"] = True
+            options["cache_control"] = True
         elif self.provider == "openai-responses" and knows_keys(self.base_url):
-            given["prompt_cache_key"] = request.dialogue or None
-        return {k: v for k, v in given.items() if v is not None and k not in self.leave_out}
+            options["prompt_cache_key"] = request.dialogue or None
+        return {k: v for k, v in options.items() if v is not None and k not in self.leave_out}
 
     def _options(self, request: Request) -> dict[str, Any]:
         wanted = self._wanted(request)
-        own = wanted.get("extra_body") or {}
-        wanted["extra_body"] = {k: v for k, v in own.items() if k not in self._refused}
+        extra = wanted.get("extra_body") or {}
+        wanted["extra_body"] = {k: v for k, v in extra.items() if k not in self._refused}
         return {k: v for k, v in wanted.items() if k not in self._refused and v != {}}
 
     def _left_out(self, request: Request, sent: bytes) -> list[str] | None:
         """Name what was asked for and not sent: refused before, or not of this protocol."""
         wanted = self._wanted(request)
-        own = wanted.pop("extra_body", {})
+        extra = wanted.pop("extra_body", {})
         wanted = {name: value for name, value in wanted.items() if name not in CACHING}
-        left = {*wanted, *own} & self._refused
-        for name, words in (_WRITTEN | {key: re.escape(key) for key in own}).items():
-            found = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
-            left |= {name} if name in {*wanted, *own} and sent and not found else set()
-        return sorted(left) or None
+        left_out = {*wanted, *extra} & self._refused
+        for name, words in (_WRITTEN | {key: re.escape(key) for key in extra}).items():
+            is_sent = re.search(rf'(?<!\\)"({words})\w*"\s*:'.encode(), sent, re.I)
+            left_out |= {name} if name in {*wanted, *extra} and sent and not is_sent else set()
+        return sorted(left_out) or None
 
     async def _ask(self, request: Request, options: Mapping[str, Any]) -> Any:
         from pydantic_ai.direct import model_request, model_request_stream
@@ -241,16 +243,20 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.tools import ToolDefinition
 
-        how = {
+        model_settings = {
             _NAMES.get(k, k): v
             for k, v in options.items()
             if k not in ("response_format", "tools", "cache_control")
         }
         marks = bool(options.get("cache_control"))
         if marks:
-            how |= {f"{self.provider}_cache_instructions": True}
-            how |= {f"{self.provider}_cache_messages": request.stays}
-        how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
+            model_settings |= {f"{self.provider}_cache_instructions": True}
+            model_settings |= {f"{self.provider}_cache_messages": request.stays}
+        model_settings |= {
+            "timeout": self.timeout,
+            "max_retries": 0,
+            "extra_headers": self._headers,
+        }
         form, tools = options.get("response_format"), options.get("tools", ())
         form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         parameters = ModelRequestParameters(
@@ -268,10 +274,10 @@ class ProviderClient(OpenAIClient):
             allow_text_output=True,
         )
         asked = (self._account().model, _messages(request, bool(tools), marks))
-        more: Any = {"model_settings": how, "model_request_parameters": parameters}
+        settings: Any = {"model_settings": model_settings, "model_request_parameters": parameters}
         if not self.stream or "stream" in self.leave_out:
-            return await model_request(*asked, **more)
-        async with model_request_stream(*asked, **more) as pieces:
+            return await model_request(*asked, **settings)
+        async with model_request_stream(*asked, **settings) as pieces:
             async for _ in pieces:
                 pass
         return pieces.get()
@@ -290,10 +296,10 @@ class ProviderClient(OpenAIClient):
         key = self._key.reveal() if self._key else "none"
 
         def provider(name: str) -> Any:
-            made: Any = infer_provider_class(name)
+            provider_class: Any = infer_provider_class(name)
             if self.provider == "bedrock":
-                return made(bedrock_client=self._amazons())
-            return made(api_key=key, base_url=self.base_url, http_client=http)
+                return provider_class(bedrock_client=self._amazons())
+            return provider_class(api_key=key, base_url=self.base_url, http_client=http)
 
         return _Model(infer_model(f"{self.provider}:{self.model}", provider), http)
 
@@ -319,16 +325,18 @@ class ProviderClient(OpenAIClient):
 
         session: Any = Session()
         region = session.get_config_variable("region")
-        given = self.base_url != ADAPTED["bedrock"].base_url  # else it is that of the region
-        if given and not region:
-            place = re.search(r"bedrock-runtime[\w-]*\.([\w-]+)\.", self.base_url)
-            region = place[1] if place else "us-east-1"
+        is_own_address = (
+            self.base_url != ADAPTED["bedrock"].base_url
+        )  # else it is that of the region
+        if is_own_address and not region:
+            match = re.search(r"bedrock-runtime[\w-]*\.([\w-]+)\.", self.base_url)
+            region = match[1] if match else "us-east-1"
         if not region:
             raise ClientError(
                 "bedrock/ needs a region: set the environment variable AWS_DEFAULT_REGION, or give "
                 "base_url, such as https://bedrock-runtime.us-east-1.amazonaws.com"
             )
-        how: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
+        signing: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
         if self._key:
             token = FrozenAuthToken(self._key.reveal())
             session.get_auth_token = lambda **_: token
@@ -337,14 +345,14 @@ class ProviderClient(OpenAIClient):
             read_timeout=self.timeout,
             connect_timeout=min(self.timeout, CONNECT),
             max_pool_connections=64,
-            **how,
+            **signing,
         )
         try:
             client = session.create_client(
                 "bedrock-runtime",
                 region_name=region,
                 config=config,
-                endpoint_url=self.base_url if given else None,
+                endpoint_url=self.base_url if is_own_address else None,
             )
         except (BotoCoreError, ValueError) as error:
             raise ClientError(f"bedrock/ cannot be called: {self._shown(str(error))}") from error
@@ -396,8 +404,8 @@ class ProviderClient(OpenAIClient):
     def _refused_by(self, fault: Any, options: Mapping[str, Any]) -> str | None:
         """Name the option that was refused, by the provider or by pydantic-ai for it."""
         optional = self._optional({**options, **options.get("extra_body", {})})
-        status, said = getattr(fault, "status_code", 400), _said(fault)
-        return response_parsing.refused(status, said, optional)
+        status, refusal = getattr(fault, "status_code", 400), _refusal(fault)
+        return response_parsing.refused(status, refusal, optional)
 
     def _fault(
         self, fault: Any, left_out: list[str] | None, latency: float
@@ -405,19 +413,19 @@ class ProviderClient(OpenAIClient):
         """Say what failed."""
         from pydantic_ai import exceptions as faults
 
-        said, status = _said(fault), getattr(fault, "status_code", None)
-        if response_parsing.filtered(status, said):
-            return self._filtered(said["message"], left_out, latency)
+        refusal, status = _refusal(fault), getattr(fault, "status_code", None)
+        if response_parsing.filtered(status, refusal):
+            return self._filtered(refusal["message"], left_out, latency)
         if status is not None:
             headers = dict(getattr(fault, "headers", None) or {})
-            failure = self._failure(status, said, headers)
+            failure = self._failure(status, refusal, headers)
             if failure.transient and failure.retry_after is None:
                 failure.retry_after = fault.retry_after
             return failure
         if isinstance(fault, faults.ModelConnectionError):
             return self._unreached(fault)
         if isinstance(fault, faults.ModelAPIError):  # told in a stream
-            return self._failure(None, said, {})
+            return self._failure(None, refusal, {})
         return ClientError(f"{self.provider}: {self._shown(str(fault))}")
 
 
@@ -427,17 +435,17 @@ def _without(words: Collection[str], form: Any) -> Any:
         return [_without(words, part) for part in form]
     if not isinstance(form, dict):
         return form
-    kept = {name: value for name, value in form.items() if name not in words}
+    fields = {name: value for name, value in form.items() if name not in words}
     return {
         name: {key: _without(words, part) for key, part in value.items()}
         if name == "properties"
         else _without(words, value)
-        for name, value in kept.items()
+        for name, value in fields.items()
     }
 
 
-def _said(fault: Any) -> dict[str, Any]:
-    return response_parsing.said_by(getattr(fault, "body", None) or str(fault))
+def _refusal(fault: Any) -> dict[str, Any]:
+    return response_parsing.refusal_of(getattr(fault, "body", None) or str(fault))
 
 
 def _installed(module: str) -> bool:
@@ -459,14 +467,14 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
     chat, last = rendered(request.messages, native), None
     if not request.stays:
         answered = [i for i, message in enumerate(chat) if message["role"] == "assistant"]
-        told = [
+        answered_texts = [
             message for message in chat[: max(answered, default=0)] if message["role"] == "user"
         ]
-        last = told[-1] if told else None
+        last = answered_texts[-1] if answered_texts else None
     for message in chat:
-        said = message["content"]
+        content = message["content"]
         if message["role"] == "assistant":
-            parts: list[Any] = [of.TextPart(said)] if said else []
+            parts: list[Any] = [of.TextPart(content)] if content else []
             for call in message.get("tool_calls", ()):
                 name, arguments = call["function"].values()
                 names[call["id"]] = name
@@ -475,11 +483,13 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
             continue
         if message["role"] == "tool":
             number = message["tool_call_id"]
-            part: Any = of.ToolReturnPart(names[number], said, number)
+            part: Any = of.ToolReturnPart(names[number], content, number)
         else:
             if marks and message is last:
-                said = [said, of.CachePoint()]
-            part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(said)
+                content = [content, of.CachePoint()]
+            part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(
+                content
+            )
         if written and isinstance(written[-1], of.ModelRequest):
             written[-1].parts = [*written[-1].parts, part]
         else:

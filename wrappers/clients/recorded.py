@@ -1,4 +1,4 @@
-"""A client that gives again what was recorded, so that a run replays without a model."""
+"""A client that serves recorded completions, so that a run replays without a model."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ class RecordedClient:
         name: str = "recorded",
     ) -> None:
         self.name = name
-        self._completions = {(Chat.of(chat).digest, seed): found for chat, seed, found in rows}
+        self._completions = {
+            (Chat.of(chat).digest, seed): completion for chat, seed, completion in rows
+        }
 
     async def complete(self, request: Request) -> Completion:
         """Return what was recorded for this prompt and seed."""
-        found = self._completions.get((request.messages.digest, request.seed))
-        if found is None:
+        completion = self._completions.get((request.messages.digest, request.seed))
+        if completion is None:
             last = request.messages[-1]["content"] if request.messages else ""
             raise ClientError(
                 f"{self.name}: none of the {len(self._completions)} recorded completions is for "
                 f"this prompt with seed {request.seed}: …{last[-120:]!r}. A replay needs the game, "
                 "seeds, prompts and settings of the recorded run"
             )
-        if isinstance(found, ContextOverflow):
-            raise ContextOverflow(str(found))
-        return found
+        if isinstance(completion, ContextOverflow):
+            raise ContextOverflow(str(completion))
+        return completion
 
     async def close(self) -> None:
         """Nothing to let go of."""

@@ -1,4 +1,7 @@
-"""What servers answer: completions, streams of them, and refusals. Nothing in it is trusted."""
+"""Parsing servers' answers: completions, streams of them, and refusals.
+
+Nothing in them is trusted.
+"""
 
 from __future__ import annotations
 
@@ -118,15 +121,15 @@ def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completio
     try:
         choice = answer["choices"][0]
         message = choice["message"]
-        found = {name: message.get(name) for name in ("content", "refusal", "tool_calls")}
-        ended = str(choice.get("finish_reason")).lower()
+        fields = {name: message.get(name) for name in ("content", "refusal", "tool_calls")}
+        finish_reason = str(choice.get("finish_reason")).lower()
     except (LookupError, TypeError, AttributeError):
         fault = isinstance(answer, dict) and answer.get("error")
         raise ValueError(str(fault or "no choices")[:300]) from None
-    if _ENDS.get(ended) == "broken":
-        raise ValueError(f"it ended with {ended!r}: {str(choice.get('error') or '')[:200]}")
-    texts, thoughts, refusals = _parts(found["content"])
-    refusals += [found["refusal"]] if isinstance(found["refusal"], str) else []
+    if _ENDS.get(finish_reason) == "broken":
+        raise ValueError(f"it ended with {finish_reason!r}: {str(choice.get('error') or '')[:200]}")
+    texts, thoughts, refusals = _parts(fields["content"])
+    refusals += [fields["refusal"]] if isinstance(fields["refusal"], str) else []
     calls = []
     for name, arguments in _calls(message):
         if name in offered or (offered and name != REPLY):
@@ -136,7 +139,7 @@ def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completio
     text, refusal = "\n\n".join(filter(None, texts)), "".join(refusals)
     if choice.get("finish_reason") is None and not (text or refusal or calls):
         raise ValueError("neither a text nor how it ended")
-    finish: Any = "refusal" if refusal else _ENDS.get(ended, "stop")
+    finish: Any = "refusal" if refusal else _ENDS.get(finish_reason, "stop")
     return Completion(
         text=text[:LONGEST_TEXT],
         finish="length" if len(text) > LONGEST_TEXT else finish,
@@ -159,31 +162,36 @@ def _parts(content: Any) -> tuple[list[str], list[str], list[str]]:
         part = {"type": "text", "text": part} if isinstance(part, str) else part
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("thinking", "reasoning"):
-            thoughts.append(_told(part, "thinking", "reasoning", "text", "summary", "content"))
+            thoughts.append(
+                _first_text(part, "thinking", "reasoning", "text", "summary", "content")
+            )
         elif kind == "refusal":
-            refusals.append(_told(part, "refusal"))
+            refusals.append(_first_text(part, "refusal"))
         elif kind in (None, "text", "output_text"):
-            texts.append(_told(part, "text", "content"))
+            texts.append(_first_text(part, "text", "content"))
     return ["".join(texts)], thoughts, refusals
 
 
-def _told(part: Any, *names: str) -> str:
-    """Return the first text under one of these names; it may be in parts itself."""
+def _first_text(part: Any, *names: str) -> str:
+    """Return the first text under one of these names; it may be a list of parts itself."""
     for name in names:
-        said = part.get(name) if isinstance(part, dict) else None
-        if isinstance(said, list):
-            said = "".join(p if isinstance(p, str) else _told(p, "text", "summary") for p in said)
-        if isinstance(said, str) and said:
-            return said
+        text = part.get(name) if isinstance(part, dict) else None
+        if isinstance(text, list):
+            text = "".join(
+                p if isinstance(p, str) else _first_text(p, "text", "summary") for p in text
+            )
+        if isinstance(text, str) and text:
+            return text
     return ""
 
 
 def _thoughts(message: Mapping[str, Any]) -> str:
     """Return what a message tells of thoughts beside its content."""
     details = message.get("reasoning_details")
-    told = _told(message, "reasoning_content", "reasoning", "thinking")
-    return told or "".join(
-        _told(part, "text", "summary") for part in (details if isinstance(details, list) else ())
+    text = _first_text(message, "reasoning_content", "reasoning", "thinking")
+    return text or "".join(
+        _first_text(part, "text", "summary")
+        for part in (details if isinstance(details, list) else ())
     )
 
 
@@ -268,39 +276,39 @@ class Stream:
         for name, value in (delta if isinstance(delta, dict) else {}).items():
             if name == "content" and isinstance(value, list):
                 texts, thoughts, refusals = _parts(value)
-                for key, said in (
+                for key, pieces in (
                     ("content", texts),
                     ("reasoning", thoughts),
                     ("refusal", refusals),
                 ):
-                    self._texts.setdefault(key, []).extend(said)
+                    self._texts.setdefault(key, []).extend(pieces)
             elif name == "reasoning_details" and isinstance(value, list):
                 self._details += value
             elif name == "tool_calls" and isinstance(value, list):
-                for place, call in enumerate(value):
-                    self._call(call, place)
+                for index, call in enumerate(value):
+                    self._call(call, index)
             elif isinstance(value, str):
                 self._texts.setdefault(name, []).append(value)
 
-    def _call(self, piece: Any, place: int) -> None:
-        """Take a piece of a call: of the one of its number, of its name, or of its place."""
+    def _call(self, piece: Any, index: int) -> None:
+        """Add a piece of a call: of the call with its index, its id, or its position."""
         function = _function(piece)
         if isinstance(function, dict):
             if piece.get("index") is not None:
                 key = str(piece["index"])
             elif piece.get("id"):
-                key = self._places[place] = str(piece["id"])
+                key = self._places[index] = str(piece["id"])
             else:
-                key = self._places.get(place, str(place))
+                key = self._places.get(index, str(index))
             call = self._calls.setdefault(key, {"name": "", "arguments": ""})
             for name in call:
-                said = function.get(name)
-                if isinstance(said, str) and (name, said) != ("name", call["name"]):
-                    call[name] += said  # vLLM may tell the name with each piece
+                fragment = function.get(name)
+                if isinstance(fragment, str) and (name, fragment) != ("name", call["name"]):
+                    call[name] += fragment  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
         """Return the answer."""
-        message: dict[str, Any] = {name: "".join(said) for name, said in self._texts.items()}
+        message: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message["reasoning_details"] = self._details
         message["tool_calls"] = [{"function": call} for call in self._calls.values()]
         return self._whole | {"choices": [{"message": message, "finish_reason": self.finish}]}
@@ -310,7 +318,7 @@ class Stream:
 
 
 def opened(content: Any) -> Any:
-    """Return a body as JSON values, or as a text if it is none."""
+    """Parse a body as JSON, else return it as a text."""
     if not isinstance(content, bytes):
         return content
     try:
@@ -327,143 +335,157 @@ def status_in(answer: Any) -> int | None:
 
 
 def tells_error(answer: Any) -> bool:
-    """Return whether what came with a status of success is an error all the same."""
+    """Test whether an answer with a status of success is an error all the same."""
     return isinstance(answer, dict) and bool(answer.get("error")) and not answer.get("choices")
 
 
-def said_by(answer: Any) -> dict[str, Any]:
-    """Return what an answer says of a refusal: `message`, `loc`, perhaps `code` and `param`."""
+def refusal_of(answer: Any) -> dict[str, Any]:
+    """Return a refusal's fields: `message`, `loc`, perhaps `code` and `param`."""
     if isinstance(answer, list) and len(answer) == 1:  # Gemini's way
         answer = answer[0]
-    said = answer
+    fault = answer
     if isinstance(answer, dict):
-        said = answer.get("error") or answer.get("Error") or answer
-    said = said if isinstance(said, dict) else {"message": said}
-    said = {str(name).lower(): value for name, value in said.items()}  # Amazon writes them large
-    detail, more = said.get("detail"), said.get("metadata")
+        fault = answer.get("error") or answer.get("Error") or answer
+    fault = fault if isinstance(fault, dict) else {"message": fault}
+    fault = {str(name).lower(): value for name, value in fault.items()}  # Amazon writes them large
+    detail, metadata = fault.get("detail"), fault.get("metadata")
     loc: set[str] = set()
-    for one in detail if isinstance(detail, list) else ():  # FastAPI's way
-        place = one.get("loc") if isinstance(one, dict) else None
-        loc |= set(map(str, place if isinstance(place, list) else ()))
-    message = str(said.get("message") or detail or "refused")
-    if isinstance(more, dict) and isinstance(more.get("raw"), str):  # what OpenRouter hands on
-        message = f"{message} ({more['raw']})"
-    return {**said, "message": message[:LONGEST_WORDS], "loc": loc}
+    for item in detail if isinstance(detail, list) else ():  # FastAPI's way
+        location = item.get("loc") if isinstance(item, dict) else None
+        loc |= set(map(str, location if isinstance(location, list) else ()))
+    message = str(fault.get("message") or detail or "refused")
+    if isinstance(metadata, dict) and isinstance(
+        metadata.get("raw"), str
+    ):  # what OpenRouter hands on
+        message = f"{message} ({metadata['raw']})"
+    return {**fault, "message": message[:LONGEST_WORDS], "loc": loc}
 
 
-def too_long(status: int | None, said: Mapping[str, Any]) -> bool:
+def too_long(status: int | None, refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal says that the prompt is too long for the model."""
-    if status == 413 or (status == 429 and _TOO_LARGE.search(_all(said))):
+    if status == 413 or (status == 429 and _TOO_LARGE.search(_all(refusal))):
         return True
-    named = str(said.get("code")) in _TOO_LONG_CODES
-    return status not in _OF_ACCOUNTS and (named or bool(_TOO_LONG.search(_all(said))))
+    named = str(refusal.get("code")) in _TOO_LONG_CODES
+    return status not in _OF_ACCOUNTS and (named or bool(_TOO_LONG.search(_all(refusal))))
 
 
-def broke(status: int | None, said: Mapping[str, Any]) -> bool:
+def broke(status: int | None, refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal says that there is no money left, or no quota for long."""
-    numbered = str(said.get("code")) in _BROKE_CODES
-    return status == 402 or numbered or bool(_BROKE.search(_all(said)))
+    numbered = str(refusal.get("code")) in _BROKE_CODES
+    return status == 402 or numbered or bool(_BROKE.search(_all(refusal)))
 
 
-def wrong_key(status: int | None, said: Mapping[str, Any]) -> bool:
+def wrong_key(status: int | None, refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal is for the key, whatever its status."""
-    return status == 401 or (_of_call(status) and bool(_WRONG_KEY.search(_all(said))))
+    return status == 401 or (_of_call(status) and bool(_WRONG_KEY.search(_all(refusal))))
 
 
-def no_model(status: int | None, said: Mapping[str, Any]) -> bool:
+def no_model(status: int | None, refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal says that there is no such model, whatever its status."""
-    return status == 404 or (_of_call(status) and bool(_NO_MODEL.search(_all(said))))
+    return status == 404 or (_of_call(status) and bool(_NO_MODEL.search(_all(refusal))))
 
 
 def _of_call(status: int | None) -> bool:
-    """Return whether the words say what is wrong with a call, and are no report of a breakdown."""
+    """Test whether a status is about the call itself, and not a breakdown."""
     return status is None or (status < 500 and status != 429)
 
 
-def filtered(status: int | None, said: Mapping[str, Any]) -> bool:
+def filtered(status: int | None, refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it.
 
     With OpenRouter it is a 403, as of a key that may not use a model.
     """
     of_call = status in (None, 403) or (400 <= status < 500 and status not in _OF_ACCOUNTS)
-    named = str(said.get("code")) in _FILTER_CODES
-    flagged = isinstance(said.get("metadata"), dict) and "flagged_input" in said["metadata"]
-    return of_call and (named or flagged or bool(_FILTERED.search(_all(said))))
+    named = str(refusal.get("code")) in _FILTER_CODES
+    flagged = isinstance(refusal.get("metadata"), dict) and "flagged_input" in refusal["metadata"]
+    return of_call and (named or flagged or bool(_FILTERED.search(_all(refusal))))
 
 
-def refused(status: int, said: Mapping[str, Any], sent: Iterable[str]) -> str | None:
+def refused(status: int, refusal: Mapping[str, Any], sent: Iterable[str]) -> str | None:
     """Name the one of the options `sent` that a server does not take, if it is for that."""
     if status in _OF_ACCOUNTS or status > 500:
         return None
-    if too_long(status, said) or filtered(status, said):  # whatever else the words hold
+    if too_long(status, refusal) or filtered(status, refusal):  # whatever else the words hold
         return None
-    text, param = said["message"], str(said.get("param") or "")
-    found = {}
+    text, param = refusal["message"], str(refusal.get("param") or "")
+    positions = {}
     for name in sent:
         # In an error of the server's own a plain word, such as stop, may mean something else.
         plain = status < 500 or "_" in name
         written = re.escape(name).replace("_", "_?")  # some write topP
         words = rf"(?<![\w-]){written}(?![\w-])" if plain else rf"[\"'`.]{written}[\"'`]"
-        if name in re.split(r"[.\[]", param) or name in said["loc"]:
-            found[name] = -1
+        if name in re.split(r"[.\[]", param) or name in refusal["loc"]:
+            positions[name] = -1
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
-            found[name] = match.start()
-    first = min(found, key=lambda name: found[name], default=None)
+            positions[name] = match.start()
+    first = min(positions, key=lambda name: positions[name], default=None)
     if first is None:
         return None
-    if status not in (400, 422) and found[first] >= 0 and not _REFUSING.search(text):
+    if status not in (400, 422) and positions[first] >= 0 and not _REFUSING.search(text):
         return None
     return None if first in LIMITS and _SIZE.search(text) else first  # fewer tokens may do
 
 
-def of_kind(said: Mapping[str, Any]) -> bool:
+def of_kind(refusal: Mapping[str, Any]) -> bool:
     """Return whether a refusal of a form of answers is of its kind, and not of all forms."""
-    return bool(_KIND.search(f"{said.get('param')} {said['message']}"))
+    return bool(_KIND.search(f"{refusal.get('param')} {refusal['message']}"))
 
 
-def _all(said: Mapping[str, Any]) -> str:
-    named = " ".join(str(said.get(name)) for name in ("code", "type", "status"))
-    return f"{named} {said['message']} {said.get('details') or ''}"[:LONGEST_WORDS]
+def _all(refusal: Mapping[str, Any]) -> str:
+    named = " ".join(str(refusal.get(name)) for name in ("code", "type", "status"))
+    return f"{named} {refusal['message']} {refusal.get('details') or ''}"[:LONGEST_WORDS]
 
 
 # -- waits ----------------------------------------------------------------------------------------
 
 
-def retry_after(headers: Mapping[str, str], said: Mapping[str, Any] | None = None) -> float | None:
+def retry_after(
+    headers: Mapping[str, str], refusal: Mapping[str, Any] | None = None
+) -> float | None:
     """Read how long a server asks to wait: by `Retry-After`, in words, or by what is used up."""
-    said = said or {}
-    told = said.get("metadata")
-    told = told.get("headers") if isinstance(told, dict) else None  # what OpenRouter hands on
-    found = {**(told if isinstance(told, dict) else {}), **headers}
-    heads = {str(name).lower(): str(value) for name, value in found.items()}
+    refusal = refusal or {}
+    metadata = refusal.get("metadata")
+    metadata = (
+        metadata.get("headers") if isinstance(metadata, dict) else None
+    )  # what OpenRouter hands on
+    all_headers = {**(metadata if isinstance(metadata, dict) else {}), **headers}
+    heads = {str(name).lower(): str(value) for name, value in all_headers.items()}
     date = heads.get("date", "")
     if "retry-after-ms" in heads:
         return _wait(heads["retry-after-ms"] + "ms", date)
     if "retry-after" in heads:
         return _wait(heads["retry-after"], date)
-    if words := _LATER.search(str(said.get("message") or "")):
+    if words := _LATER.search(str(refusal.get("message") or "")):
         return _wait(words[1], date)
     waits = [0.0]
-    for name, left in heads.items():
-        if "ratelimit" in name and "remaining" in name and re.fullmatch(r"-?0*(\.0*)?|-.*", left):
+    for name, remaining in heads.items():
+        if (
+            "ratelimit" in name
+            and "remaining" in name
+            and re.fullmatch(r"-?0*(\.0*)?|-.*", remaining)
+        ):
             waits.append(_wait(heads.get(name.replace("remaining", "reset"), ""), date) or 0.0)
     return min(max(waits), _LONGEST_RESET) or None
 
 
 def _wait(value: str, date: str) -> float | None:
-    """Return seconds from now: a number of them, a moment by the server's clock, or spans."""
+    """Return seconds from now, given as a number, a moment by the server's clock, or spans."""
     if re.fullmatch(r"\d{1,20}(\.\d*)?", value):
         number = float(value)  # of today's seconds, or milliseconds, if it is a moment
-        return number if number < 1e9 else _left(number / (1000 if number > 1e11 else 1), date)
+        return (
+            number
+            if number < 1e9
+            else _seconds_until(number / (1000 if number > 1e11 else 1), date)
+        )
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(TypeError, ValueError, OverflowError):
-            return _left(read(value).timestamp(), date)
+            return _seconds_until(read(value).timestamp(), date)
     spans = _SPAN.findall(value)
     return sum(float(number) * _UNITS[unit.lower()] for number, unit in spans) if spans else None
 
 
-def _left(moment: float, date: str) -> float:
-    now = datetime.now(UTC)
+def _seconds_until(moment: float, date: str) -> float:
+    clock = datetime.now(UTC)
     with suppress(TypeError, ValueError):
-        now = parsedate_to_datetime(date)
-    return max(0.0, moment - now.timestamp())
+        clock = parsedate_to_datetime(date)
+    return max(0.0, moment - clock.timestamp())

@@ -36,14 +36,14 @@ class Wait:
     why: str = ""
     since: dict[object, float] = field(default_factory=dict)
     """by call"""
-    told: bool = False
+    is_logged: bool = False
     began: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
-        """How long the first of them has waited."""
-        now = time.monotonic()
-        return now - min([*self.since.values()], default=now)
+        """The waiting time of the first of them."""
+        clock = time.monotonic()
+        return clock - min([*self.since.values()], default=clock)
 
     def __str__(self) -> str:
         calls = "1 call" if len(self.since) == 1 else f"{len(self.since)} calls"
@@ -52,17 +52,17 @@ class Wait:
 
 
 class Waits(dict[str, Wait]):
-    """What calls wait for, by server: for a display. What lasts is logged once.
+    """The waits for servers, by server, for a display. Long ones are logged once.
 
-    `past` adds up the seconds for which somebody waited for a server, but for those of now.
+    `past` adds up the seconds for which somebody waited for a server, without the present waits.
     """
 
     past = 0.0
 
     @contextmanager
-    def on(self, server: str, most: float) -> Iterator[Wait]:
+    def on(self, server: str, limit: float) -> Iterator[Wait]:
         """Count a call among those that wait for a server, inside the block."""
-        wait, call = self.setdefault(server, Wait(most)), object()
+        wait, call = self.setdefault(server, Wait(limit)), object()
         wait.since[call] = time.monotonic()
         try:
             yield wait
@@ -115,9 +115,9 @@ class Retry(Layer):
                 raise asyncio.CancelledError from failure
             pause = self._pause(request, failure, tries, waited)
             wait.why = str(failure)
-            if not wait.told and wait.seconds + pause > WORTH_TELLING:
+            if not wait.is_logged and wait.seconds + pause > WORTH_TELLING:
                 log.warning("%s", wait)
-                wait.told = True
+                wait.is_logged = True
             await asyncio.sleep(pause)
             began = time.monotonic()
             try:
@@ -137,17 +137,19 @@ class Retry(Layer):
 
     def _pause(self, request: Request, failure: ClientError, tries: int, waited: float) -> float:
         """Return the seconds until the next try; raise the failure if they are too many."""
-        most = self._patience(request, failure)
-        whole = most == self.max_wait
-        why = f"max_wait = {most:g} allows no more" if whole else "a greeting waits no longer"
-        left, asked = most - waited, failure.retry_after or 0.0
-        if asked <= left and left > 0:
-            return min(left, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
-        said = f"it was waited for {round(waited, 1):g} s"
-        if asked > max(left, 0.0):
-            said += f", and it asks for {round(asked, 1):g} s more"
+        limit = self._patience(request, failure)
+        whole = limit == self.max_wait
+        why = f"max_wait = {limit:g} allows no more" if whole else "a greeting waits no longer"
+        remaining, wait_asked = limit - waited, failure.retry_after or 0.0
+        if wait_asked <= remaining and remaining > 0:
+            return min(
+                remaining, max(backoff(tries, failure.limited), wait_asked * random.uniform(1, 1.1))
+            )
+        waiting_text = f"it was waited for {round(waited, 1):g} s"
+        if wait_asked > max(remaining, 0.0):
+            waiting_text += f", and it asks for {round(wait_asked, 1):g} s more"
         raise ClientError(
-            f"{failure} – {said}: {why}",
+            f"{failure} – {waiting_text}: {why}",
             transient=True,
             retry_after=failure.retry_after,
             status=failure.status,

@@ -78,11 +78,11 @@ class ReplySampler(Cache):
             found = await self._served(replace(request, seed=seed), key, anew)
         except BudgetExceeded as error:
             self.misses -= 1  # it was not asked
-            if (known := tried(self._known, asked, request, draw)) is not None:
+            if (known := tried(self._stored_or_near, asked, request, draw)) is not None:
                 return known
             way = "" if self.nearest else ", or let the nearest known situation answer (nearest)"
             raise BudgetExceeded(error.limit, f"{error}{way}") from error
-        self._place(asked, situation, request)
+        self._store_coordinates(asked, situation, request)
         return found
 
     def situation(self, request: Request) -> bytes:
@@ -126,13 +126,15 @@ class ReplySampler(Cache):
         draw, anew = self.draws(who.seed, who.step, asked.rank, request.sampling)
         return int(draw), bool(anew)
 
-    def _place(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
+    def _store_coordinates(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
         """Keep where a situation lies."""
         if request.view is not None and situation not in self._placed:
             self._placed.add(situation)
             tried(self.file.place, situation, *_lies(asked, request))
 
-    def _known(self, asked: dict[str, Any], request: Request, draw: int) -> Completion | None:
+    def _stored_or_near(
+        self, asked: dict[str, Any], request: Request, draw: int
+    ) -> Completion | None:
         """Return what is known of a situation, or of the nearest one."""
         situation = digest_of(asked)
         found = self._any(situation, draw)
@@ -152,7 +154,7 @@ class ReplySampler(Cache):
 
 
 def _lies(asked: dict[str, Any], request: Request) -> tuple[bytes, Array]:
-    """Return the family of a situation, and where in it it lies: what the seat knows as numbers.
+    """Return the family of a situation and its coordinates there, the seat's numbers.
 
     Situations of a family have the game, its rules, the question and all settings in common.
     """

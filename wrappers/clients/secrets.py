@@ -24,7 +24,7 @@ _WRITTEN = re.compile(r"[%&\\]")
 
 @lru_cache(64)
 def _written(value: str) -> re.Pattern[str]:
-    """Return what a secret is written like in JSON, addresses and HTML, in capitals or none."""
+    """Return a pattern of all ways to write a secret in JSON, addresses and HTML, in any case."""
     each = (
         rf"(?:\\{{0,8}}(?:{re.escape(c)}|u{ord(c):04x})|%(?:25)*{ord(c):02x}"
         rf"|&\#(?:0*{ord(c)}|x0*{ord(c):x});" + (rf"|{escape(c)})" if escape(c) != c else ")")
@@ -35,12 +35,12 @@ def _written(value: str) -> re.Pattern[str]:
 
 @lru_cache(64)
 def _encoded(value: str) -> tuple[str, ...]:
-    """Return what any base64 of a text with the secret holds."""
-    found = []
-    for before in range(3):
-        whole = base64.b64encode(bytes(before) + value.encode()).decode()
-        found.append(whole[(before * 8 + 5) // 6 : (before + len(value)) * 8 // 6])
-    return (*found, *(form.translate({43: 45, 47: 95}) for form in found))
+    """Return the texts that every base64 of a text with the secret contains."""
+    encodings = []
+    for offset in range(3):
+        whole = base64.b64encode(bytes(offset) + value.encode()).decode()
+        encodings.append(whole[(offset * 8 + 5) // 6 : (offset + len(value)) * 8 // 6])
+    return (*encodings, *(form.translate({43: 45, 47: 95}) for form in encodings))
 
 
 @lru_cache(64)

@@ -26,7 +26,7 @@ from llm_games.wrappers.clients.tokens import Estimator
 
 @dataclass
 class Shared:
-    """What the clients of one run have in common."""
+    """The parts that the clients of one run share."""
 
     ledger: Ledger = field(default_factory=Ledger)
     replies: ReplyCache | None = None
@@ -39,7 +39,7 @@ class Shared:
     """what is waited for now"""
 
 
-def dress(
+def add_layers(
     client: Client,
     *,
     max_wait: float = 0.0,
@@ -101,11 +101,13 @@ def dress(
         return dressed
     how = [getattr(client, "structured", ""), getattr(client, "tool_calls", "")]
     how += sorted({*getattr(client, "leave_out", ())} - {*CACHING})
-    kept = dressed, file, source, " ".join(how)
+    cache_arguments = dressed, file, source, " ".join(how)
     if samples is None:
-        return Cache(*kept, always=bool(cache))
+        return Cache(*cache_arguments, always=bool(cache))
     ledger = shared.ledger
-    return ReplySampler(*kept, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger)
+    return ReplySampler(
+        *cache_arguments, samples=samples, fresh=fresh, nearest=nearest, ledger=ledger
+    )
 
 
 _files: WeakValueDictionary[Path, ReplyCache] = WeakValueDictionary()
@@ -117,7 +119,7 @@ def _opened(path: Path) -> ReplyCache:
     return _files.get(path) or _files.setdefault(path, ReplyCache(path))
 
 
-LAYER_SETTINGS = tuple(signature(dress).parameters)[1:]
+LAYER_SETTINGS = tuple(signature(add_layers).parameters)[1:]
 """What `dress` takes besides the client."""
 
 
@@ -136,18 +138,18 @@ def ledger_of(client: Client) -> Ledger | None:
 
 def books_of(clients: Iterable[Client]) -> list[Ledger]:
     """Return the books of several clients, each once."""
-    found = {id(ledger): ledger for client in clients if (ledger := ledger_of(client))}
-    return list(found.values())
+    ledgers = {id(ledger): ledger for client in clients if (ledger := ledger_of(client))}
+    return list(ledgers.values())
 
 
 def spent(clients: Iterable[Client]) -> list[Any]:
     """Return what was spent by these clients, book by book, as plain values for `booked`."""
     books = books_of(clients)
-    return [[(*pair, usage.plain()) for pair, usage in own.pairs.items()] for own in books]
+    return [[(*pair, usage.plain()) for pair, usage in ledger.pairs.items()] for ledger in books]
 
 
 def booked(
-    clients: Iterable[Client], before: Sequence[Any], known: Collection[Ledger] = ()
+    clients: Iterable[Client], records: Sequence[Any], ledgers_booked: Collection[Ledger] = ()
 ) -> None:
     """Book what was spent before, as `spent` returned it; it counts against budgets again.
 
@@ -157,23 +159,23 @@ def booked(
         BadParameter: these clients have another number of books.
     """
     books = books_of(clients)
-    if len(books) != len(before):
+    if len(books) != len(records):
         raise BadParameter(
-            f"there are the books of {len(before)} budgets, and the opponents have {len(books)}: "
+            f"there are the books of {len(records)} budgets, and the opponents have {len(books)}: "
             "go on with those of before"
         )
-    for ledger, pairs in zip(books, before, strict=True):
-        for model, seat, usage in [] if ledger in known else pairs:
+    for ledger, pairs in zip(books, records, strict=True):
+        for model, seat, usage in [] if ledger in ledgers_booked else pairs:
             ledger.book(model, seat, usage_of(usage))
 
 
 def tally(clients: Iterable[Client]) -> dict[str, float]:
-    """Return what clients have cost since they were made, and how often they were spared a call.
+    """Return the costs of clients since they were made, and their savings by the cache.
 
-    ``hits`` are replies that were known, ``near`` those to the nearest known situation, `hit_rate`
-    the share of both in all replies; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and
-    ``money`` (in the currency of the prices) are of those that were asked for; ``waited`` are
-    seconds for which servers were down, or refused calls as too many.
+    ``hits`` are stored replies, ``near`` those to the nearest known situation, `hit_rate` the share
+    of both in all replies; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and ``money`` (in
+    the currency of the prices) are of those that were asked for; ``waited`` are seconds for which
+    servers were down, or refused calls as too many.
     """
     clients = list(clients)
     caches = {id(c): c for client in clients for c in layers(client) if isinstance(c, Cache)}
@@ -182,8 +184,8 @@ def tally(clients: Iterable[Client]) -> dict[str, float]:
     asked = sum(cache.misses for cache in caches.values())
     spent = [vars(ledger.total) for ledger in books_of(clients)]
     names = "calls", "failures", "tokens_in", "tokens_out", "money"
-    paid = {name: float(sum(usage[name] for usage in spent)) for name in names}
+    costs = {name: float(sum(usage[name] for usage in spent)) for name in names}
     rate = (hits + near) / max(1, hits + near + asked)
     waits = {id(c.waits): c.waits for k in clients for c in layers(k) if isinstance(c, Retry)}
-    paid["waited"] = sum(wait.past for wait in waits.values())
-    return {"hits": hits, "near": near, "hit_rate": rate, **paid}
+    costs["waited"] = sum(wait.past for wait in waits.values())
+    return {"hits": hits, "near": near, "hit_rate": rate, **costs}

@@ -1,4 +1,4 @@
-"""How many tokens a call may take, before it is made."""
+"""Estimates of the tokens of a call, before it is made."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Estimator:
     def learn(self, request: Request, completion: Completion) -> None:
         """Take the server's counts into account; a server that counts nothing teaches nothing."""
         if completion.tokens_in:
-            seen = 1.1 * completion.tokens_in / _size(request)
-            self._rate = max(seen, 0.95 * self._rate)
+            rate = 1.1 * completion.tokens_in / _size(request)
+            self._rate = max(rate, 0.95 * self._rate)
         if request.sampling.max_tokens is None or request.guarded:
             self._longest = max(self._longest, completion.tokens_out)
 

@@ -151,17 +151,19 @@ class TransformersClient:
         model, tokenizer = self._loaded
         rows: list[_Row] = []
         futures: list[Future[Completion]] = []
-        most = getattr(model.config, "max_position_embeddings", None) or 2**31
+        context_length = getattr(model.config, "max_position_embeddings", None) or 2**31
         for request, future in jobs:
             try:
                 ids = encode(tokenizer, request.messages)
-                if len(ids) >= most:
-                    fault = f"{len(ids)} tokens and the model reads at most {most}"
+                if len(ids) >= context_length:
+                    fault = f"{len(ids)} tokens and the model reads at most {context_length}"
                     raise ContextOverflow(f"{self.name}: the chat has {fault}")
             except ClientError as error:
                 future.set_exception(error)
             else:
-                limit = min(request.sampling.max_tokens or self.max_tokens, most - len(ids))
+                limit = min(
+                    request.sampling.max_tokens or self.max_tokens, context_length - len(ids)
+                )
                 rows.append((request, ids, limit))
                 futures.append(future)
         replies = _sample(model, rows) if rows else []
@@ -169,11 +171,14 @@ class TransformersClient:
         ends = model.generation_config.eos_token_id
         ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id}
         for (_, ids, limit), future, tokens in zip(rows, futures, replies, strict=True):
-            said = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
-            whole = len(said) < len(tokens[:limit])  # it did not run into its limit
-            text, made = tokenizer.decode(said, skip_special_tokens=True), len(said) + whole
+            kept_tokens = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
+            whole = len(kept_tokens) < len(tokens[:limit])  # it did not run into its limit
+            text, token_count = (
+                tokenizer.decode(kept_tokens, skip_special_tokens=True),
+                len(kept_tokens) + whole,
+            )
             finish: Finish = "stop" if whole else "length"
-            future.set_result(Completion(text, finish, len(ids), made, latency, self.name))
+            future.set_result(Completion(text, finish, len(ids), token_count, latency, self.name))
 
 
 def model_path(path: str | Path) -> str:
@@ -217,7 +222,7 @@ def load(path: str, device: str, dtype: str, download: bool = False) -> tuple[An
         raise ClientError(f"the model cannot go to device {device!r}: {_brief(error)}") from error
 
 
-def encode(tokenizer: Any, messages: Iterable[Message], **more: Any) -> list[int]:
+def encode(tokenizer: Any, messages: Iterable[Message], **template_settings: Any) -> list[int]:
     """Return the tokens of a chat and of the cue to reply; `more` is for the chat template.
 
     Models that know no system text hear it from the user. ClientError: the template takes no chat
@@ -231,7 +236,7 @@ def encode(tokenizer: Any, messages: Iterable[Message], **more: Any) -> list[int
     for chat in (list(messages), [{"role": "user", "content": "\n\n".join(texts)}, *rest[1:]]):
         try:
             text = tokenizer.apply_chat_template(
-                chat, tokenize=False, add_generation_prompt=True, **more
+                chat, tokenize=False, add_generation_prompt=True, **template_settings
             )
         except TemplateError as error:
             fault = str(error)
@@ -293,10 +298,10 @@ def _nucleus(scores: Any, top_p: float | None) -> Any:
         return scores
     ordered, order = scores.sort(descending=True, stable=True)
     chances = ordered.double().softmax(dim=-1)
-    kept = scores.new_full(scores.shape, -torch.inf)
+    allowed = scores.new_full(scores.shape, -torch.inf)
     inside = order[chances.cumsum(dim=-1) - chances < float(top_p)]
-    kept[inside] = scores[inside]
-    return kept
+    allowed[inside] = scores[inside]
+    return allowed
 
 
 def _brief(error: BaseException) -> str:

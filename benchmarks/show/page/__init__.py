@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llm_games.benchmarks.show.page.parts import ReportIncomplete
 
 if TYPE_CHECKING:
-    from llm_games.benchmarks.show.page.build import body, build, check_out, css
+    from llm_games.benchmarks.show.page.report_page import body, build, check_out, css
 
 __all__ = ["ReportIncomplete", "body", "build", "check_out", "css"]
 
@@ -17,4 +17,4 @@ __all__ = ["ReportIncomplete", "body", "build", "check_out", "css"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.page"), name)
+    return getattr(import_module(f"{__name__}.report_page"), name)

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from llm_games.benchmarks.record.database import StoreError
-from llm_games.benchmarks.show.page.build import css
+from llm_games.benchmarks.show.page.report_page import css
 from llm_games.benchmarks.show.view import (
     compare_page,
     decision_page,

@@ -24,7 +24,7 @@ from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.benchmarks.record.spending import unsure
-from llm_games.benchmarks.show.page.build import body as report_body
+from llm_games.benchmarks.show.page.report_page import body as report_body
 from llm_games.benchmarks.show.tables import run_tables
 from llm_games.benchmarks.show.view.curve import Curve, curve
 from llm_games.benchmarks.show.view.decision_index import ListedDecision

@@ -33,7 +33,7 @@ from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.chat import Chat
 from llm_games.wrappers.clients.openai import OpenAIClient
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 DELAY, IN_FLIGHT, EPISODES = 0.2, 64, 15
@@ -159,7 +159,7 @@ def main() -> None:
         def answer(request: Request) -> Completion:
             return Completion(reply(request.schema()), "stop", 300, 9, DELAY, "m")
 
-        return LLMPolicy(dress(ScriptedClient(answer, "m"), **layers), **settings)
+        return LLMPolicy(add_layers(ScriptedClient(answer, "m"), **layers), **settings)
 
     PLAYERS["at_once"] = Kind("answers at once", value="<model>", model=at_once)
     *_, own_ms = measure("at_once:m")

@@ -25,7 +25,7 @@ from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.registry import make
 from llm_games.wrappers.clients.scripted import ScriptedClient
-from llm_games.wrappers.clients.stack import dress
+from llm_games.wrappers.clients.stack import add_layers
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 GAME: dict[str, Any] = {"players": 3, "rounds": 2}
@@ -77,7 +77,7 @@ def main(way: str, episodes: int) -> None:
 
     def model(_: str, layers: Any, settings: Any) -> LLMPolicy:
         client = ScriptedClient(lambda request: f'{{"tokens_contributed": {request.seed % 21}}}')
-        return LLMPolicy(dress(client, **layers), **settings)
+        return LLMPolicy(add_layers(client, **layers), **settings)
 
     PLAYERS["memory"] = Kind("asks for memory", value="<model>", model=model)
     WAYS[way](episodes, played)

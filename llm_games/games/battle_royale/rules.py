@@ -25,12 +25,12 @@ ENDLESS = 10_000
 
 @dataclass(frozen=True)
 class BattleRoyaleState(State):
-    """What a table looks like between shots. ``round`` counts the shots.
+    """The state between shots; ``round`` counts the shots.
 
-    Between two turns of a player nobody else shoots more than once, so everybody's last shot is
-    all that a player can have seen since its own: its number from 1 on (0: none), what it aimed at
-    (a seat, -1 to miss on purpose, `players` for nobody at the table), whether it hit, and how many
-    were left after it. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
+    Between two turns of a player nobody else shoots more than once, so everybody's last shot is all
+    that a player can have seen since its own: its number from 1 on (0: none), its target (a seat,
+    -1 to miss on purpose, `players` for nobody at the table), whether it hit, and how many were
+    `left` after it. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
     """
 
     living: PerPlayer
@@ -161,70 +161,70 @@ class BattleRoyale(Rulebook):
         victim = (seats == target) & state.living
         hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
-        left, shots = living.sum(axis=0), state.round + 1
-        following = np.where(living, self._after.take(state.shooter, 1), self.players).argmin(
+        survivors, shots = living.sum(axis=0), state.round + 1
+        following = np.where(living, self._turns_until.take(state.shooter, 1), self.players).argmin(
             axis=0
         )
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
-        after = state.replace(
+        next_state = state.replace(
             round=shots,
-            over=(left == 1) | capped,
+            over=(survivors == 1) | capped,
             living=living,
             shooter=following,
             shot=np.where(asked, shots, state.shot),
             target=np.where(asked, target, state.target),
             hit=np.where(asked, hit, state.hit),
-            left=np.where(asked, left, state.left),
+            left=np.where(asked, survivors, state.left),
         )
         aims = np.where(asked, target, MISSING)
         record = {"actions": aims, "shots": shots, "shooter": state.shooter, "target": target}
         record |= {"hit": hit, "alive": state.living, "rates": self.each(rates, shots.shape)}
-        paid = after.over & living & ((left == 1) | (self.cap_outcome == "share"))
-        rewards = np.where(paid, 1.0 / left, 0.0)
-        return after, Outcome(rewards, ~living | after.over, record)
+        wins = next_state.over & living & ((survivors == 1) | (self.cap_outcome == "share"))
+        rewards = np.where(wins, 1.0 / survivors, 0.0)
+        return next_state, Outcome(rewards, ~living | next_state.over, record)
 
     @cached_property
-    def _after(self) -> Array:
-        """How many turns later than another seat's (second axis) each seat's is, less 1."""
+    def _turns_until(self) -> Array:
+        """The turns from each seat (second axis) to every other (first axis), less 1."""
         seats = np.arange(self.players)
         return (seats[:, None] - seats - 1) % self.players
 
     def _roll(self, state: BattleRoyaleState) -> PerTable:
-        held = len(state.rolls)
-        if self.max_shots is None and any_true((state.round >= held) & ~state.over):
+        count = len(state.rolls)
+        if self.max_shots is None and any_true((state.round >= count) & ~state.over):
             raise BadParameter(
-                f"{self.name}: chance decides {held} shots of a game without max_shots, and all "
-                f"are fired; set max_shots to at most {held}"
+                f"{self.name}: chance decides {count} shots of a game without max_shots, and all "
+                f"are fired; set max_shots to at most {count}"
             )
-        return at(state.rolls, np.minimum(state.round, held - 1))
+        return at(state.rolls, np.minimum(state.round, count - 1))
 
-    def seen(self, state: BattleRoyaleState) -> Array:
-        """Return whose last shot (first axis) each living player has seen since its own, bool."""
+    def shots_seen(self, state: BattleRoyaleState) -> Array:
+        """Return the seats (first axis) whose shot each living player saw since its own, bool."""
         return (state.shot[:, None] >= np.maximum(state.shot, 1)) & state.living
 
     def known(self) -> Sequence[Fact]:
-        n, most = self.players, np.inf if self.max_shots is None else self.max_shots
+        n, limit = self.players, np.inf if self.max_shots is None else self.max_shots
 
-        has_seen = once(self.seen)
+        has_seen = once(self.shots_seen)
 
-        def seen(name: str) -> Callable[[BattleRoyaleState], Array]:
+        def shots_seen(name: str) -> Callable[[BattleRoyaleState], Array]:
             return lambda s: getattr(s, name)[:, None] * has_seen(s)
 
-        living, place = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
-        own = "own seat, the position in the shooting order from 0"
+        living, rank = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
+        seat_meaning = "own seat, the position in the shooting order from 0"
         shot = "number of seat {}'s shot since the own last turn; 0: none"
         aim = "what it aimed at: a seat, -1 missed on purpose, players nobody"
         return (
-            Fact("seat", self.seats, 0, n - 1, own),
-            Fact("position", place, 0, n, "own position among the living from 1; 0: out"),
-            Fact("shots", lambda s: s.round, 0, most, "shots so far"),
+            Fact("seat", self.seats, 0, n - 1, seat_meaning),
+            Fact("position", rank, 0, n, "own position among the living from 1; 0: out"),
+            Fact("shots", lambda s: s.round, 0, limit, "shots so far"),
             Fact("left", lambda s: s.living.sum(axis=0), 0, n, "players left"),
             Fact("shooter", lambda s: s.shooter, 0, n - 1, "seat whose turn it is"),
             Fact("living", living, 0, 1, "1: seat {} is alive", each=True),
-            Fact("shot", seen("shot"), 0, most, shot, each=True),
-            Fact("target", seen("target"), MISS, n, aim, each=True),
-            Fact("hit", seen("hit"), 0, 1, "1: it hit", each=True),
-            Fact("after", seen("left"), 0, n, "players left after it", each=True),
+            Fact("shot", shots_seen("shot"), 0, limit, shot, each=True),
+            Fact("target", shots_seen("target"), MISS, n, aim, each=True),
+            Fact("hit", shots_seen("hit"), 0, 1, "1: it hit", each=True),
+            Fact("after", shots_seen("left"), 0, n, "players left after it", each=True),
         )
 
     def hears(self, state: BattleRoyaleState) -> PerPlayer:
@@ -235,7 +235,7 @@ class BattleRoyale(Rulebook):
             blank: dict[str, Any] = dict.fromkeys(("position", "shots", "left", "shooter", "rate"))
             return blank | {"alive": [], "events": []}
         names, living = self.names(), np.flatnonzero(state.living).tolist()
-        seen = sorted(np.flatnonzero(self.seen(state)[:, seat]), key=lambda i: state.shot[i])
+        foes = sorted(np.flatnonzero(self.shots_seen(state)[:, seat]), key=lambda i: state.shot[i])
         return {
             "position": living.index(seat) + 1,
             "rate": self.rates[seat],
@@ -243,7 +243,7 @@ class BattleRoyale(Rulebook):
             "left": len(living),
             "shooter": names[int(state.shooter)],
             "alive": [{"name": names[other], "rate": self.rates[other]} for other in living],
-            "events": [self._event(state, int(other)) for other in seen],
+            "events": [self._event(state, int(other)) for other in foes],
         }
 
     def _event(self, state: BattleRoyaleState, seat: int) -> dict[str, Any]:
@@ -286,12 +286,12 @@ class BattleRoyale(Rulebook):
 
     def picture(self, state: BattleRoyaleState) -> tuple[str, list[str], list[list[str]]]:
         shots = int(state.round)
-        of = "" if self.max_shots is None else f" of at most {self.max_shots}"
-        caption = f"{self.title}: shot {shots}{of}, {int(state.living.sum())} left"
+        limit = "" if self.max_shots is None else f" of at most {self.max_shots}"
+        caption = f"{self.title}: shot {shots}{limit}, {int(state.living.sum())} left"
         rows = []
         for seat, name in enumerate(self.names()):
             shot, alive = self._event(state, seat), "alive" if state.living[seat] else "out"
             result = f"at {shot['target'] or 'nobody'}: {'hit' if shot['hit'] else 'missed'}"
-            said = f"#{shot['shot']} {'missed on purpose' if shot['on_purpose'] else result}"
-            rows.append([name, f"{self.rates[seat]}%", alive, said if shot["shot"] else ""])
+            last_shot = f"#{shot['shot']} {'missed on purpose' if shot['on_purpose'] else result}"
+            rows.append([name, f"{self.rates[seat]}%", alive, last_shot if shot["shot"] else ""])
         return caption, ["seat", "hits", "state", "last shot"], rows

@@ -20,12 +20,12 @@ def draw(game: BeautyContest, state: BeautyContestState, title: str) -> Drawing:
     """Draw a dot for each number, in piles where they are alike; winners are green."""
     pen = Drawing(WIDE, 300, title)
     low, high = game.bounds()[0], max(int(state.limit), game.bounds()[0] + 1)
-    place = lambda units: LEFT + LONG * (min(max(float(units), low), high) - low) / (high - low)
+    x_of = lambda units: LEFT + LONG * (min(max(float(units), low), high) - low) / (high - low)
     pen.stroke(LEFT, GROUND, LEFT + LONG, GROUND, SOFT, 1.5)
     for part in range(5):
         value = low + (high - low) * part / 4
-        pen.stroke(place(value), GROUND, place(value), GROUND + 6, SOFT, 1)
-        pen.text(place(value), GROUND + 9, f"{value / game.unit:g}", 12, SOFT, "middle")
+        pen.stroke(x_of(value), GROUND, x_of(value), GROUND + 6, SOFT, 1)
+        pen.text(x_of(value), GROUND + 9, f"{value / game.unit:g}", 12, SOFT, "middle")
     if not state.round:
         pen.text(LEFT, 14, "before round 1", 14)
         return pen
@@ -34,18 +34,18 @@ def draw(game: BeautyContest, state: BeautyContestState, title: str) -> Drawing:
             (state.mean, "mean", SOFT, 14),
             (state.target, "target", GREEN, 34),
         ):
-            at = place(float(amount) * game.unit)
-            pen.stroke(at, row + 18, at, GROUND, color, 1.5)
-            side = "left" if at < WIDE / 2 else "right"
-            pen.text(at, row, f"{name} {float(amount):.4g}", 13, INK, side)
+            x = x_of(float(amount) * game.unit)
+            pen.stroke(x, row + 18, x, GROUND, color, 1.5)
+            side = "left" if x < WIDE / 2 else "right"
+            pen.text(x, row, f"{name} {float(amount):.4g}", 13, INK, side)
     piles: Counter[int] = Counter()
     for seat, units in enumerate(state.numbers.tolist()):
-        at = place(units)
-        row = piles[round(at / 12)]
-        piles[round(at / 12)] += 1
+        x = x_of(units)
+        row = piles[round(x / 12)]
+        piles[round(x / 12)] += 1
         legal, color = state.legal[seat], GREEN if state.won[seat] else BLUE
-        where = at, max(GROUND - 10 - 13 * row, 60)
-        pen.dot(*where, 6, color if legal else FAINT, color if legal else ORANGE)
+        position = x, max(GROUND - 10 - 13 * row, 60)
+        pen.dot(*position, 6, color if legal else FAINT, color if legal else ORANGE)
         if game.players <= 20 and legal:
-            pen.text(where[0], where[1] - 6, str(seat), 9, WHITE, "middle")
+            pen.text(position[0], position[1] - 6, str(seat), 9, WHITE, "middle")
     return pen

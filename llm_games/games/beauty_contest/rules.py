@@ -56,7 +56,7 @@ _IN_ROUNDS = {"turns": (0, 1, 1, 1), "order": "shuffled_per_round", "memory": "a
 
 @dataclass(frozen=True)
 class AnyReal(Real):
-    """A decimal number without stated limits; low and high are where the arrays end."""
+    """A decimal number without stated limits; low and high are those of the arrays."""
 
     def value_schema(self) -> dict[str, Any]:
         return {"type": "number"}
@@ -77,8 +77,8 @@ def _revealed(name: str, value: Any) -> tuple[str, ...]:
 
 def _personas(name: str, value: Any) -> Any:
     each = value if isinstance(value, tuple) else (value,)
-    for one in each:
-        facts.check_choice(name, one, ("none", *PERSONAS[1:], *(["mixed"] * (value == one))))
+    for kind in each:
+        facts.check_choice(name, kind, ("none", *PERSONAS[1:], *(["mixed"] * (value == kind))))
     return value
 
 
@@ -267,7 +267,7 @@ class BeautyContest(Rounds):
 
     @property
     def limit(self) -> int:
-        """The largest size of an action up to which distances are exact."""
+        """The largest absolute action for which distances are exact."""
         return LARGEST // (self.players * sum(self.ratio.as_integer_ratio()))
 
     def draws(self) -> Sequence[Draw]:
@@ -348,7 +348,7 @@ class BeautyContest(Rounds):
     def winners(
         self, numbers: PerPlayer, legal: PerPlayer, count: PerTable, total: PerTable
     ) -> PerPlayer:
-        """Return who wins: of the `legal`, the closest to the target of those counted."""
+        """Return the winners, bool: the `legal` numbers closest to the target."""
         distances = self.distances(numbers, count, total)
         if not all_true(legal):
             largest = np.inf if self.distance == "float" else np.iinfo(np.int64).max
@@ -380,7 +380,7 @@ class BeautyContest(Rounds):
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """What of `REVEAL` a player sees before a choice."""
+        """The entries of `reveal` that a player sees before a choice."""
         return self.reveal if self.reveal_last != 0 else ()
 
     def terms(self) -> dict[str, Any]:
@@ -395,7 +395,7 @@ class BeautyContest(Rounds):
         return lambda seat: tell(seat) | {"persona": PERSONAS[state.persona[seat]]}
 
     def _limits(self, counted: str) -> tuple[float, float]:
-        """Return the smallest and largest number shown, 0 (for none) among them."""
+        """Return the smallest and largest number shown; 0 stands for none."""
         if self.bounds_check == "none" or counted == "include":
             return -np.inf, np.inf
         low, high = (bound / self.unit for bound in self.bounds())
@@ -403,9 +403,9 @@ class BeautyContest(Rounds):
 
     def known(self) -> Sequence[Fact]:
         low, high = self._limits("parameters")
-        least, most = self._limits(self.rule_breaker)
+        lower, upper = self._limits(self.rule_breaker)
         # 0 * inf is no number.
-        first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (least, most))
+        first, last = (float(self.ratio) * end if self.ratio else 0.0 for end in (lower, upper))
         largest = self.max_draw or (0, 0)
         limit = lambda s: s.limit // self.unit
         counted, winner = once(lambda s: ~np.isnan(s.mean)), once(lambda s: s.won.any(axis=0))
@@ -422,7 +422,9 @@ class BeautyContest(Rounds):
         of = {
             "limit": [Fact("limit", limit, *largest, "largest number one may name", now=True)],
             "counted": [Fact("any_counted", counted, 0, 1, "1 if the last round has a mean")],
-            "mean": [Fact("mean", mean, least, most, "mean of the last round; 0 if there is none")],
+            "mean": [
+                Fact("mean", mean, lower, upper, "mean of the last round; 0 if there is none")
+            ],
             "target": [Fact("target", target, first, last, "target of the last round; 0 if none")],
             "winning_numbers": [
                 Fact("any_winner", winner, 0, 1, "1 if somebody won the last round"),
@@ -482,9 +484,9 @@ class BeautyContest(Rounds):
         if self.domain == "real":
             kind = AnyReal if free else Real
             return kind(key, low, high, self.decimals, published=spot, remarks=self._remarks(state))
-        least, most = (None, None) if free else (low, high)
+        lower, upper = (None, None) if free else (low, high)
         truncate = self.number_parse == "truncate"
-        return Integer(key, least, most, truncate, published=spot, remarks=self._remarks(state))
+        return Integer(key, lower, upper, truncate, published=spot, remarks=self._remarks(state))
 
     def _remarks(self, state: BeautyContestState) -> tuple[Remark, ...]:
         if self.remarks != "econ_arena":
@@ -492,8 +494,8 @@ class BeautyContest(Rounds):
         return _LATER if state.round and self.reveal and self.reveal_last != 0 else _FIRST
 
     def spectacle(self, state: BeautyContestState) -> Seen:
-        none, told = np.isnan(state.mean), f"mean {state.mean:.2f}, target {state.target:.2f}"
+        is_void, caption = np.isnan(state.mean), f"mean {state.mean:.2f}, target {state.target:.2f}"
         legal, broke = state.legal, "broke a rule" if state.round else ""
         numbers = np.where(legal, [f"{n / self.unit:g}" for n in state.numbers], "")
         results = np.where(state.won, "won", np.where(legal, "lost", broke))
-        return "" if none else told, {"number": (numbers, ""), "result": (results, "")}
+        return "" if is_void else caption, {"number": (numbers, ""), "result": (results, "")}

@@ -44,35 +44,35 @@ def nearest(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class PriceQuestion(Real):
-    """A price from 0 to `most`; the action counts ticks, `per` to 1, halves rounded up.
+    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves rounded up.
 
-    Prices up to `free` ticks are accepted too, though nobody is told.
+    Prices up to `accepted` ticks are taken too, though nobody is told.
     """
 
     per: int
-    most: Fraction
-    free: int = 0
+    highest: Fraction
+    accepted: int = 0
 
     def read(self, value: Any) -> int:
         units = self._units(value)
         exact = Fraction(units) / 10**self.decimals
         ticks = within_int64(nearest(exact * self.per))
-        if 0 <= exact <= self.most:
+        if 0 <= exact <= self.highest:
             return min(ticks, self.high)
-        if self.most < exact and ticks <= self.free:
+        if self.highest < exact and ticks <= self.accepted:
             return ticks
         ticks = min(ticks, -1) if exact < 0 else max(ticks, self.high + 1)
         shown = float(units) / 10**self.decimals  # of a Decimal beyond floats, infinity
         raise BadReply("range", f"{shown:g} is not {self.wanted()}", ticks)
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """Return a value as it is: a price is a number, or a text that holds just that."""
+        """Return a value as it is: a price is a number, or a text of just a number."""
         return value, set()
 
     def mentioned(self, sentence: str) -> Iterator[int]:
-        for said in announced.numbers(sentence):  # in talk it may well have a dollar sign
+        for amount in announced.numbers(sentence):  # in talk it may well have a dollar sign
             with suppress(BadReply):
-                yield self.read(super().mended(said)[0])
+                yield self.read(super().mended(amount)[0])
 
     def value_schema(self) -> dict[str, Any]:
         limits = {"minimum": self.value_of(self.low), "maximum": self.value_of(self.high)}
@@ -91,28 +91,28 @@ class PriceQuestion(Real):
 
 
 class Quantities(NamedTuple):
-    """Demand of m firms as whole numbers: ``(reach - own * P_i + cross * sum P) / parts``.
+    """Demand of m firms as whole numbers: ``(reach - own_slope * P_i + cross * sum P) / parts``.
 
     Prices P are in ticks; the sum is over all m, firm i among them.
     """
 
     reach: int
-    own: int
+    slope: int
     cross: int
     parts: int
 
 
 def whole(*parts: Fraction) -> Quantities:
-    """Return quantities in whole numbers."""
+    """Bring rational coefficients of a demand to their common denominator."""
     scale = math.lcm(*(part.denominator for part in parts))
-    reach, own, cross = (int(part * scale) for part in parts)
-    return Quantities(reach, own, cross, scale)
+    reach, slope, cross = (int(part * scale) for part in parts)
+    return Quantities(reach, slope, cross, scale)
 
 
 def _each(name: str, value: Any) -> Each[Fraction]:
     """Read one exact ratio, or one for each firm."""
     if isinstance(value, tuple):
-        return tuple(ratio_of(f"each {name}", one) for one in value)
+        return tuple(ratio_of(f"each {name}", entry) for entry in value)
     return ratio_of(name, value)
 
 
@@ -124,12 +124,12 @@ def _tick(name: str, value: Any) -> Fraction:
 
 
 def _prices(name: str, value: Any) -> tuple[Fraction, ...]:
-    found = _each(name, value)
-    if not isinstance(found, tuple) or len(found) < 2 or list(found) != sorted(set(found)):
+    prices = _each(name, value)
+    if not isinstance(prices, tuple) or len(prices) < 2 or list(prices) != sorted(set(prices)):
         raise BadParameter(
             f"{name} must be at least two prices, the lowest first, as (5.8, 7, 8.2), got {value!r}"
         )
-    return found
+    return prices
 
 
 @dataclass(frozen=True)
@@ -318,9 +318,9 @@ class BertrandCompetition(Rounds):
             raise BadParameter(f"beta and mu must be above 0, got {self.beta} and {self.mu}")
         if self.d > self.beta:
             raise BadParameter(f"d must be from 0 to beta ({self.beta}), got {self.d}")
-        for name, given in (("initial_price", self.initial), ("price_grid", self.price_grid)):
-            if given and max(given) > high:
-                raise BadParameter(f"{name} must be from 0 to a ({high}), got {max(given)}")
+        for name, prices in (("initial_price", self.initial), ("price_grid", self.price_grid)):
+            if prices and max(prices) > high:
+                raise BadParameter(f"{name} must be from 0 to a ({high}), got {max(prices)}")
         if self.first_round == "forced" and self.rounds < 2:
             raise BadParameter(
                 f"rounds must be at least 2 where the first is forced, got {self.rounds}; or "
@@ -376,19 +376,19 @@ class BertrandCompetition(Rounds):
     def _reached(self, price: int) -> int:
         scale = self.shared * self.unit
         margin = max(self.shared * price, *(int(cost * scale) for cost in self.costs))
-        most = [q.reach + (q.own + q.cross * self.players) * price for q in self.quantities]
-        return max(margin * max(most), scale * max(q.parts for q in self.quantities))
+        reaches = [q.reach + (q.slope + q.cross * self.players) * price for q in self.quantities]
+        return max(margin * max(reaches), scale * max(q.parts for q in self.quantities))
 
     @cached_property
     def ranges(self) -> tuple[float, float, float]:
-        """The highest price that is accepted, and the least and the most that a firm can sell."""
+        """The highest accepted price, and the least and the most that a firm can sell."""
         price, rivals, q = self.limit, self.players - 1, self.quantities[-1]
         high = float(max(self.a, Fraction(price, self.unit)))
         if self.demand == "logit":
             return high, 0.0, 1.0
         if self.demand_clip == "corner" or self.d == self.beta:
             return high, 0.0, float(self.a / self.beta)
-        least = min(q.reach - (q.own - q.cross) * price, 0) * (self.demand_clip == "none")
+        least = min(q.reach - (q.slope - q.cross) * price, 0) * (self.demand_clip == "none")
         return high, least / q.parts, (q.reach + q.cross * rivals * price) / q.parts
 
     # -- demand --------------------------------------------------------------------------------
@@ -411,8 +411,8 @@ class BertrandCompetition(Rounds):
     def _quantities(self, firms: int) -> Quantities:
         a, beta, d, k = self.a, self.beta, self.d, self.unit
         shared = 1 / ((beta - d) * (beta + (firms - 1) * d))
-        own = shared * (beta + (firms - 1) * d) / k
-        return whole(a * (beta - d) * shared, own, d * shared / k)
+        slope = shared * (beta + (firms - 1) * d) / k
+        return whole(a * (beta - d) * shared, slope, d * shared / k)
 
     def market(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
         """Return demands and profits at these prices in ticks, float64 ``(firms, *batch)``.
@@ -424,35 +424,35 @@ class BertrandCompetition(Rounds):
             cut = self.profit_rounding == "truncate"
             return demands, np.trunc(profits) if cut else profits
         demands, parts = self._alike(prices) if self.d == self.beta else self._linear(prices)
-        own = tall(self._margins_from, prices.shape[1:])
-        gains, scale = (self.shared * prices - own) * demands, self.shared * self.unit * parts
+        costs = tall(self._margins_from, prices.shape[1:])
+        gains, scale = (self.shared * prices - costs) * demands, self.shared * self.unit * parts
         if self.profit_rounding == "truncate":
             return demands / parts, (np.sign(gains) * (np.abs(gains) // scale)).astype(np.float64)
         return demands / parts, gains / scale
 
     @cached_property
     def _margins_from(self) -> Array:
-        """Costs in parts of a tick, of which `shared` are one."""
+        """Costs in parts of a tick, `shared` parts to one."""
         return np.array([int(cost * self.shared * self.unit) for cost in self.costs], np.int64)
 
     def _linear(self, prices: PerPlayer) -> tuple[PerPlayer, Any]:
-        """Return demands as whole numbers, and of how many parts of 1 each of them is."""
+        """Return demands as whole numbers, and the number of parts to 1."""
         q, high = self.quantities[-1], self.bounds()[1]
-        wanted = q.reach - q.own * prices + q.cross * prices.sum(axis=0)
+        wanted = q.reach - q.slope * prices + q.cross * prices.sum(axis=0)
         if self.demand_clip != "corner":
             return (np.maximum(wanted, 0) if self.demand_clip == "own" else wanted), q.parts
         if not any_true(np.asarray((wanted < 0) | (prices > high))):  # the usual case, fast
             return wanted, q.parts
         table, selling = self._table, prices <= high
         while True:
-            reach, own, cross, parts = table[:, selling.sum(axis=0)]
+            reach, slope, cross, parts = table[:, selling.sum(axis=0)]
             total = np.where(selling, prices, 0).sum(axis=0)
-            wanted = np.where(selling, reach - own * prices + cross * total, 0)
-            out = np.asarray((wanted < 0).any(axis=0))
-            if not any_true(out):
+            wanted = np.where(selling, reach - slope * prices + cross * total, 0)
+            priced_out = np.asarray((wanted < 0).any(axis=0))
+            if not any_true(priced_out):
                 return wanted, parts
             dearest = np.where(selling, prices, -1).max(axis=0)
-            selling = selling & ~(out & (prices == dearest))
+            selling = selling & ~(priced_out & (prices == dearest))
 
     @cached_property
     def _table(self) -> Array:
@@ -460,10 +460,10 @@ class BertrandCompetition(Rounds):
         return np.array([(0, 0, 0, 1), *self.quantities], np.int64).T
 
     def _alike(self, prices: PerPlayer) -> tuple[PerPlayer, Any]:
-        """Return the same where goods are the same: the cheapest share all there is."""
-        ((reach, own, _, parts),) = self.quantities
+        """Return the same for identical goods: the cheapest firms share the demand."""
+        ((reach, slope, _, parts),) = self.quantities
         cheapest = prices == prices.min(axis=0)
-        wanted = np.maximum(reach - own * prices, 0) * cheapest
+        wanted = np.maximum(reach - slope * prices, 0) * cheapest
         return wanted, parts * cheapest.sum(axis=0)
 
     def logit(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
@@ -514,12 +514,12 @@ class BertrandCompetition(Rounds):
         record = {"round": done, "prices": prices, "demands": demands, "profits": profits}
         return profits, changes, record
 
-    def _remembered(self, state: BertrandState, done: PerTable, now: Any) -> dict[str, Array]:
-        """Return the windows after a round, and the means where a block is complete."""
+    def _remembered(self, state: BertrandState, played: PerTable, figures: Any) -> dict[str, Array]:
+        """Return the windows after a round, and the means of blocks where one is complete."""
         changes = {}
-        for name, value in zip(_PAST, now, strict=True):
+        for name, value in zip(_PAST, figures, strict=True):
             changes[name] = np.concatenate([getattr(state, name)[1:], value[None]])
-        full = done % self.window == 0
+        full = played % self.window == 0
         if any_true(full):
             for name, past in zip(_MEANS, _PAST, strict=True):
                 old, mean = getattr(state, name), changes[past].mean(axis=0)
@@ -529,12 +529,12 @@ class BertrandCompetition(Rounds):
     # -- what firms know -----------------------------------------------------------------------
 
     def block_ends(self, state: BertrandState) -> PerTable:
-        """Return where a round begins before which a block was completed, bool ``(*batch)``."""
+        """Return the tables where a block was just completed, bool ``(*batch)``."""
         ends: PerTable = (state.round > 0) & (state.round % self.window == 0)
         return ends
 
     def persona(self, done: int, seat: int) -> str | None:
-        """Return what a firm is told to be after so many rounds; None for nothing."""
+        """Return a firm's persona after so many rounds; None for none."""
         switched = self.switch_round is not None and done + 1 >= self.switch_round
         word: str = self.of_each("switch_persona" if switched else "personas")[seat]
         return None if word == "none" else word
@@ -543,46 +543,46 @@ class BertrandCompetition(Rounds):
         return super().terms() | {"costs": self.costs, "names": self.names()}
 
     def known(self) -> Sequence[Fact]:
-        own = lambda s: np.broadcast_to(self._own_costs(s.round.shape), s.prices.shape)
-        now = Fact("round", lambda s: s.round + 1, 1, MOST_ROUNDS + 1, "round to play")
-        found = [now, self.seat, Fact("cost", own, 0, float(self.a), "own cost of a unit")]
-        found += self._figures(_PAST, 1, "", "in the last round")
-        return found + self._history() if self.history else found
+        cost = lambda s: np.broadcast_to(self._own_costs(s.round.shape), s.prices.shape)
+        current = Fact("round", lambda s: s.round + 1, 1, MOST_ROUNDS + 1, "round to play")
+        facts = [current, self.seat, Fact("cost", cost, 0, float(self.a), "own cost of a unit")]
+        facts += self._figures(_PAST, 1, "", "in the last round")
+        return facts + self._history() if self.history else facts
 
     def recalled(self) -> Sequence[Fact]:
-        """Return what words tell of earlier rounds, where numbers do not."""
+        """Return facts of earlier rounds, which words tell, where numbers do not."""
         return () if self.history else self._history()
 
     def _history(self) -> list[Fact]:
-        found: list[Fact] = []
+        facts: list[Fact] = []
         for back in range(2, self.window + 1):
-            found += self._figures(_PAST, back, f"_ago_{back}", f"{back} rounds ago")
+            facts += self._figures(_PAST, back, f"_ago_{back}", f"{back} rounds ago")
         for back in range(1, self.window + 1):
-            meant = f"mean of the block before the last {back - 1}, where one was just completed"
-            found += self._figures(_MEANS, back, f"_block_{back}", meant)
-        return found
+            meaning = f"mean of the block before the last {back - 1}, where one was just completed"
+            facts += self._figures(_MEANS, back, f"_block_{back}", meaning)
+        return facts
 
-    def _figures(self, names: Sequence[str], back: int, end: str, meant: str) -> list[Fact]:
-        """Return the own figures and all prices, so many places back in their windows."""
-        (high, least, most), unit = self.ranges, self.unit
-        gain = high * max(most, -least)
-        told = self.block_ends if names is _MEANS else lambda s: True
+    def _figures(self, names: Sequence[str], age: int, end: str, meaning: str) -> list[Fact]:
+        """Return the own figures and all prices of a window's entry, counted from its end."""
+        (high, lower, upper), unit = self.ranges, self.unit
+        largest_profit = high * max(upper, -lower)
+        is_told = self.block_ends if names is _MEANS else lambda s: True
         price, demand, profit = (
-            lambda s, name=name: getattr(s, name)[-back] * told(s) for name in names
+            lambda s, name=name: getattr(s, name)[-age] * is_told(s) for name in names
         )
         prices = lambda s: price(s) / unit
         return [
-            Fact(f"price{end}", prices, 0, high, f"own price {meant}"),
-            Fact(f"demand{end}", demand, least, most, f"own demand {meant}"),
-            Fact(f"profit{end}", profit, -gain, gain, f"own profit {meant}"),
-            Fact(f"price{end}", prices, 0, high, f"price of seat {{}} {meant}", True),
+            Fact(f"price{end}", prices, 0, high, f"own price {meaning}"),
+            Fact(f"demand{end}", demand, lower, upper, f"own demand {meaning}"),
+            Fact(f"profit{end}", profit, -largest_profit, largest_profit, f"own profit {meaning}"),
+            Fact(f"price{end}", prices, 0, high, f"price of seat {{}} {meaning}", True),
         ]
 
     def _own_costs(self, batch: tuple[int, ...]) -> Array:
         return tall(np.array([*map(float, self.costs)]), batch)
 
     def teller(self, state: BertrandState) -> Callable[[int], dict[str, Any]]:
-        """Tell the round, who one is to be, the rounds in the window, and means of blocks."""
+        """Tell the round, the persona, the rounds in the window, and means of blocks."""
         done, window = int(state.round), self.window
         past = self._rows(state, _PAST, min(done, window))
         blocks = self._rows(
@@ -600,19 +600,19 @@ class BertrandCompetition(Rounds):
 
         return tell
 
-    def _rows(self, state: BertrandState, names: Sequence[str], many: int) -> list[Any]:
-        """Return the latest figures of a window by seat, oldest first, and how far back each is."""
+    def _rows(self, state: BertrandState, names: Sequence[str], count: int) -> list[Any]:
+        """Return a window's latest figures by seat, oldest first, each with its age."""
         prices, demands, profits = (
-            getattr(state, name)[self.window - many :].tolist() for name in names
+            getattr(state, name)[self.window - count :].tolist() for name in names
         )
         rows = []
-        for at in range(many):
-            price = [ticks / self.unit for ticks in prices[at]]
-            rows.append((many - 1 - at, [
+        for index in range(count):
+            price = [ticks / self.unit for ticks in prices[index]]
+            rows.append((count - 1 - index, [
                 {
                     "price": price[seat],
-                    "demand": demands[at][seat],
-                    "profit": profits[at][seat],
+                    "demand": demands[index][seat],
+                    "profit": profits[index][seat],
                     "rivals": price[:seat] + price[seat + 1 :],
                 }
                 for seat in range(self.players)
@@ -629,9 +629,9 @@ class BertrandCompetition(Rounds):
 
     @property
     def stake(self) -> tuple[float, float]:
-        high, least, most = self.ranges
+        high, lower, upper = self.ranges
         margins = -float(max(self.costs)), high - float(min(self.costs))
-        profits = [margin * demand for margin in margins for demand in (least, most)]
+        profits = [margin * demand for margin in margins for demand in (lower, upper)]
         return min(profits), max(profits)
 
     def goal(self, seat: int) -> Goal:

@@ -168,8 +168,8 @@ class BudgetAuction(Rounds):
     @property
     def fictions(self) -> tuple[str, ...]:
         doubt = "that what the others will do cannot be predicted, whoever they are"
-        told = super().fictions
-        return told or (doubt,)
+        statements = super().fictions
+        return statements or (doubt,)
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)
@@ -213,9 +213,9 @@ class BudgetAuction(Rounds):
         return np.where(self.unplayed(record), MISSING, np.clip(record["actions"], -free, free))
 
     def pay(self, state: BudgetAuctionState, actions: PerPlayer, broke: PerPlayer) -> Paid:
-        none = broke if self.rule_breaker == "exclude" else actions == MISSING
+        no_bid = broke if self.rule_breaker == "exclude" else actions == MISSING
         free = LARGEST - self.largest  # bids against the rules that rank are exact up to it
-        bids = np.where(none, MISSING, actions.clip(-free, free))
+        bids = np.where(no_bid, MISSING, actions.clip(-free, free))
         highest = bids.max(axis=0)
         price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
         legal, winner = ~broke, (bids == highest).argmax(axis=0)  # of tied ones the lowest seat
@@ -224,15 +224,15 @@ class BudgetAuction(Rounds):
         price = np.where(sold & (price != MISSING), price, 0)
         lost = np.where(broke, -int(self.entrance_fee * self.unit), 0)
         utility = np.where(self.seats(state) == winner, state.valuations - price, lost)
-        after = {"legal": legal, "winner": winner, "price": price, "utility": utility}
+        results = {"legal": legal, "winner": winner, "price": price, "utility": utility}
         assets = self.money(state.round.shape)
         record = {"valuations": state.valuations, "assets": assets, "final": assets + utility}
         bids = np.where(bids == MISSING, 0, bids)
-        return utility / self.unit, {**after, "bids": bids}, {**after, **record, "sold": sold}
+        return utility / self.unit, {**results, "bids": bids}, {**results, **record, "sold": sold}
 
     @property
     def shown(self) -> str:
-        """What of `reveal` a bidder sees before a bid."""
+        """The level of `reveal` that applies before a bid."""
         return self.reveal if self.reveal_last != 0 else "none"
 
     @property
@@ -253,7 +253,7 @@ class BudgetAuction(Rounds):
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
         payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
-        now = [
+        current = [
             self.now,
             Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
             Fact("assets", assets, 1, money, "own assets", now=True),
@@ -263,14 +263,14 @@ class BudgetAuction(Rounds):
             Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, "bids"),
             Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
         ]
-        own = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
+        payoff_fact = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
         private = [
             Fact("valuation", begun(values), 0, worth, "valuation of seat {}", True, "valuations"),
             Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
             Fact("payoff", payoff, low, high, "final assets of seat {}", True, "payoffs"),
         ]
-        shown = {"none": [], "bids": [*last, own], "bids_and_private": [*last, *private]}
-        return (*now, *shown[self.shown])
+        shown = {"none": [], "bids": [*last, payoff_fact], "bids_and_private": [*last, *private]}
+        return (*current, *shown[self.shown])
 
     def teller(self, state: BudgetAuctionState) -> Callable[[int], dict[str, Any]]:
         tell = super().teller(state)
@@ -319,8 +319,8 @@ class BudgetAuction(Rounds):
     def spectacle(self, state: BudgetAuctionState) -> Seen:
         begun, winner = bool(state.round), int(state.winner)
         write = lambda units: [str(plain(x / self.unit)) for x in units.tolist()]
-        paid = f"{self.names()[winner]} pays {plain(state.price / self.unit)}"
-        return (paid if winner >= 0 else "no sale") if begun else "", {
+        sale = f"{self.names()[winner]} pays {plain(state.price / self.unit)}"
+        return (sale if winner >= 0 else "no sale") if begun else "", {
             "valuation": (np.array(write(state.valuations)), ""),
             "bid": (np.where(begun, write(state.bids), ""), ""),
             "utility": (np.where(begun, write(state.utility), ""), ""),

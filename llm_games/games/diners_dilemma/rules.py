@@ -89,12 +89,12 @@ class DinersDilemma(Rounds):
 
     @property
     def dearer_alone(self) -> bool:
-        """Whether the costly dish is the worse one for somebody who pays for it alone."""
+        """The costly dish is the worse one for somebody who pays for it alone."""
         return self.costly_utility - self.costly_price < self.cheap_utility - self.cheap_price
 
     @property
     def gain(self) -> Fraction:
-        """What a player gains by ordering costly instead of cheap, whatever the others do."""
+        """The gain from ordering costly instead of cheap, whatever the others do."""
         price = Fraction(self.costly_price - self.cheap_price, self.players)
         return self.costly_utility - self.cheap_utility - price
 

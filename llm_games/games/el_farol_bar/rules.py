@@ -86,7 +86,7 @@ class ElFarolBar(Rounds):
         return STAY, GO
 
     def good(self, goers: Any) -> Any:
-        """Return whether the bar is good with so many goers, elementwise."""
+        """Test whether the bar is good with so many goers, elementwise."""
         if self.capacity_test == "float":
             return np.asarray(goers) / self.players <= float(self.ratio)
         return goers * self.ratio.denominator <= self.ratio.numerator * self.players
@@ -110,15 +110,15 @@ class ElFarolBar(Rounds):
         goers = once(lambda s: s.decisions.sum(axis=0))
         good = once(lambda s: self.good(goers(s)))
         utility = lambda s: (s.round > 0) * self.utility(s.decisions, good(s))
-        more, less = int(self.max > self.home), -int(self.min < self.home)
-        better = lambda s: fun(s) * np.where(good(s), more, less)
-        most = self.players
+        gain, loss = int(self.max > self.home), -int(self.min < self.home)
+        better = lambda s: fun(s) * np.where(good(s), gain, loss)
+        players = self.players
         return (
             self.now,
             Fact("went", lambda s: s.decisions, 0, 1, "own decision last round, 1 = went"),
             Fact("utility", utility, low, high, "own utility of the last round"),
             Fact("count_known", count, 0, 1, "1 if this player learned how many went"),
-            Fact("goers", lambda s: count(s) * goers(s), 0, most,
+            Fact("goers", lambda s: count(s) * goers(s), 0, players,
                  "players who went last round; 0 if not known"),
             Fact("fun_known", fun, 0, 1, "1 if this player learned whether going was more fun"),
             Fact("fun", better, -1, 1,

@@ -1,4 +1,4 @@
-"""A picture of the room: people, where they head, exits, who speaks, who is hurt."""
+"""A picture of the room: people with their targets, exits, speakers, and the injured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE = 17  # from one line of text to the next
 
 
 class Scene(NamedTuple):
-    """What is drawn: the room, people, what is told beside it, how many left by each exit.
+    """The contents of a picture: the room, people, facts beside it, how many left by each exit.
 
     People are those inside, an array each: `cell`, `came` (the cell before), `target` (an exit,
     negative for none), `hurt` (overtaken) and `seat`. `facts` are by name.
@@ -31,7 +31,7 @@ class Scene(NamedTuple):
 
     @property
     def cell(self) -> int:
-        """The size of a cell, which hangs on the room alone."""
+        """The size of a cell in pixels, which depends on the room alone."""
         return min(max(SIZE // max(self.layout.rows, self.layout.columns), SMALLEST), LARGEST)
 
     @property
@@ -73,7 +73,7 @@ def _room(pen: Pen, layout: Layout, size: int) -> None:
     for column in range(1, layout.columns):
         pen.stroke(column * size, 0, column * size, high, "#ececec", 0.5)
     for cell in range(layout.cells):
-        y, x = (int(at) * size for at in layout.row_column(cell))
+        y, x = (int(coordinate) * size for coordinate in layout.row_column(cell))
         if cell in side:
             pen.box(x, y, size, size, COLORS[layout.sides[side[cell]]])
         elif layout.seat[cell]:
@@ -91,26 +91,26 @@ def _people(
         rows, columns = layout.row_column(people[name])
         return [(x * size + middle, y * size + middle) for x, y in zip(columns, rows, strict=True)]
 
-    at, came = middles("cell"), middles("came")
-    for here, before in zip(at, came, strict=True):
-        pen.stroke(*before, *here, "#b5b5b5", size * 0.18)
-    for (x, y), target, hurt in zip(at, people["target"], people["hurt"], strict=True):
+    centers, previous_centers = middles("cell"), middles("came")
+    for center, previous in zip(centers, previous_centers, strict=True):
+        pen.stroke(*previous, *center, "#b5b5b5", size * 0.18)
+    for (x, y), target, hurt in zip(centers, people["target"], people["hurt"], strict=True):
         color = NOBODY if target < 0 else COLORS[layout.sides[layout.side[target]]]
         pen.dot(x, y, radius, "#ffffff" if hurt else color, color)
         if hurt:
             arm = radius * 0.6
-            for way in (-1, 1):
-                pen.stroke(x - arm, y - arm * way, x + arm, y + arm * way, HURT, size * 0.14)
-    for (x, y), seat in zip(at, people["seat"].tolist(), strict=True):
+            for slope in (-1, 1):
+                pen.stroke(x - arm, y - arm * slope, x + arm, y + arm * slope, HURT, size * 0.14)
+    for (x, y), seat in zip(centers, people["seat"].tolist(), strict=True):
         if seat in speakers:  # a bubble, up and to the right, with the seat's number if it fits
-            left, top, w, h = x + size * 0.1, y - size * 0.85, size * 0.85, size * 0.6
+            x0, y0, w, h = x + size * 0.1, y - size * 0.85, size * 0.85, size * 0.6
             pen.shape(
-                [(left, top), (left + w, top), (left + w, top + h), (left + w * 0.5, top + h),
-                 (left + w * 0.15, top + h * 1.5), (left + w * 0.2, top + h), (left, top + h)],
+                [(x0, y0), (x0 + w, y0), (x0 + w, y0 + h), (x0 + w * 0.5, y0 + h),
+                 (x0 + w * 0.15, y0 + h * 1.5), (x0 + w * 0.2, y0 + h), (x0, y0 + h)],
                 "#ffffff", INK,
             )  # fmt: skip
             if size >= 16:
-                pen.text(left + 2, top, str(seat), int(h * 0.75))
+                pen.text(x0 + 2, y0, str(seat), int(h * 0.75))
 
 
 def _panel(
@@ -122,13 +122,13 @@ def _panel(
     words: Words,
 ) -> None:
     wide, y = PANEL - 32, 12.0
-    for place, (name, value) in enumerate(facts):
-        pen.text(x, y, name, 18 if place == 0 else 13)
+    for index, (name, value) in enumerate(facts):
+        pen.text(x, y, name, 18 if index == 0 else 13)
         pen.text(x + wide, y, value, side="right")
-        y += LINE + (12 if place == 0 else 0)
+        y += LINE + (12 if index == 0 else 0)
     y += 10
-    out = np.bincount(layout.side, escaped, len(layout.sides)).astype(int)
-    for side, count in zip(layout.sides, out.tolist(), strict=True):
+    escaped_by_side = np.bincount(layout.side, escaped, len(layout.sides)).astype(int)
+    for side, count in zip(layout.sides, escaped_by_side.tolist(), strict=True):
         pen.dot(x + 6, y + 8, 6, COLORS[side])
         pen.text(x + 20, y, f"{side}: out {count}")
         y += LINE
@@ -140,12 +140,12 @@ def _panel(
     pen.stroke(x, y, x + wide, y, FAINT, 1)
     room = int((pen.height - y - 12) // LINE)
     lines: list[str] = []
-    for place, (name, said) in enumerate(reversed(words)):  # the newest that there is room for
-        told = [*pen.wrapped(f"{name}: {said}", wide)]
-        if len(told) + len(lines) >= room:
-            lines = [f"... and {len(words) - place} before", *lines]
+    for index, (name, text) in enumerate(reversed(words)):  # the newest that there is room for
+        message_lines = [*pen.wrapped(f"{name}: {text}", wide)]
+        if len(message_lines) + len(lines) >= room:
+            lines = [f"... and {len(words) - index} before", *lines]
             break
-        lines = told + lines
+        lines = message_lines + lines
     for line in lines:
         pen.text(x, y + 6, line)
         y += LINE

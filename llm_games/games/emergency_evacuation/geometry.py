@@ -1,9 +1,9 @@
-"""The room of an evacuation: a drawing, and all that hangs on nothing else.
+"""The room of an evacuation: a drawing, and tables that depend on it alone.
 
-A cell is one number, ``row * columns + column``, rows from the top. Sides come in the order
-bottom, left, right, top, as far as they have an exit; exits in the order of their signs. People
-are arrays of cells, ``(people, *batch)``; who stands where is ``(cells, *batch)``.
-Wu et al., arXiv 2402.12327; Wang et al., Physica A 428, 2015.
+A cell is one number, ``row * columns + column``, rows from the top. Sides come in the order bottom,
+left, right, top, as far as they have an exit; exits in the order of their signs. People are arrays
+of cells, ``(people, *batch)``; occupied cells are ``(cells, *batch)``. Wu et al., arXiv 2402.12327;
+Wang et al., Physica A 428, 2015.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def layout_of(drawing: str, seats: bool = False) -> Layout:
 
 
 class Layout:
-    """A room with its exits, and what is tabulated of it.
+    """A room with its exits and its tables.
 
     A drawing has a line for each row: ``#`` is wall, ``.`` free, ``o`` a seat (free without
     `seats`), and exits are ``0`` to ``9``, then ``A`` to ``Z``, on the border but not in a corner.
@@ -61,16 +61,16 @@ class Layout:
         _check(lines)
         self.cells = self.rows * self.columns
         signs = np.array([*"".join(lines)])
-        drawn = sorted(set(SIGNS) & set(signs.tolist()), key=SIGNS.index)
-        self.exits: Array = np.array([np.flatnonzero(signs == sign)[0] for sign in drawn])
+        exit_signs = sorted(set(SIGNS) & set(signs.tolist()), key=SIGNS.index)
+        self.exits: Array = np.array([np.flatnonzero(signs == sign)[0] for sign in exit_signs])
         self.seat: Array = (signs == SEAT) & seats  # bool (cells,), as are the next two
         self.free: Array = ((signs == FREE) | (signs == SEAT)) & ~self.seat  # people may start
         self.open: Array = self.free.copy()  # people may step there
         self.open[self.exits] = True
         row, column = self.row_column(self.exits)
-        on = (row == self.rows - 1, column == 0, column == self.columns - 1, row == 0)
-        self.sides = tuple(side for side, here in zip(SIDES, on, strict=True) if here.any())
-        self.side: Array = np.argmax([here for here in on if here.any()], axis=0)  # of each exit
+        edges = (row == self.rows - 1, column == 0, column == self.columns - 1, row == 0)
+        self.sides = tuple(side for side, edge in zip(SIDES, edges, strict=True) if edge.any())
+        self.side: Array = np.argmax([edge for edge in edges if edge.any()], axis=0)  # of each exit
         inner = np.ones((self.rows, self.columns), np.bool_)
         inner[[0, -1]] = inner[:, [0, -1]] = False
         self.walled = bool((~(self.free | self.seat) & inner.ravel()).any())  # walls stand inside
@@ -103,14 +103,14 @@ class Layout:
     @cached_property
     def steps(self) -> Array:
         """Numbers of steps to each exit through no other, int64 ``(exits, cells)``."""
-        found = np.full((len(self.exits), self.cells), BEYOND)
-        for steps, front in zip(found, self.exits, strict=True):
+        steps_by_exit = np.full((len(self.exits), self.cells), BEYOND)
+        for steps, front in zip(steps_by_exit, self.exits, strict=True):
             reached, count = np.array([front]), 0
             while len(reached):
                 steps[reached] = count
                 near = np.unique(self.neighbours[:, reached])
                 reached, count = near[self.free[near] & (steps[near] == BEYOND)], count + 1
-        return found
+        return steps_by_exit
 
     @cached_property
     def detour(self) -> Array:
@@ -144,7 +144,7 @@ class Layout:
 
     @cached_property
     def neighbours(self) -> Array:
-        """The cell that each direction leads to, ``(9, cells)``; out of the room: the own."""
+        """The cell in each direction, ``(9, cells)``; the cell itself at the room's end."""
         row, column = (x + d[:, None] for x, d in zip(
             self.row_column(np.arange(self.cells)), STEPS.T, strict=True))  # fmt: skip
         inside = (row >= 0) & (row < self.rows) & (column >= 0) & (column < self.columns)
@@ -152,10 +152,10 @@ class Layout:
 
     @cached_property
     def enterable(self) -> Array:
-        """Whether a direction leads to no wall and no seat, bool ``(9, cells)``; staying does."""
-        found: Array = self.open[self.neighbours] & (self.neighbours != np.arange(self.cells))
-        found[STAY] = True
-        return found
+        """Directions that lead to no wall and no seat, bool ``(9, cells)``; staying does not."""
+        enterable: Array = self.open[self.neighbours] & (self.neighbours != np.arange(self.cells))
+        enterable[STAY] = True
+        return enterable
 
     # -- sight ---------------------------------------------------------------------------------
 
@@ -163,20 +163,20 @@ class Layout:
     def lines(self) -> Array:
         """The cells of the line to each exit, cut behind the first seat, −1 after the last.
 
-        ``(exits, cells, longest line)``.
+        The shape is ``(exits, cells, longest line)``.
         """
         cells = np.broadcast_to(np.arange(self.cells), (len(self.exits), self.cells))
         ends = np.stack(self.row_column(self.exits), axis=-1)[:, None]
         starts = np.stack(self.row_column(cells), axis=-1)
-        found, seen = self._seen(starts, ends - starts)
-        return np.where(seen, found, -1)
+        line_cells, visible = self._line_cells(starts, ends - starts)
+        return np.where(visible, line_cells, -1)
 
-    def _seen(self, starts: Array, ways: Array) -> tuple[Array, Array]:
-        """Return the cells of lines, and which of them are seen, ``(..., longest line)``."""
-        where = starts[..., None, :] + line(ways)
-        row, column = where[..., 0], where[..., 1]
+    def _line_cells(self, starts: Array, ways: Array) -> tuple[Array, Array]:
+        """Return the cells of lines and which of them are visible, ``(..., longest line)``."""
+        points = starts[..., None, :] + line(ways)
+        row, column = points[..., 0], points[..., 1]
         inside = (row >= 0) & (row < self.rows) & (column >= 0) & (column < self.columns)
-        inside &= np.arange(where.shape[-2]) <= np.abs(ways).max(axis=-1)[..., None]
+        inside &= np.arange(points.shape[-2]) <= np.abs(ways).max(axis=-1)[..., None]
         cells = np.where(inside, row * self.columns + column, 0)
         if not self.seat.any():
             return cells, inside
@@ -184,61 +184,58 @@ class Layout:
         return cells, inside & (seats.cumsum(axis=-1) - seats == 0)
 
     def view(self, start: Array, exit_: Array, radius: Array, angle: float) -> Array:
-        """Return what is seen from cells towards exits within a radius, ``(n,)`` each, packed.
+        """Return the visible cells from cells towards exits, ``(n,)`` each, as bits.
 
-        uint64 ``(n, words)``, see `packed`. `angle`, in degrees, is how far rays may be off.
+        uint64 ``(n, words)``, see `packed`. `angle`, in degrees, is the largest deviation of a ray.
         """
         turn = 2 * math.pi * np.arange(RAYS) / RAYS
         rays = np.stack([np.cos(turn), np.sin(turn)])
-        way = np.stack(self.row_column(self.exits[exit_])) - np.stack(self.row_column(start))
-        near = np.einsum("in,ij->nj", way, rays) / np.maximum(np.hypot(*way), 1)[:, None]
-        which, ray = np.nonzero(near >= math.cos(math.radians(angle)) - 1e-7)
+        offset = np.stack(self.row_column(self.exits[exit_])) - np.stack(self.row_column(start))
+        cosines = np.einsum("in,ij->nj", offset, rays) / np.maximum(np.hypot(*offset), 1)[:, None]
+        which, ray = np.nonzero(cosines >= math.cos(math.radians(angle)) - 1e-7)
         ends = np.rint(radius[which, None] * rays[:, ray].T).astype(np.int64)
-        cells, seen = self._seen(np.stack(self.row_column(start[which]), axis=-1), ends)
+        cells, visible = self._line_cells(np.stack(self.row_column(start[which]), axis=-1), ends)
         flags = np.zeros((len(start), self.cells), np.bool_)
-        flags[np.broadcast_to(which[:, None], cells.shape)[seen], cells[seen]] = True
+        flags[np.broadcast_to(which[:, None], cells.shape)[visible], cells[visible]] = True
         flags[np.arange(len(start)), start] = True
         return packed(flags.T)
 
     @lru_cache(maxsize=4)  # noqa: B019  # layouts are kept for good
     def views(self, radius: float, angle: float) -> Array:
-        """Return `view` from all cells to all exits, uint64 ``(cells, exits, words)``.
-
-        Nothing is seen from where nobody stands.
-        """
+        """Return `view` from all cells to all exits, uint64 ``(cells, exits, words)``."""
         free = np.flatnonzero(self.free)
         cell, exit_ = (x.ravel() for x in np.meshgrid(free, range(len(self.exits)), indexing="ij"))
-        seen = self.view(cell, exit_, np.full(cell.shape, float(radius)), angle)
-        found = np.zeros((self.cells, len(self.exits), seen.shape[-1]), np.uint64)
-        found[cell, exit_] = seen
-        return found
+        visible = self.view(cell, exit_, np.full(cell.shape, float(radius)), angle)
+        views = np.zeros((self.cells, len(self.exits), visible.shape[-1]), np.uint64)
+        views[cell, exit_] = visible
+        return views
 
-    def seen(self, cell: Array, occupied: Array, radius: float, angle: float) -> Array:
-        """Return how many are seen from cells ``(k, *batch)``, int64 ``(exits, k, *batch)``.
+    def in_view(self, cell: Array, occupied: Array, radius: float, angle: float) -> Array:
+        """Count the people visible from cells ``(k, *batch)``, int64 ``(exits, k, *batch)``.
 
-        `occupied` is bool ``(cells, *batch)``; whoever stands on the own cell is seen.
+        `occupied` is bool ``(cells, *batch)``; a person on the cell itself counts.
         """
-        who = packed(occupied)[..., None, :]
-        return np.moveaxis(counted(self.views(radius, angle)[cell], who), -1, 0)
+        people = packed(occupied)[..., None, :]
+        return np.moveaxis(counted(self.views(radius, angle)[cell], people), -1, 0)
 
 
 class Distances:
-    """How far cells are from exits, float64 ``(exits, cells)``, and what follows from it."""
+    """Distances of cells to exits, float64 ``(exits, cells)``, and tables that follow from them."""
 
     def __init__(self, layout: Layout, far: Array, detours: bool = False) -> None:
         self.layout, self.far, self.detours = layout, far, detours
         self.rank: Array = np.unique(far, return_inverse=True)[1].reshape(far.shape)  # exact ties
         self.nearest: Array = far.argmin(axis=0)  # of each cell; the first of equally near exits
         sides = np.arange(len(layout.sides))[:, None, None]
-        own = np.where(layout.side[:, None] == sides, self.rank, self.rank.max() + 1)
-        self.nearest_of: Array = own.argmin(axis=1)  # of each side, ``(sides, cells)``
+        side_rank = np.where(layout.side[:, None] == sides, self.rank, self.rank.max() + 1)
+        self.nearest_of: Array = side_rank.argmin(axis=1)  # of each side, ``(sides, cells)``
         self.mean: Array = layout.of_sides(far)  # ``(sides, cells)``
 
 
 def line(ways: Array) -> Array:
-    """Return the steps of the straight line of each way, ``(..., longest + 1, 2)`` of ``(..., 2)``.
+    """Return the steps of straight lines, ``(..., longest + 1, 2)`` for directions ``(..., 2)``.
 
-    Places after a line's end mean nothing.
+    Entries after a line's end mean nothing.
     """
     size, sign = np.abs(ways), np.sign(ways)
     longer = size.max(axis=-1)[..., None]
@@ -257,9 +254,9 @@ def packed(flags: Array) -> Array:
     return padded.view(np.uint64)
 
 
-def counted(seen: Array, occupied: Array) -> Array:
-    """Return how many occupied cells are seen, of packed bits that broadcast, without words."""
-    return np.bitwise_count(seen & occupied).sum(axis=-1, dtype=np.int64)
+def counted(visible: Array, occupied: Array) -> Array:
+    """Count occupied cells among visible ones, both packed bits that broadcast."""
+    return np.bitwise_count(visible & occupied).sum(axis=-1, dtype=np.int64)
 
 
 def _check(lines: list[str]) -> None:
@@ -269,33 +266,33 @@ def _check(lines: list[str]) -> None:
     border = set("".join([lines[0], lines[-1], *(x[0] + x[-1] for x in lines)])) if text else set()
     corners = {lines[i][j] for i in (0, -1) for j in (0, -1)} if text else set()
     inner = "".join(row[1:-1] for row in lines[1:-1])
-    twice = [sign for sign, count in Counter(text).items() if sign in SIGNS and count > 1]
+    repeated = [sign for sign, count in Counter(text).items() if sign in SIGNS and count > 1]
     names = ", ".join(sorted(DRAWINGS))
-    wrong = ""
+    fault = ""
     if not 3 <= rows <= LONGEST or not 3 <= columns <= LONGEST:
-        wrong = f"it has {rows} rows of {columns} cells, and 3 to {LONGEST} of each are allowed"
+        fault = f"it has {rows} rows of {columns} cells, and 3 to {LONGEST} of each are allowed"
     elif {len(row) for row in lines} != {columns}:
-        wrong = f"its rows have {sorted({len(row) for row in lines})} cells"
-    elif strange := set(text) - {WALL, FREE, SEAT, *SIGNS}:
-        wrong = f"{min(strange)!r} is none of its signs"
+        fault = f"its rows have {sorted({len(row) for row in lines})} cells"
+    elif unknown_signs := set(text) - {WALL, FREE, SEAT, *SIGNS}:
+        fault = f"{min(unknown_signs)!r} is none of its signs"
     elif border & {FREE, SEAT}:
-        wrong = "its border must be wall or exits"
-    elif twice:
-        wrong = (
-            f"exit {twice[0]} is drawn in several cells; each is one cell with a sign of its own"
+        fault = "its border must be wall or exits"
+    elif repeated:
+        fault = (
+            f"exit {repeated[0]} is drawn in several cells; each is one cell with a sign of its own"
         )
     elif corners - {WALL}:
-        wrong = "an exit in a corner is on no one side"
+        fault = "an exit in a corner is on no one side"
     elif set(inner) & set(SIGNS):
-        wrong = f"exit {min(set(inner) & set(SIGNS))} is not in the border"
+        fault = f"exit {min(set(inner) & set(SIGNS))} is not in the border"
     elif not border & set(SIGNS):
-        wrong = "it has no exit"
+        fault = "it has no exit"
     elif FREE not in inner:
-        wrong = "it has no free cell"
-    if wrong:
+        fault = "it has no free cell"
+    if fault:
         raise BadParameter(
             f"layout must be one of {names}, or a drawing of a room, a line for each row, of "
-            f"{WALL} wall, {FREE} free, {SEAT} seat, 0 to 9 and A to Z exits; {wrong}"
+            f"{WALL} wall, {FREE} free, {SEAT} seat, 0 to 9 and A to Z exits; {fault}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Who the people are: their groups, and how strong each is.
+"""The people of an evacuation: their groups and strengths.
 
 Constants are those of Wang et al., Physica A 428, 2015, for four classes of people, as given in the
 authors' own reproduction. Groups are 1 to 4: strong & positive, strong & negative, weak & positive,
@@ -53,24 +53,24 @@ def read_shares(name: str, value: Any) -> tuple[Fraction, ...]:
 
 
 def groups(count: int, shares: Sequence[Fraction]) -> Array:
-    """Deal people to groups in turn, as long as these have places left, ``(count,)``."""
-    left, dealt = parts_of(count, shares), list[int]()
-    while len(dealt) < count:
-        with_places = np.flatnonzero(left)
-        left[with_places] -= 1
-        dealt += (with_places + 1).tolist()
-    return np.array(dealt)
+    """Assign people to groups in turn, as long as these have room, ``(count,)``."""
+    remaining, assigned = parts_of(count, shares), list[int]()
+    while len(assigned) < count:
+        with_places = np.flatnonzero(remaining)
+        remaining[with_places] -= 1
+        assigned += (with_places + 1).tolist()
+    return np.array(assigned)
 
 
 def strengths(group: Array, lots: Array) -> Array:
-    """Deal to each group the strengths that it has, by lots, ``(people, *batch)`` all three."""
+    """Assign to each group its strengths, by lots, ``(people, *batch)`` all three."""
     sizes = np.stack([(group == g).sum(axis=0) for g in (1, 2, 3, 4)]).reshape(4, -1)
     kinds, which = np.unique(sizes, axis=1, return_inverse=True)
     lists = np.array([_ascending(kind) for kind in kinds.T.tolist()])
-    dealt = np.empty(group.shape, np.int64)
+    assigned = np.empty(group.shape, np.int64)
     ascending = lists[which.reshape(-1)].T.reshape(group.shape)
-    np.put_along_axis(dealt, np.lexsort((lots, group), axis=0), ascending, axis=0)
-    return dealt
+    np.put_along_axis(assigned, np.lexsort((lots, group), axis=0), ascending, axis=0)
+    return assigned
 
 
 def _ascending(sizes: Sequence[int]) -> Array:

@@ -86,10 +86,10 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _within(name: str, value: Any, most: float, above: float = 0) -> Any:
+def _within(name: str, value: Any, upper: float, lower: float = 0) -> Any:
     check_number(name, value)
-    if not above <= value <= most:
-        raise BadParameter(f"{name} must be a number from {above:g} to {most:g}, got {value!r}")
+    if not lower <= value <= upper:
+        raise BadParameter(f"{name} must be a number from {lower:g} to {upper:g}, got {value!r}")
     return value
 
 
@@ -101,10 +101,10 @@ class EvacuationState(State):
     the last step to another one (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED`
     or `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
     rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
-    `line` are the movers in order, `NOBODY` after the last, and `place` is how many have moved.
-    `chosen` counts how often each was chosen, ``(choices, players, *batch)``.
-    `priority`, `deliberate` and `second` are keys ``(*batch)`` of what chance decides in a round,
-    or given, ``(rounds, players, *batch)``.
+    `line` are the movers in order, `NOBODY` after the last, and `position` is how many have moved.
+    `chosen` counts how often each was chosen, ``(choices, players, *batch)``. `priority`,
+    `deliberate` and `second` are keys ``(*batch)`` of a round's chance, or fixed numbers,
+    ``(rounds, players, *batch)``.
     """
 
     cell: PerPlayer
@@ -121,7 +121,7 @@ class EvacuationState(State):
     deciders: PerPlayer
     line: PerPlayer
     phase: PerTable
-    place: PerTable
+    position: PerTable
     chosen: Array
     priority: Array
     deliberate: Array
@@ -319,11 +319,11 @@ class EmergencyEvacuation(Rulebook):
         row, column = start[:, 0], start[:, 1]
         outside = (row >= self.room.rows) | (column >= self.room.columns)
         cells = np.where(outside, OUT, row * self.room.columns + column)
-        wrong = ~self.room.free[cells]
-        if wrong.any():
-            where = np.argwhere(wrong)[0]
-            cell = int(row[tuple(where)]), int(column[tuple(where)])
-            raise BadParameter(f"start: person {where[0]} cannot start at {cell}, no free cell")
+        not_free = ~self.room.free[cells]
+        if not_free.any():
+            position = np.argwhere(not_free)[0]
+            cell = int(row[tuple(position)]), int(column[tuple(position)])
+            raise BadParameter(f"start: person {position[0]} cannot start at {cell}, no free cell")
         if (np.diff(np.sort(cells, axis=0), axis=0) == 0).any():
             raise BadParameter("start: two people start in one cell; give each a cell of its own")
 
@@ -358,16 +358,16 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def exits(self) -> tuple[str, ...]:
-        """What can be chosen, by name: the sides, or each exit by side and number."""
+        """The names of the choices: the sides, or each exit by side and number."""
         sides = self.room.sides
         if self.target_choice == "side":
             return sides
-        seen: dict[str, int] = {}
+        counts: dict[str, int] = {}
         names = []
         for side in self.room.side.tolist():
-            seen[sides[side]] = seen.get(sides[side], 0) + 1
+            counts[sides[side]] = counts.get(sides[side], 0) + 1
             alone = (self.room.side == side).sum() == 1
-            names.append(sides[side] if alone else f"{sides[side]} {seen[sides[side]]}")
+            names.append(sides[side] if alone else f"{sides[side]} {counts[sides[side]]}")
         return tuple(names)
 
     @property
@@ -431,11 +431,13 @@ class EmergencyEvacuation(Rulebook):
             ),
         )
 
-    def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
-        """As of all games; people whose group is given have its attributes, unless these are."""
-        drawn = super().chance(noise, given)
-        if given and "group" in given:
-            for name in {*people.NAMES} - given.keys():
+    def chance(
+        self, noise: Noise, fixed_chance: Mapping[str, Any] | None = None
+    ) -> dict[str, Array]:
+        """As of all games; people of a fixed group have its attributes, unless these are fixed."""
+        drawn = super().chance(noise, fixed_chance)
+        if fixed_chance and "group" in fixed_chance:
+            for name in {*people.NAMES} - fixed_chance.keys():
                 drawn[name] = self._attribute(name, drawn["group"], noise.of(name))
         return drawn
 
@@ -445,8 +447,8 @@ class EmergencyEvacuation(Rulebook):
             free = np.flatnonzero(self.room.free)
             cells = free[noise.order(len(free))[: self.players]]
         else:
-            given = isinstance(self.start, tuple)
-            fixed = np.array(self.start) @ (self.room.columns, 1) if given else self._aisles
+            has_cells = isinstance(self.start, tuple)
+            fixed = np.array(self.start) @ (self.room.columns, 1) if has_cells else self._aisles
             cells = self.each(fixed, noise.batch)
         return np.stack(self.room.row_column(cells), axis=1)
 
@@ -456,11 +458,11 @@ class EmergencyEvacuation(Rulebook):
         return np.stack([self._lots(keys, np.full(keys.shape, t)) for t in rounds])
 
     def _lots(self, drawn: Array, round_: PerTable) -> PerPlayer:
-        """Return everybody's number of a round, from 0 to below 1."""
+        """Return everybody's number for a round, from 0 to below 1."""
         if drawn.ndim > np.ndim(round_):  # they were given
             return at(drawn, round_ % len(drawn))
-        places = tall(np.arange(self.players), drawn.shape)
-        return number(drawn, round_ * self.players + places)
+        players = tall(np.arange(self.players), drawn.shape)
+        return number(drawn, round_ * self.players + players)
 
     def _attribute(self, name: str, group: Array, noise: Noise) -> Array:
         """Draw one of N0, Y0 and Z0 for people of these groups, ``(players, *batch)``."""
@@ -471,8 +473,8 @@ class EmergencyEvacuation(Rulebook):
             drawn = noise.normal(shape=self.players if self.noise == "own" else 1)
             return np.where(group <= 2, *people.MEANS[name]) + drawn
         if self.attributes != "wang":
-            own = np.array(self.attributes)[:, people.NAMES.index(name)]
-            return np.broadcast_to(tall(own, noise.batch), shape)
+            column = np.array(self.attributes)[:, people.NAMES.index(name)]
+            return np.broadcast_to(tall(column, noise.batch), shape)
         if name == "N0":
             return people.strengths(group, noise.random(self.players))
         return people.STANDS[name][group - 1]
@@ -503,22 +505,22 @@ class EmergencyEvacuation(Rulebook):
         return self._spread(state, np.True_, np.bool_)
 
     def _spread(self, state: EvacuationState, values: Any, kind: Any) -> Array:
-        """Put people's values where they are, zeros elsewhere, ``(cells, *batch)``."""
-        found = np.zeros((self.room.cells, *state.round.shape), kind)
-        np.put_along_axis(found, state.cell, values, axis=0)
-        found[OUT] = 0
-        return found
+        """Put people's values on their cells, zeros elsewhere, ``(cells, *batch)``."""
+        grid = np.zeros((self.room.cells, *state.round.shape), kind)
+        np.put_along_axis(grid, state.cell, values, axis=0)
+        grid[OUT] = 0
+        return grid
 
     def _blocks(self, values: Array) -> Array:
         """Return the sums over the 3 x 3 block around each cell that is not on the border."""
         room = values.reshape(self.room.rows, self.room.columns, *values.shape[1:])
-        found = np.zeros_like(room)
+        sums = np.zeros_like(room)
         down = room[:-2] + room[1:-1] + room[2:]
-        found[1:-1, 1:-1] = down[:, :-2] + down[:, 1:-1] + down[:, 2:]
-        return found.reshape(values.shape)
+        sums[1:-1, 1:-1] = down[:, :-2] + down[:, 1:-1] + down[:, 2:]
+        return sums.reshape(values.shape)
 
     def present(self, state: EvacuationState) -> PerPlayer:
-        """Return who is in the room, bool."""
+        """Return the people in the room, bool."""
         return state.cell != OUT
 
     def positions(self, state: EvacuationState) -> Array:
@@ -531,20 +533,20 @@ class EmergencyEvacuation(Rulebook):
         Of some `seats` alone as in `observe`.
         """
         cell = state.cell if seats is None else of_seats(state.cell, seats)
-        seen = self.room.seen(cell, self.occupied(state), self.view_radius, self.view_angle)
-        return seen + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
+        visible = self.room.in_view(cell, self.occupied(state), self.view_radius, self.view_angle)
+        return visible + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
 
     @cached_property
     def _seats_seen(self) -> Array:
         """How many seats are seen from a cell towards each exit, int64 ``(exits, cells)``."""
         cells = np.arange(self.room.cells)
-        return self.room.seen(cells, self.room.seat, self.view_radius, self.view_angle)
+        return self.room.in_view(cells, self.room.seat, self.view_radius, self.view_angle)
 
     def around(self, state: EvacuationState) -> PerPlayer:
-        """Return how many people are in the own 3 x 3 block, int64; oneself as in `counts`."""
+        """Return the number of people in everybody's 3 x 3 block, int64; see `counts`."""
         people = self._blocks(self.occupied(state).astype(np.int64))
-        found = np.take_along_axis(people, state.cell, axis=0)
-        return found - (self.view_count == "people")
+        block_counts = np.take_along_axis(people, state.cell, axis=0)
+        return block_counts - (self.view_count == "people")
 
     # -- who is asked ------------------------------------------------------------------------------
 
@@ -558,8 +560,8 @@ class EmergencyEvacuation(Rulebook):
         return aiming | ((self.seats_of(state) == self._mover(state)) & moving)
 
     def _mover(self, state: EvacuationState) -> PerTable:
-        """Return whose step is next where steps are asked one at a time."""
-        return at(state.line, np.minimum(state.place, self.players - 1))
+        """Return the seat that steps next where steps are asked one at a time."""
+        return at(state.line, np.minimum(state.position, self.players - 1))
 
     def alive(self, state: EvacuationState) -> PerPlayer:
         return self.present(state) & ~state.over
@@ -571,7 +573,7 @@ class EmergencyEvacuation(Rulebook):
         return state.phase == TARGET
 
     def voices(self, state: EvacuationState) -> PerPlayer:
-        """Return who can speak, bool: fallen people only hear."""
+        """Return the people who can speak, bool: fallen people only hear."""
         return (state.status == NORMAL) & self.alive(state)
 
     def highest_legal(self, state: EvacuationState) -> PerPlayer:
@@ -579,13 +581,13 @@ class EmergencyEvacuation(Rulebook):
         return self.everybody(np.ones(state.round.shape, np.bool_)) * high
 
     def ways(self, state: EvacuationState, cell: Array) -> Array:
-        """Return which directions people in these cells may take, bool ``(9, k, *batch)``."""
+        """Return the directions that people in these cells may take, bool ``(9, k, *batch)``."""
         legal = self.room.enterable[:, cell]
         if self.moves == "simultaneous":
             return legal
-        found: Array = legal & ~self._taken(state, cell)
-        found[STAY] = True
-        return found
+        free: Array = legal & ~self._taken(state, cell)
+        free[STAY] = True
+        return free
 
     def _taken(self, state: EvacuationState, cell: Array) -> Array:
         """Return in which directions somebody stands, bool ``(9, k, *batch)``."""
@@ -626,69 +628,73 @@ class EmergencyEvacuation(Rulebook):
 
     def play(self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer) -> Played:
         live, asked = ~state.over, self.asked(state)
-        aiming, after, blocked = live & (state.phase == TARGET), state, asked & False
+        aiming, next_state, blocked = live & (state.phase == TARGET), state, asked & False
         ending = live & ~aiming
         if any_true(ending):
-            after, blocked, ending = self._step_all(after, actions, ending)
+            next_state, blocked, ending = self._step_all(next_state, actions, ending)
         if any_true(aiming):
-            after, walked = self._set_off(self._aim(after, actions, broke, asked & aiming), aiming)
+            next_state, walked = self._set_off(
+                self._aim(next_state, actions, broke, asked & aiming), aiming
+            )
             ending = ending | walked
-        after, rewards, ended = self._until_asked(after, ending)
-        rounds = sum((end.where.astype(np.int64) for end in ended), np.zeros(live.shape, np.int64))
+        next_state, rewards, ends = self._until_asked(next_state, ending)
+        rounds = sum((end.where.astype(np.int64) for end in ends), np.zeros(live.shape, np.int64))
         record = {
             "actions": np.where(asked, actions, MISSING),
             "phase": state.phase,
             "round": state.round + live,
             "rounds": rounds,
             "blocked": blocked,
-            **{name: partial(self._shown, ended, name, live.shape) for name in SHOWN},
-            **self._news(state, after, ended),
+            **{name: partial(self._shown, ends, name, live.shape) for name in SHOWN},
+            **self._news(state, next_state, ends),
         }
-        return after, Outcome(rewards, ~self.present(after) | after.over, Later(record))
+        return next_state, Outcome(
+            rewards, ~self.present(next_state) | next_state.over, Later(record)
+        )
 
     def _news(
-        self, state: EvacuationState, after: EvacuationState, ended: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
     ) -> dict[str, Any]:
-        """Return what a step brought, ``(players, *batch)`` each, for scores.
+        """Return the events of a step, ``(players, *batch)`` each, for scores.
 
         Where exits were asked: `cell`, where people stood, `aim`, their target then, and `group`;
         elsewhere −1. Of those who got out `escaped`, the round, and `exit`; of those who were lost
         `lost`, the round; 0 or −1 of others. `overtaken` counts the rounds that ended so.
         """
         aiming = state.phase == TARGET
-        new = (after.escape_round > 0) & (state.escape_round == 0)
-        lost = partial(self._lost, state, after, ended)
+        has_left = (next_state.escape_round > 0) & (state.escape_round == 0)
+        lost = partial(self._lost, state, next_state, ends)
         none = np.zeros(state.cell.shape, np.int64)
         return {
             "cell": np.where(aiming, state.cell, NONE),
-            "aim": np.where(aiming, after.target, NONE),
+            "aim": np.where(aiming, next_state.target, NONE),
             "group": np.where(aiming, state.group, NONE),
-            "escaped": np.where(new, after.escape_round, 0),
-            "exit": np.where(new, after.exit_cell, NONE),
+            "escaped": np.where(has_left, next_state.escape_round, 0),
+            "exit": np.where(has_left, next_state.exit_cell, NONE),
             "lost": lost,
             "overtaken": lambda: sum(
-                ((end.state.status == OVERTAKEN) & end.where for end in ended), none
+                ((end.state.status == OVERTAKEN) & end.where for end in ends), none
             ),
         }
 
     def _lost(
-        self, state: EvacuationState, after: EvacuationState, ended: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
     ) -> PerPlayer:
         """Return the round in which people were lost in a step, 0 of others."""
-        found = np.zeros(state.cell.shape, np.int64)
-        for then, now, late in [*((e.state, e.where, 0) for e in ended), (after, True, 1)]:
-            new = (then.status == CASUALTY) & (state.status != CASUALTY) & (found == 0) & now
-            found = np.where(new, then.round + late, found)
-        return found
+        rounds = np.zeros(state.cell.shape, np.int64)
+        for stage, mask, offset in [*((e.state, e.where, 0) for e in ends), (next_state, True, 1)]:
+            lost = (stage.status == CASUALTY) & (state.status != CASUALTY) & (rounds == 0) & mask
+            rounds = np.where(lost, stage.round + offset, rounds)
+        return rounds
 
-    def _shown(self, ended: Sequence[_End], name: str, batch: tuple[int, ...]) -> Array:
-        """Return what is recorded at the end of each round, ``(rounds, players, *batch)``."""
-        if not ended:
+    def _shown(self, ends: Sequence[_End], name: str, batch: tuple[int, ...]) -> Array:
+        """Return a recorded quantity at the end of each round, ``(rounds, players, *batch)``."""
+        if not ends:
             return np.zeros((0, self.players, *batch), np.int64)
         if name in ("row", "column"):
-            both = self.room.row_column(np.stack([end.state.cell for end in ended]))
+            both = self.room.row_column(np.stack([end.state.cell for end in ends]))
             return both[name == "column"]
-        return np.stack([getattr(end.state, name) for end in ended])
+        return np.stack([getattr(end.state, name) for end in ends])
 
     def _aim(
         self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer, asked: PerPlayer
@@ -702,39 +708,39 @@ class EmergencyEvacuation(Rulebook):
         named = tall(np.arange(len(self.exits)), choice.shape) == choice
         return state.replace(target=target, chosen=state.chosen + (named & asked))
 
-    def _idle(self, state: EvacuationState, where: PerTable) -> PerTable:
-        """Return where a round begins in which nobody chooses an exit."""
-        return where & ~state.over & ~state.deciders.any(axis=0)
+    def _idle(self, state: EvacuationState, mask: PerTable) -> PerTable:
+        """Return the tables where a round begins in which nobody chooses an exit."""
+        return mask & ~state.over & ~state.deciders.any(axis=0)
 
     def _until_asked(
         self, state: EvacuationState, ending: PerTable
     ) -> tuple[EvacuationState, Array, list[_End]]:
         """End rounds, and play those in which nobody is asked, until somebody is."""
-        rewards, ended = np.zeros((self.players, *state.round.shape)), []
+        rewards, ends = np.zeros((self.players, *state.round.shape)), []
         idle = self._idle(state, ~ending & (state.phase == TARGET))
         if any_true(idle):
             state, walked = self._set_off(state, idle)
             ending = ending | walked
         while any_true(ending):
-            state, paid, shown = self._close(state, ending)
-            rewards += paid
-            ended.append(_End(shown, ending))
+            state, payoffs, shown = self._close(state, ending)
+            rewards += payoffs
+            ends.append(_End(shown, ending))
             state, ending = self._set_off(state, self._idle(state, ending))
-        return state, rewards, ended
+        return state, rewards, ends
 
-    def _set_off(self, state: EvacuationState, where: PerTable) -> tuple[EvacuationState, PerTable]:
-        """Line the movers up once exits are chosen; return where the round's steps are done."""
-        if not any_true(where):
-            return state, where
-        line = self._line(state, where)
+    def _set_off(self, state: EvacuationState, mask: PerTable) -> tuple[EvacuationState, PerTable]:
+        """Line the movers up once exits are chosen; also return where no step is left to ask."""
+        if not any_true(mask):
+            return state, mask
+        line = self._line(state, mask)
         if self.walker != "player":
-            return self._walk(state, line, where), where
-        waits = where & (line[0] != NOBODY)
+            return self._walk(state, line, mask), mask
+        waits = mask & (line[0] != NOBODY)
         return state.replace(
-            line=np.where(where, line, state.line),
-            place=np.where(where, 0, state.place),
+            line=np.where(mask, line, state.line),
+            position=np.where(mask, 0, state.position),
             phase=np.where(waits, MOVE, state.phase),
-        ), where & ~waits
+        ), mask & ~waits
 
     def ranks(self, state: EvacuationState) -> PerPlayer:
         """Return everybody's place in the order of this round, int64."""
@@ -746,33 +752,33 @@ class EmergencyEvacuation(Rulebook):
     def seats_of(self, state: EvacuationState) -> PerPlayer:
         return tall(np.arange(self.players), state.round.shape)
 
-    def _line(self, state: EvacuationState, where: PerTable) -> PerPlayer:
-        """Return who moves, in order, `NOBODY` after the last."""
-        movers = (state.status == NORMAL) & where
+    def _line(self, state: EvacuationState, mask: PerTable) -> PerPlayer:
+        """Return the movers in order, `NOBODY` after the last."""
+        movers = (state.status == NORMAL) & mask
         far = self.measure.rank[state.target, state.cell]
         return lined(movers, self.ranks(state), state.target, far)
 
     def _step_all(
-        self, state: EvacuationState, actions: PerPlayer, where: PerTable
+        self, state: EvacuationState, actions: PerPlayer, mask: PerTable
     ) -> tuple[EvacuationState, PerPlayer, PerTable]:
-        """Take the step of who is asked, or of all; return who was blocked, and where all moved."""
+        """Take the step of the mover, or of all; also return blocked people and finished tables."""
         wish = self.room.neighbours[np.clip(actions, 0, len(WAYS) - 1), state.cell]
         if self.moves == "simultaneous":
-            after = self._moved(state, state.line, where, wish)
-            blocked = (state.status == NORMAL) & where & (after.cell != wish)
-            return after, blocked, where
-        now = (self.seats_of(state) == self._mover(state)) & where
-        place = state.place + where
-        following = at(state.line, np.minimum(place, self.players - 1))
-        done = where & ((place >= self.players) | (following == NOBODY))
-        cell = np.where(now, wish, state.cell)
+            next_state = self._moved(state, state.line, mask, wish)
+            blocked = (state.status == NORMAL) & mask & (next_state.cell != wish)
+            return next_state, blocked, mask
+        is_moving = (self.seats_of(state) == self._mover(state)) & mask
+        position = state.position + mask
+        following = at(state.line, np.minimum(position, self.players - 1))
+        done = mask & ((position >= self.players) | (following == NOBODY))
+        cell = np.where(is_moving, wish, state.cell)
         came = np.where(cell != state.cell, state.cell, state.came)
-        return state.replace(cell=cell, came=came, place=place), now & False, done
+        return state.replace(cell=cell, came=came, position=position), is_moving & False, done
 
-    def _walk(self, state: EvacuationState, line: PerPlayer, where: PerTable) -> EvacuationState:
+    def _walk(self, state: EvacuationState, line: PerPlayer, mask: PerTable) -> EvacuationState:
         """Let the built-in walker take everybody's step."""
         wish = self._likes(state) if self.moves == "simultaneous" else None
-        return self._moved(state, line, where, wish)
+        return self._moved(state, line, mask, wish)
 
     def _seconds(self, state: EvacuationState) -> PerPlayer:
         """Return who takes the second best cell in this round, bool."""
@@ -781,20 +787,20 @@ class EmergencyEvacuation(Rulebook):
         return self._lots(state.second, state.round) >= float(self.p_best)
 
     def _likes(self, state: EvacuationState) -> PerPlayer:
-        """Return the cell that each would step to as all stand now."""
-        liked = self._ranked[state.target, state.cell]
+        """Return the cell that each would step to from the present positions."""
+        ranked_cells = self._ranked[state.target, state.cell]
         if self.walker != "wang":
-            return liked[..., 0]
-        taken = np.moveaxis(liked, -1, 0)
+            return ranked_cells[..., 0]
+        taken = np.moveaxis(ranked_cells, -1, 0)
         flat = taken.reshape(-1, *state.cell.shape[1:])
         free = ~np.take_along_axis(self.occupied(state), flat, axis=0).reshape(taken.shape)
         free |= taken == state.cell
-        place = (free.cumsum(axis=0) > self._seconds(state)).argmax(axis=0)
-        return np.take_along_axis(taken, place[None], axis=0)[0]
+        rank = (free.cumsum(axis=0) > self._seconds(state)).argmax(axis=0)
+        return np.take_along_axis(taken, rank[None], axis=0)[0]
 
     @cached_property
     def _ranked(self) -> Array:
-        """Cells as the built-in walker likes them, best first, ``(exits, cells, places)``."""
+        """Cells in the walker's order of preference, ``(exits, cells, ranks)``."""
         if self.walker != "wang":
             return greedy(self.room.along if self.walker == "path" else self.measure)
         return ranked(self.measure, self.rule_stay)
@@ -804,10 +810,10 @@ class EmergencyEvacuation(Rulebook):
         return self._ranked.tolist()
 
     def _moved(
-        self, state: EvacuationState, line: PerPlayer, where: PerTable, wish: PerPlayer | None
+        self, state: EvacuationState, line: PerPlayer, mask: PerTable, wish: PerPlayer | None
     ) -> EvacuationState:
-        """Let people step in line: to the cell that they wish, or the best that is free then."""
-        rooms = np.flatnonzero(where.reshape(-1))
+        """Let people step in line: to the cell they wish, or to the best free one."""
+        rooms = np.flatnonzero(mask.reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
         cells, lines, targets, seconds = map(
             of_rooms, (state.cell, line, state.target, self._seconds(state))
@@ -823,61 +829,61 @@ class EmergencyEvacuation(Rulebook):
                 walk(cell, order, occupied, self._lists, target, second)
             else:
                 push(cell, order, occupied, wished)
-        after = state.cell.reshape(self.players, -1).copy()
-        after[:, rooms] = np.array(cells).T
-        cell = after.reshape(state.cell.shape)
+        next_cells = state.cell.reshape(self.players, -1).copy()
+        next_cells[:, rooms] = np.array(cells).T
+        cell = next_cells.reshape(state.cell.shape)
         came = np.where(cell != state.cell, state.cell, state.came)
         return state.replace(cell=cell, came=came)
 
     def _close(
-        self, state: EvacuationState, where: PerTable
+        self, state: EvacuationState, mask: PerTable
     ) -> tuple[EvacuationState, Array, EvacuationState]:
         """End the round: people leave, are hurt, and the next round begins, unless all is over.
 
         Also returns payoffs, and the state before the next round.
         """
         exit_ = self._exit_at[state.cell]
-        leaves, now, last = (exit_ != NONE) & where, state.round + 1, self.max_rounds
-        rewards = np.where(leaves, (last + 1 - now) / last, 0.0)
+        leaves, number, last = (exit_ != NONE) & mask, state.round + 1, self.max_rounds
+        rewards = np.where(leaves, (last + 1 - number) / last, 0.0)
         state = state.replace(
             cell=np.where(leaves, OUT, state.cell),
             status=np.where(leaves, ESCAPED, state.status),
-            escape_round=np.where(leaves, now, state.escape_round),
+            escape_round=np.where(leaves, number, state.escape_round),
             exit_cell=np.where(leaves, exit_, state.exit_cell),
         )
         if self.injury_when == "end":
-            state = self._hurt(state, where)
-        state = state.replace(round=state.round + where)
+            state = self._hurt(state, mask)
+        state = state.replace(round=state.round + mask)
         shown = state
-        over = where & (~self.present(state).any(axis=0) | (state.round >= last))
+        over = mask & (~self.present(state).any(axis=0) | (state.round >= last))
         state = state.replace(over=state.over | over)
-        return self._open(state, where & ~over), rewards, shown
+        return self._open(state, mask & ~over), rewards, shown
 
-    def _open(self, state: EvacuationState, where: PerTable) -> EvacuationState:
-        """Begin a round: find who chooses an exit."""
+    def _open(self, state: EvacuationState, mask: PerTable) -> EvacuationState:
+        """Begin a round: find the people who choose an exit."""
         if self.injury_when == "start":
-            state = self._hurt(state, where)
-            state = state.replace(over=state.over | (where & ~self.present(state).any(axis=0)))
+            state = self._hurt(state, mask)
+            state = state.replace(over=state.over | (mask & ~self.present(state).any(axis=0)))
         lots = self._lots(state.deliberate, state.round)
-        again = (state.round > 0) & (lots < float(self.p_deliberate))
-        deciders = (state.status == NORMAL) & ((state.target == NONE) | again)
+        reconsiders = (state.round > 0) & (lots < float(self.p_deliberate))
+        deciders = (state.status == NORMAL) & ((state.target == NONE) | reconsiders)
         return state.replace(
-            deciders=np.where(where, deciders, state.deciders),
-            phase=np.where(where, TARGET, state.phase),
+            deciders=np.where(mask, deciders, state.deciders),
+            phase=np.where(mask, TARGET, state.phase),
         )
 
     @cached_property
     def _exit_at(self) -> Array:
-        """Which exit a cell is, `NONE` of others."""
-        found = np.full(self.room.cells, NONE)
-        found[self.room.exits] = np.arange(len(self.room.exits))
-        return found
+        """The exit on each cell, `NONE` on others."""
+        exits_by_cell = np.full(self.room.cells, NONE)
+        exits_by_cell[self.room.exits] = np.arange(len(self.room.exits))
+        return exits_by_cell
 
-    def _hurt(self, state: EvacuationState, where: PerTable) -> EvacuationState:
-        """Find who falls and who is lost, all at once."""
+    def _hurt(self, state: EvacuationState, mask: PerTable) -> EvacuationState:
+        """Find the people who fall and those who are lost, all at once."""
         if self.injury == "off":
             return state
-        inside = self.present(state) & where
+        inside = self.present(state) & mask
         crushed = inside & (self.pressure(state) > state.Y0)
         count = state.crushed + crushed
         lost = crushed & (count >= state.Z0)
@@ -889,7 +895,7 @@ class EmergencyEvacuation(Rulebook):
         )
 
     def pressure(self, state: EvacuationState) -> PerPlayer:
-        """Return how much stronger the people around each are, all added up (Y)."""
+        """Return the sum of how much stronger the people around each are (Y)."""
         strengths = self._blocks(self._spread(state, state.N0, state.N0.dtype))
         people = self._blocks(self.occupied(state).astype(np.int64))
         around = np.take_along_axis(strengths, state.cell, axis=0)
@@ -903,12 +909,12 @@ class EmergencyEvacuation(Rulebook):
         far = float(ways.far.max()) / scale
         choosing = once(lambda s: self.asked(s) & (s.phase == TARGET))
         moving = once(lambda s: self.asked(s) & (s.phase == MOVE))
-        seen = once(lambda s: room.of_sides(self.counts(s)) * choosing(s))
-        place = lambda of: once(lambda s: np.stack(room.row_column(of(s))) / scale)
-        here = place(lambda s: s.cell)
-        came = place(lambda s: s.came)
-        aim = place(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
-        told, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
+        visible = once(lambda s: room.of_sides(self.counts(s)) * choosing(s))
+        scaled_position = lambda of: once(lambda s: np.stack(room.row_column(of(s))) / scale)
+        here = scaled_position(lambda s: s.cell)
+        came = scaled_position(lambda s: s.came)
+        aim = scaled_position(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
+        traits, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
         selfish = lambda s: np.full(s.cell.shape, self.uncooperative)
         nearest = lambda s: ways.far.min(axis=0)[s.cell] / scale
         around = lambda s: self.around(s) * choosing(s) / 8
@@ -921,13 +927,13 @@ class EmergencyEvacuation(Rulebook):
             Fact("row", lambda s: here(s)[0], 0, 1, f"own row / {scale}"),
             Fact("column", lambda s: here(s)[1], 0, 1, f"own column / {scale}"),
             Fact("time", self._time, 0, 1, "round to play / rounds at most"),
-            Fact("strong", lambda s: told & self.traits(s)[0], 0, 1, "1: strong body"),
-            Fact("positive", lambda s: told & self.traits(s)[1], 0, 1, "1: confident mind"),
+            Fact("strong", lambda s: traits & self.traits(s)[0], 0, 1, "1: strong body"),
+            Fact("positive", lambda s: traits & self.traits(s)[1], 0, 1, "1: confident mind"),
             Fact("uncooperative", selfish, 0, 1, "1: out for oneself"),
             Fact("nearest", nearest, 0, far, f"distance to the nearest exit / {scale}"),
             Fact("around", around, 0, 9 / 8, "people in the own block / 8; when an exit is asked"),
             Fact("distance", distance, 0, far, f"mean distance to side {{}} / {scale}", each=sides),
-            Fact("count", seen, 0, room.cells, "people seen towards it; as above", each=sides),
+            Fact("count", visible, 0, room.cells, "people seen towards it; as above", each=sides),
             Fact("target", target, 0, 1, "1: the target is on side {}", each=sides),
             Fact("free", free, 0, 1, neighbour, each=len(others)),
             Fact("choosing", choosing, 0, 1, "1: an exit is asked"),
@@ -955,31 +961,31 @@ class EmergencyEvacuation(Rulebook):
         return np.minimum(state.round + 1, self.max_rounds) / self.max_rounds
 
     def traits(self, state: EvacuationState) -> tuple[PerPlayer, PerPlayer]:
-        """Return who is told to be strong, and who confident, bool."""
+        """Return the people who are told to be strong, and those told to be confident, bool."""
         group = state.group
         if self.persona_labels == "swapped":
             group = np.array([1, 3, 2, 4])[group - 1]
         return group <= 2, group % 2 == 1
 
     def teller(self, state: EvacuationState) -> Callable[[int], dict[str, Any]]:
-        now, moving = min(int(state.round) + 1, self.max_rounds), int(state.phase) == MOVE
+        number, moving = min(int(state.round) + 1, self.max_rounds), int(state.phase) == MOVE
         scene = {} if moving else self._scene(state)
         strong, positive = (values.tolist() for values in self.traits(state))
         present, asked = self.present(state).tolist(), self.asked(state).tolist()
 
         def tell(seat: int) -> dict[str, Any]:
-            told: dict[str, Any] = {"round": now, "moving": moving, "inside": present[seat]}
+            common: dict[str, Any] = {"round": number, "moving": moving, "inside": present[seat]}
             if not present[seat]:
-                return told
+                return common
             cell, came, target = (
                 int(values[seat]) for values in (state.cell, state.came, state.target)
             )
             persona = {"strong": strong[seat], "positive": positive[seat]}
             return {
-                **told,
+                **common,
                 **(persona if self.personas == "body_mind" else {}),
-                "cell": self._at(cell),
-                "came": None if came == OUT else self._at(came),
+                "cell": self._position(cell),
+                "came": None if came == OUT else self._position(came),
                 "target": None if target == NONE else self._aim_of(cell, target),
                 "options": self.options(state, seat) if moving and asked[seat] else [],
                 "seen": None,
@@ -988,37 +994,37 @@ class EmergencyEvacuation(Rulebook):
 
         return tell
 
-    def _at(self, cell: int) -> dict[str, int]:
+    def _position(self, cell: int) -> dict[str, int]:
         return dict(zip(("row", "column"), divmod(cell, self.room.columns), strict=True))
 
     def _scene(self, state: EvacuationState) -> dict[str, list[Any]]:
-        """Return what those who choose an exit are told, by name, of each seat."""
+        """Return the knowledge of those who choose an exit, by name, a list by seat each."""
         room, around = self.room, self.around(state).tolist()
         near = self.measure.far.min(axis=0)[state.cell].tolist()
-        seen = room.of_sides(self.counts(state)).T.tolist()
+        visible = room.of_sides(self.counts(state)).T.tolist()
         far = self.measure.mean[:, state.cell].T.tolist()
-        longer = self._detours(self.measure.nearest_of[:, state.cell], state.cell).T.tolist()
+        detours = self._detours(self.measure.nearest_of[:, state.cell], state.cell).T.tolist()
         sides = [
             [
-                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}", "around": more}
-                for name, d, n, more in zip(room.sides, *row, strict=True)
+                {"name": name, "distance": f"{d:.2f}", "people": f"{n:.2f}", "around": detour}
+                for name, d, n, detour in zip(room.sides, *row, strict=True)
             ]
-            for row in zip(far, seen, longer, strict=True)
+            for row in zip(far, visible, detours, strict=True)
         ]
         chosen = [
-            [{"name": name, "times": n} for name, n in zip(self.exits, own, strict=True) if n]
-            for own in state.chosen.T.tolist()
+            [{"name": name, "times": n} for name, n in zip(self.exits, counts, strict=True) if n]
+            for counts in state.chosen.T.tolist()
         ]
         near = [f"{d:.2f}" for d in near]
         return {"near": near, "around": around, "seen": sides, "chosen": chosen}
 
     def _aim_of(self, cell: int, exit_: int) -> dict[str, Any]:
-        here, aim = self._at(cell), self._at(int(self.room.exits[exit_]))
+        here, aim = self._position(cell), self._position(int(self.room.exits[exit_]))
         way = [int(np.sign(aim[axis] - here[axis])) for axis in aim]
         longer = int(self._detours(np.array(exit_), np.array(cell)))
         if longer:
-            after = greedy(self.measure)[exit_, cell, 0]
-            name = [*WAYS][int((self.room.neighbours[:, cell] == after).argmax())]
+            next_cell = greedy(self.measure)[exit_, cell, 0]
+            name = [*WAYS][int((self.room.neighbours[:, cell] == next_cell).argmax())]
         else:
             name = next(name for name, step in WAYS.items() if [*step] == way)
         return aim | {"way": name, "around": longer}
@@ -1045,7 +1051,7 @@ class EmergencyEvacuation(Rulebook):
             {
                 "letter": letter,
                 "way": names[way],
-                "cell": self._at(near[way]),
+                "cell": self._position(near[way]),
                 "taken": taken[way] and way != STAY,
             }
             for letter, way in self.lettered(state, seat).items()
@@ -1072,45 +1078,50 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _exit_question(self) -> Exit:
-        more = self._beside if self.stages == "one" else ()
-        return Exit("exit", {name: choice for choice, name in enumerate(self.exits)}, more=more)
+        asides = self._beside if self.stages == "one" else ()
+        return Exit(
+            "exit", {name: choice for choice, name in enumerate(self.exits)}, asides_before=asides
+        )
 
     @cached_property
     def _ways(self) -> dict[str, int]:
         return {name: way for way, name in enumerate(WAYS)}
 
     def passed(
-        self, before: EvacuationState, after: EvacuationState, record: Mapping[str, Array]
+        self,
+        previous_state: EvacuationState,
+        next_state: EvacuationState,
+        record: Mapping[str, Array],
     ) -> Iterator[EvacuationState]:
         """Yield the state at the end of each round, as recorded."""
-        cell, came, many = before.cell, before.came, int(record["rounds"])
-        for place in range(many):
+        cell, came, rounds = previous_state.cell, previous_state.came, int(record["rounds"])
+        for index in range(rounds):
             names = ("row", "column", "status", "target")
-            row, column, status, target = (np.asarray(record[name])[place] for name in names)
+            row, column, status, target = (np.asarray(record[name])[index] for name in names)
             there = row * self.room.columns + column
             came, cell = np.where(there != cell, cell, came), there
-            now = before.round + place + 1
-            out = (after.escape_round > 0) & (after.escape_round <= now)
-            yield after.replace(
-                round=now,
+            number = previous_state.round + index + 1
+            out = (next_state.escape_round > 0) & (next_state.escape_round <= number)
+            yield next_state.replace(
+                round=number,
                 cell=cell,
                 came=came,
                 status=status,
                 target=target,
-                escape_round=np.where(out, after.escape_round, 0),
-                exit_cell=np.where(out, after.exit_cell, NONE),
-                over=after.over & (place + 1 == many),
+                escape_round=np.where(out, next_state.escape_round, 0),
+                exit_cell=np.where(out, next_state.exit_cell, NONE),
+                over=next_state.over & (index + 1 == rounds),
             )
-        if not many:
-            yield after
+        if not rounds:
+            yield next_state
 
-    def image(self, state: EvacuationState, said: Sequence[tuple[int, str]] = ()) -> Array:
+    def image(self, state: EvacuationState, messages: Sequence[tuple[int, str]] = ()) -> Array:
         names = self.names()
-        words = [(names[seat], text) for seat, text in said]
-        return room_image(self.scene(state), words, [seat for seat, _ in said])
+        words = [(names[seat], text) for seat, text in messages]
+        return room_image(self.scene(state), words, [seat for seat, _ in messages])
 
     def scene(self, state: EvacuationState) -> Scene:
-        """Return what a picture shows of one whole table."""
+        """Return the contents of a picture of one whole table."""
         inside, there = self.present(state), state.exit_cell != NONE
         came = np.where(state.came == OUT, state.cell, state.came)
         people = {"cell": state.cell, "came": came, "target": state.target,
@@ -1131,10 +1142,10 @@ class EmergencyEvacuation(Rulebook):
         rows = []
         for seat, name in enumerate(self.names()):
             cell, target = int(state.cell[seat]), int(state.target[seat])
-            at_ = "" if cell == OUT else "{row}, {column}".format(**self._at(cell))
+            position = "" if cell == OUT else "{row}, {column}".format(**self._position(cell))
             aim = "" if target == NONE else self.room.sides[int(self.room.side[target])]
             out = int(state.escape_round[seat])
-            rows.append([name, states[int(state.status[seat])], at_, aim, str(out or "")])
+            rows.append([name, states[int(state.status[seat])], position, aim, str(out or "")])
         return caption, ["seat", "state", "row, column", "target", "out in round"], rows
 
 
@@ -1144,7 +1155,7 @@ SHOWN = ("row", "column", "status", "target", "crushed")
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a round: what people were then, and at which tables."""
+    """The end of a round: the state then, and the tables where it ended (`where`, bool)."""
 
     state: EvacuationState
     where: PerTable

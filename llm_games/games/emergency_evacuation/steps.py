@@ -1,4 +1,4 @@
-"""How people move: in which order, and one after another within a room."""
+"""The movement of people: their order, and their steps one after another within a room."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ NOBODY = -1
 
 
 def lined(movers: Array, rank: Array, target: Array, far: Array) -> Array:
-    """Return who moves, in order, `NOBODY` after the last; all are ``(people, *batch)``.
+    """Return the movers in order, `NOBODY` after the last; all are ``(people, *batch)``.
 
-    Those with one target together, in the order of their first ones by `rank`; among them those
-    first who are less `far` from it.
+    Those with one target come together, groups in the order of their first members by `rank`;
+    within a group those less `far` from it come first.
     """
     people, first = len(rank), np.full(rank.shape, len(rank))
     for exit_ in range(int(target.max(initial=0)) + 1):
-        own = movers & (target == exit_)
-        first = np.where(own, np.where(own, rank, people).min(axis=0), first)
+        same_target = movers & (target == exit_)
+        first = np.where(same_target, np.where(same_target, rank, people).min(axis=0), first)
     key = (first * (int(far.max()) + 1) + far) * people + rank
     line = np.where(movers, key, np.iinfo(np.int64).max).argsort(axis=0)
     return np.where(tall(np.arange(people), rank.shape[1:]) < movers.sum(axis=0), line, NOBODY)

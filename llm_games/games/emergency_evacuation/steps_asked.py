@@ -1,4 +1,4 @@
-"""What people in the room are asked: an exit, a step, and beside these what they make of it."""
+"""The questions to people in the room: an exit, a step, and their assessment of the exits."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from llm_games.schemas import object_of
 
 @dataclass(frozen=True)
 class Offered(Choice):
-    """A choice among what is offered now."""
+    """A choice among the options that are legal now."""
 
     def samples(self, noise: Noise, view: Any) -> Any:
         legal = view.mask
-        place = noise.integers(legal.sum(axis=-1))
-        return (legal.cumsum(axis=-1) <= place[..., None]).sum(axis=-1)
+        rank = noise.integers(legal.sum(axis=-1))
+        return (legal.cumsum(axis=-1) <= rank[..., None]).sum(axis=-1)
 
 
 @dataclass(frozen=True)
 class Exit(Offered):
-    """An exit by name. What `more` asks for stands before it; only the exit counts."""
+    """An exit by name. The answers to `asides_before` precede it; only the exit counts."""
 
-    more: tuple[Aside, ...] = ()
+    asides_before: tuple[Aside, ...] = ()
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         schema = super().schema(reasoning)
-        own = schema["properties"].pop(self.key)
-        before: dict[str, Any] = {}
-        for aside in self.more:
-            before |= aside.question.schema()["properties"]
-        return object_of(schema["properties"] | before | {self.key: own})
+        exit_schema = schema["properties"].pop(self.key)
+        asides_schema: dict[str, Any] = {}
+        for aside in self.asides_before:
+            asides_schema |= aside.question.schema()["properties"]
+        return object_of(schema["properties"] | asides_schema | {self.key: exit_schema})
 
     def form(self, reasoning: bool = False) -> str:
-        before = "".join(f"{aside.question.form()[1:-1]}, " for aside in self.more)
-        return super().form(reasoning).replace(f'"{self.key}"', f'{before}"{self.key}"')
+        asides_form = "".join(f"{aside.question.form()[1:-1]}, " for aside in self.asides_before)
+        return super().form(reasoning).replace(f'"{self.key}"', f'{asides_form}"{self.key}"')
 
     def legal(self) -> dict[str, Any]:
         return super().schema()
 
     def beside(self, whole: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = {}
-        for aside in self.more:
+        answers = {}
+        for aside in self.asides_before:
             if aside.question.holds(whole):
                 with suppress(BadReply):  # nothing is noted down of it
-                    found[aside.kind] = aside.content(aside.question.answer(whole))
-        return found
+                    answers[aside.kind] = aside.content(aside.question.answer(whole))
+        return answers
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class StepQuestion(Offered):
     ways: Mapping[str, int] = field(default_factory=dict)
 
     def read(self, value: Any) -> int:
-        said = value.strip().lower() if isinstance(value, str) else ""
-        if said not in self.ways:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        if word not in self.ways:
             return super().read(value)
-        if self.ways[said] not in self.words.values():
-            raise BadReply("range", f'"{said}" is no cell you can enter now', self.ways[said])
-        return self.ways[said]
+        if self.ways[word] not in self.words.values():
+            raise BadReply("range", f'"{word}" is no cell you can enter now', self.ways[word])
+        return self.ways[word]
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Assessment(Question):
         return object_of({name: {"type": "string"} for name in self.names})
 
     def read(self, value: Any) -> Any:
-        said = value if isinstance(value, Mapping) else {}
-        texts = {name: said.get(name) for name in self.names}
+        texts_given = value if isinstance(value, Mapping) else {}
+        texts = {name: texts_given.get(name) for name in self.names}
         if not all(isinstance(text, str) and text.strip() for text in texts.values()):
             raise BadReply("format", f'"{self.key}" has no text for each of {self._all()}')
         return {name: str(text).strip()[:LONGEST_TEXT] for name, text in texts.items()}

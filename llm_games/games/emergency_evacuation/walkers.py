@@ -1,4 +1,4 @@
-"""Those who walk by a rule: where they step, and what an exit costs by Wang's rule model.
+"""People who walk by a rule: their steps, and the costs of exits in Wang's rule model.
 
 Wang, Zhang, Shi, Yang & Hu, Physica A 428:396-409, 2015; constants as given in the authors' own
 reproduction. Steps are tables of the room; costs are of people, ``(people, *batch)``.
@@ -23,35 +23,34 @@ PART = 2000  # views that are worked out at a time
 
 @lru_cache(maxsize=256)
 def greedy(measure: Distances) -> Array:
-    """Return cells in the order in which greedy people like them, int64 ``(exits, cells, 9)``.
+    """Return cells in the order of preference of greedy people, int64 ``(exits, cells, 9)``.
 
-    By distance to the exit, then by direction. The own cell is always to be had: what
-    comes after it is never looked at, and it stands for what nobody can enter.
+    By distance to the exit, then by direction. The own cell is always available: entries after it
+    are never reached, and it fills the place of cells that nobody can enter.
     """
     return _ranked(measure, np.arange(9), stay=True)[..., :9]
 
 
 @lru_cache(maxsize=256)
 def ranked(measure: Distances, stay: bool = False) -> Array:
-    """Return cells as Wang's people rank them, int64 ``(exits, cells, 11)``.
+    """Return cells in the order of preference of Wang's people, int64 ``(exits, cells, 11)``.
 
-    By distance to the exit, then row by row. At the end stands the own cell, at least
-    twice: the first and the second that are to be had always exist. With `stay` it is also
-    ranked.
+    By distance to the exit, then row by row. At the end stands the own cell, at least twice, so
+    that a first and a second available cell always exist. With `stay` it is also ranked.
     """
     return _ranked(measure, np.lexsort(STEPS.T[::-1]), stay)
 
 
 def _ranked(measure: Distances, directions: Array, stay: bool) -> Array:
     layout = measure.layout
-    own, beyond = np.arange(layout.cells), measure.rank.max() + 1
+    cells_themselves, beyond = np.arange(layout.cells), measure.rank.max() + 1
     cells, enterable = layout.neighbours[directions], layout.enterable[directions].copy()
     if not stay:
-        enterable &= cells != own
+        enterable &= cells != cells_themselves
     cost = np.where(enterable, measure.rank[:, cells], beyond)  # (exits, 9, cells)
-    place = np.argsort(cost, axis=1, kind="stable")
-    cells = np.take_along_axis(np.where(enterable, cells, own)[None], place, axis=1)
-    two = np.broadcast_to(own, (len(cells), 2, layout.cells))
+    order = np.argsort(cost, axis=1, kind="stable")
+    cells = np.take_along_axis(np.where(enterable, cells, cells_themselves)[None], order, axis=1)
+    two = np.broadcast_to(cells_themselves, (len(cells), 2, layout.cells))
     return np.moveaxis(np.concatenate([cells, two], axis=1), 1, -1)
 
 
@@ -89,10 +88,10 @@ def costs(
     there = flat[lines, room[:, None]] & (lines >= 0)
     fifth = there.cumsum(axis=-1) >= CROWD
     last = np.where(fifth[..., -1], fifth.argmax(axis=-1), (lines >= 0).sum(axis=-1) - 1)
-    seen = cones(layout, angle).of(np.broadcast_to(people, last.shape), exits, last)
+    visible = cones(layout, angle).of(np.broadcast_to(people, last.shape), exits, last)
     standing = flat | ~layout.open[:, None] if blocked else flat
-    others = counted(seen, packed(standing)[room]) - 1
-    area = np.bitwise_count(seen).sum(axis=-1, dtype=np.int64) - 1
+    others = counted(visible, packed(standing)[room]) - 1
+    area = np.bitwise_count(visible).sum(axis=-1, dtype=np.int64) - 1
     share = others / np.maximum(area, 1)
     beta = PANIC[group - 1] * (1 + crowd(layout, occupied, cell) / 10)
     beta = np.where(panic, beta, 1.0).ravel()
@@ -112,22 +111,24 @@ class Cones:
 
     def __init__(self, layout: Layout, angle: float) -> None:
         self.layout, self.angle = layout, angle
-        self._seen = np.full(layout.lines.shape, -1), packed(np.zeros((layout.cells, 0), bool))
+        self._cache = np.full(layout.lines.shape, -1), packed(np.zeros((layout.cells, 0), bool))
 
     def of(self, cell: Array, exit_: Array, last: Array) -> Array:
         """Return views to the `last`-th cell of each line, uint64 ``(*shape, words)``."""
-        place, views = self._seen
-        found = place[exit_, cell, last]
-        if (found < 0).any():
+        index, views = self._cache
+        rows = index[exit_, cell, last]
+        if (rows < 0).any():
             missing = np.broadcast_arrays(exit_, cell, last)
-            at = np.unique([x[found < 0] for x in missing[::-1]], axis=1)[::-1]  # short ones first
-            more = [self._views(*part) for part in np.array_split(at, -(-at.shape[1] // PART), 1)]
-            place = place.copy()
-            place[tuple(at)] = len(views) + np.arange(at.shape[1])
-            views = np.concatenate([views, *more])
-            self._seen = place, views
-            found = place[exit_, cell, last]
-        return views[found]
+            gaps = np.unique([x[rows < 0] for x in missing[::-1]], axis=1)[::-1]  # short ones first
+            parts = [
+                self._views(*part) for part in np.array_split(gaps, -(-gaps.shape[1] // PART), 1)
+            ]
+            index = index.copy()
+            index[tuple(gaps)] = len(views) + np.arange(gaps.shape[1])
+            views = np.concatenate([views, *parts])
+            self._cache = index, views
+            rows = index[exit_, cell, last]
+        return views[rows]
 
     def _views(self, exit_: Array, cell: Array, last: Array) -> Array:
         end = self.layout.row_column(self.layout.lines[exit_, cell, last])

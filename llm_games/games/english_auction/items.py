@@ -70,8 +70,8 @@ def order_of(items: Sequence[Item], order: Any) -> list[int]:
             raise unknown("item_order", order, ORDERS)
         dear = [i for i in listed if items[i].start == max(item.start for item in items)]
         cheap = [i for i in listed if i not in dear]
-        before = {"early": 0, "middle": len(cheap) // 2, "late": len(cheap)}.get(order)
-        return listed if before is None else [*cheap[:before], *dear, *cheap[before:]]
+        split = {"early": 0, "middle": len(cheap) // 2, "late": len(cheap)}.get(order)
+        return listed if split is None else [*cheap[:split], *dear, *cheap[split:]]
     names = [item.name for item in items]
     if not isinstance(order, (tuple, list)) or sorted(map(str, order)) != sorted(names):
         raise BadParameter(

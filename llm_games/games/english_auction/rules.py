@@ -45,9 +45,9 @@ MOST_LOTS = 1000
 """Lots of ties, one a round; in a longer auction they come again."""
 
 
-def of(values: Array, place: PerTable) -> PerPlayer:
-    """Take each table's values at one place of ``(players, items, *batch)``."""
-    return at(values.swapaxes(0, 1), place)
+def at_item(values: Array, index: PerTable) -> PerPlayer:
+    """Take each table's entry for one item of ``(players, items, *batch)``."""
+    return at(values.swapaxes(0, 1), index)
 
 
 def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], Any]) -> PerTable:
@@ -56,16 +56,16 @@ def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], A
     By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
     at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
     """
-    first, many = tied.argmax(axis=0), tied.sum(axis=0)
-    if rule == "lowest_index" or not (many > 1).any():
+    first, count = tied.argmax(axis=0), tied.sum(axis=0)
+    if rule == "lowest_index" or not (count > 1).any():
         return first
     lot = draw()
     if rule == "uniform":  # a lot below 1 times a count stays below the count, in doubles too
-        below = tied.cumsum(axis=0) <= (lot * many).astype(np.int64)
+        below = tied.cumsum(axis=0) <= (lot * count).astype(np.int64)
     else:
         chances = authors_chances(tied, asked).cumsum(axis=0)
         below = chances <= lot * chances[-1]
-    return np.where(many > 1, below.sum(axis=0), first)
+    return np.where(count > 1, below.sum(axis=0), first)
 
 
 def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
@@ -88,16 +88,16 @@ def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
 
 @dataclass(frozen=True)
 class EnglishAuctionState(State):
-    """A table between rounds; ``round`` counts those of all items. Money is int64.
+    """The state between rounds; ``round`` counts those of all items. Money is int64.
 
-    Items are numbered by their place in the order of sale: ``(items, *batch)`` are their place in
-    the list (`order`), start prices (`starts`), buyers (`sold_to`) and prices, -1 until sold;
-    ``(players, items, *batch)`` are their true `values`, what bidders take these for (`estimates`)
-    and the bids accepted (`engagement`). Of the `item` on sale: its rounds so far, its `start`
-    price now after so many `discounts`, the highest bid and its `leader` (-1 before a bid), who
-    has `withdrawn`, its `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding
-    is cyclic, `turn` is the seat from which the next bidder is looked for, at first `first`.
-    `lots` are keys ``(*batch)`` by which the lot of a tie is drawn, or given, ``(rounds, *batch)``.
+    Items are numbered in the order of sale: ``(items, *batch)`` are their indexes in the list
+    (`order`), start prices (`starts`), buyers (`sold_to`) and prices, -1 until sold; ``(players,
+    items, *batch)`` are their true `values`, the bidders' `estimates` and the number of accepted
+    bids (`engagement`). Of the `item` on sale: its rounds so far, its `start` price after so many
+    `discounts`, the highest bid and its `leader` (-1 before a bid), the `withdrawn` bidders, its
+    `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding is cyclic, `turn` is
+    the seat from which the next bidder is looked for, at first `first`. `lots` are keys
+    ``(*batch)`` by which the lot of a tie is drawn, or fixed numbers, ``(rounds, *batch)``.
     """
 
     budget: PerPlayer
@@ -297,11 +297,11 @@ class EnglishAuction(Rulebook):
         return self.reveal_value == "always" and self.values == "common"
 
     def terms(self) -> dict[str, Any]:
-        more = {"count": len(self.catalogue), "objectives": self.objectives}
-        told = {"announces": self.announces, "announces_unsold": self.announces_unsold}
-        return super().terms() | more | told
+        counts = {"count": len(self.catalogue), "objectives": self.objectives}
+        announcements = {"announces": self.announces, "announces_unsold": self.announces_unsold}
+        return super().terms() | counts | announcements
 
-    def attempts(self, own: int) -> int | None:
+    def attempts(self, allowed: int) -> int | None:
         return self.max_reasks + 1 if self.reask_limit == "bounded" else None
 
     def length(self) -> int:
@@ -310,15 +310,15 @@ class EnglishAuction(Rulebook):
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
         """The largest number of rounds that each listed item can take."""
-        replies, most = self.players if self.bidding == "cyclic" else 1, []
+        replies, round_limits = self.players if self.bidding == "cyclic" else 1, []
         for start in (item.start for item in self.catalogue):
             longest = 0
             for cuts in range(self.max_discounts + 1 if self.discount else 1):
                 bids = (self._richest - start) // int(self.raise_from(start)) + 1
                 longest = max(longest, (cuts + 1) * replies + max(bids, 0))
                 start = start * (100 - (self.discount or 0)) // 100
-            most.append(longest)
-        return tuple(most)
+            round_limits.append(longest)
+        return tuple(round_limits)
 
     # -- the first state --------------------------------------------------------------------------
 
@@ -418,8 +418,8 @@ class EnglishAuction(Rulebook):
     def largest(self) -> int:
         """The largest product with percent, or sum over all items."""
         prices = (max(item.start, item.value) for item in self.catalogue)
-        most = max(*prices, self._dearest, self._richest, self.increment_min)
-        return max(200, self.players, len(self.catalogue)) * most
+        largest_amount = max(*prices, self._dearest, self._richest, self.increment_min)
+        return max(200, self.players, len(self.catalogue)) * largest_amount
 
     def bounds(self) -> tuple[int, int]:
         return WITHDRAW, self._richest
@@ -448,9 +448,9 @@ class EnglishAuction(Rulebook):
         if any_true(broke):
             kinds, actions = self.break_kinds(state, actions), np.where(broke, WITHDRAW, actions)
         replies = np.maximum(actions, WITHDRAW)  # any negative number withdraws
-        after, rewards = self._round(state, np.where(asked, replies, NO_REPLY))
+        next_state, rewards = self._round(state, np.where(asked, replies, NO_REPLY))
         if self.skip_broke:
-            after, rewards = self._skip(after, rewards)
+            next_state, rewards = self._skip(next_state, rewards)
         item = np.minimum(state.item, len(self.catalogue) - 1)
         record = {
             "actions": np.where(asked, replies, MISSING),
@@ -462,41 +462,41 @@ class EnglishAuction(Rulebook):
             "start": state.start,
             "increment": partial(self.increment, state),
             "floor": partial(self.floor, state),
-            "closed": after.item > state.item,
-            "winner": partial(at, after.sold_to, item),
-            "price": partial(at, after.price, item),
-            "value": partial(of, state.values, item),
-            "estimate": partial(of, state.estimates, item),
+            "closed": next_state.item > state.item,
+            "winner": partial(at, next_state.sold_to, item),
+            "price": partial(at, next_state.price, item),
+            "value": partial(at_item, state.values, item),
+            "estimate": partial(at_item, state.estimates, item),
             "purse": state.budget,
-            "budget": after.budget,
-            "profit": after.profit,
-            "won": after.won,
+            "budget": next_state.budget,
+            "profit": next_state.profit,
+            "won": next_state.won,
         }
-        return after, Outcome(rewards, self.everybody(after.over), Later(record))
+        return next_state, Outcome(rewards, self.everybody(next_state.over), Later(record))
 
     def _round(self, state: EnglishAuctionState, replies: PerPlayer) -> tuple[Any, PerPlayer]:
         """Resolve the replies of one round, `NO_REPLY` where nobody was asked; and the rewards."""
         count, shape = len(self.catalogue), state.round.shape
-        bids, leaves, spoke = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
+        bids, leaves, replied = replies >= 0, replies == WITHDRAW, replies != NO_REPLY
         if self.skip_broke:
             leaves = leaves | (self._rivals(state) & (state.budget < self.floor(state)))
-        high, leader = self._lead(state, replies, spoke)
+        high, leader = self._lead(state, replies, replied)
         withdrawn, leads = state.withdrawn | leaves, self.seats(state) == leader
         done = (withdrawn | leads).all(axis=0)
         sold = done & (leader >= 0)
         cut = (done ^ sold) & (self.discount is not None) & (state.discounts < self.max_discounts)
         closed = done ^ cut
-        place, item = np.minimum(state.item, count - 1), state.item + closed
-        won, here = leads & sold, tall(np.arange(count), shape) == place
-        gain, sale, sells = (of(state.values, place) - high) * won, here & sold, any_true(sold)
-        heard = np.where(bids | leaves, np.maximum(replies, WITHDRAW), state.last_reply)
+        index, item = np.minimum(state.item, count - 1), state.item + closed
+        won, here = leads & sold, tall(np.arange(count), shape) == index
+        gain, sale, sells = (at_item(state.values, index) - high) * won, here & sold, any_true(sold)
+        last_replies = np.where(bids | leaves, np.maximum(replies, WITHDRAW), state.last_reply)
         start, turn = state.start, state.turn
         if self.discount is not None:
             start = np.where(cut, start * (100 - self.discount) // 100, start)
         if self.bidding == "cyclic":
-            turn = np.where(spoke.any(axis=0), (spoke.argmax(axis=0) + 1) % self.players, turn)
+            turn = np.where(replied.any(axis=0), (replied.argmax(axis=0) + 1) % self.players, turn)
         # Indexed by (), the values of one table are numbers: much faster than arrays of one.
-        after = state.replace(
+        next_state = state.replace(
             round=state.round + 1,
             over=state.over | (item == count),
             budget=state.budget - high * won,
@@ -504,7 +504,7 @@ class EnglishAuction(Rulebook):
             won=state.won + won,
             withdrawn=withdrawn & ~done,
             bids_on_item=(state.bids_on_item + bids) * ~closed,
-            last_reply=np.where(done, NO_REPLY, heard),
+            last_reply=np.where(done, NO_REPLY, last_replies),
             item=item,
             item_round=(state.item_round + 1) * ~closed,
             start=np.where(closed, at(state.starts, np.minimum(item, count - 1)), start)[()],
@@ -517,7 +517,7 @@ class EnglishAuction(Rulebook):
             engagement=state.engagement + (here & bids[:, None]),
         )
         collects = tall(np.array([aim == "items" for aim in self.objectives]), shape)
-        return after, np.where(collects, won, gain).astype(np.float64)
+        return next_state, np.where(collects, won, gain).astype(np.float64)
 
     def _lead(
         self, state: EnglishAuctionState, replies: PerPlayer, spoke: PerPlayer
@@ -535,22 +535,22 @@ class EnglishAuction(Rulebook):
         """Go on past rounds in which nobody can afford a bid."""
         nobody = np.full(state.budget.shape, NO_REPLY, np.int64)
         while any_true(idle := ~self.asked(state).any(axis=0) & ~state.over):
-            after, more = self._round(state, nobody)
-            state, rewards = state.merged(after, idle), rewards + np.where(idle, more, 0)
+            next_state, extra = self._round(state, nobody)
+            state, rewards = state.merged(next_state, idle), rewards + np.where(idle, extra, 0)
         return state, rewards
 
     # -- what bidders know ------------------------------------------------------------------------
 
     def tells_step(self, state: EnglishAuctionState) -> PerTable:
-        """Return where the increment is told, bool."""
+        """Return the tables where the increment is told, bool."""
         return (state.item_round > 0) | (not self.terse_rules)
 
     def hears_sale(self, state: EnglishAuctionState) -> PerPlayer:
-        """Return who has heard nothing since the last sale, bool."""
+        """Return the bidders who have heard nothing since the last sale, bool."""
         return (state.last_reply == NO_REPLY) & (state.discounts == 0) & (state.item > 0)
 
     def hears_value(self, state: EnglishAuctionState) -> PerTable:
-        """Return where the true value of the item closed last is announced, bool."""
+        """Return the tables where the true value of the item closed last is announced, bool."""
         return self.announces & ((at(state.sold_to, state.item - 1) >= 0) | self.announces_unsold)
 
     def spent(self, state: EnglishAuctionState) -> PerPlayer:
@@ -567,7 +567,7 @@ class EnglishAuction(Rulebook):
     def _counted(
         self, amount: Callable[[EnglishAuctionState], Array], state: EnglishAuctionState
     ) -> Array:
-        """Return an amount in everybody's `scales`; what all hear of several has an axis for it."""
+        """Return an amount in everybody's `scales`, with an axis for several seats."""
         alike = self._one_scale
         return amount(state) / (tall(self.scales, state.round.shape) if alike is None else alike)
 
@@ -584,28 +584,28 @@ class EnglishAuction(Rulebook):
         step, dear = int(self.raise_from(start)) / scale, max(1, start) / scale
         markup = 0 if self.values == "private" else max(0, int(self.markups.max()))
         worth = max(1, self._dearest * (100 + markup) // 100) / scale
-        most, rounds = max(dear, rich + step), max(self.most_rounds) + 1
+        highest_floor, rounds = max(dear, rich + step), max(self.most_rounds) + 1
         total = max(1, sum(item.value for item in self.catalogue)) / scale
-        money = lambda name, amount, *more: Fact(name, partial(self._counted, amount), *more)
+        money = lambda name, amount, *details: Fact(name, partial(self._counted, amount), *details)
         # What all hear of several in one scale is the same to all.
         all_hear = lambda each: each[:, None] if self._one_scale is None else each
         unsold = once(lambda s: (tall(np.arange(count), s.round.shape) >= s.item) & ~s.over)
         hears_sale, tells_step = once(self.hears_sale), once(self.tells_step)
         share = lambda s: (count - s.item) / count
-        own = lambda s: of(s.estimates, s.item - s.over) * ~s.over
+        estimate = lambda s: at_item(s.estimates, s.item - s.over) * ~s.over
         raised = lambda s: self.increment(s) * (tells_step(s) & ~s.over)
         floor = lambda s: self.floor(s) * ((tells_step(s) | (s.high < 0)) & ~s.over)
-        many = lambda s: (~s.withdrawn).sum(axis=0)
+        bidders_in = lambda s: (~s.withdrawn).sum(axis=0)
         buyer = lambda s: np.where(hears_sale(s), at(s.sold_to, s.item - 1), NOBODY)
-        paid = lambda s: np.maximum(at(s.price, s.item - 1), 0) * hears_sale(s)
-        value = lambda s: of(s.values, s.item - 1) * (hears_sale(s) & self.hears_value(s))
+        sale_price = lambda s: np.maximum(at(s.price, s.item - 1), 0) * hears_sale(s)
+        value = lambda s: at_item(s.values, s.item - 1) * (hears_sale(s) & self.hears_value(s))
         coming = lambda s: all_hear(s.starts * unsold(s))
         ahead = lambda s: s.estimates.swapaxes(0, 1) * unsold(s)[:, None]
         bid = partial(self._counted, lambda s: all_hear(np.maximum(s.last_reply, 0)))
         reply = lambda s: np.where(all_hear(s.last_reply) == WITHDRAW, -1, bid(s))
         profit = lambda s: all_hear(s.profit * self.announces)
         spent = lambda s: all_hear(self.spent(s))
-        said = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
+        latest = "latest reply of seat {} on the item: its bid, -1 withdrew, 0 none"
         gain = "announced profit of seat {}; 0 if not announced"
         mine = "own estimate of its value; the value if it is private"
         return (
@@ -613,39 +613,39 @@ class EnglishAuction(Rulebook):
             Fact("round", lambda s: s.item_round + 1, 1, rounds,
                  "round of the item on sale, from 1"),
             money("start", lambda s: s.start * ~s.over, 0, dear, "its start price now"),
-            money("estimate", own, 0, worth, mine),
+            money("estimate", estimate, 0, worth, mine),
             money("increment", raised, 0, step, "smallest raise; 0 if not told yet"),
             money("high", lambda s: np.maximum(s.high, 0), 0, rich, "highest bid; 0 if none"),
             Fact("leading", lambda s: self.seats(s) == s.leader, 0, 1, "1: leads"),
             Fact("in", lambda s: ~s.withdrawn, 0, 1, "1: has not withdrawn from the item"),
-            Fact("bidders_in", many, 0, n, "bidders who have not withdrawn from it"),
-            money("floor", floor, 0, most, "smallest legal bid; 0 if not told yet"),
+            Fact("bidders_in", bidders_in, 0, n, "bidders who have not withdrawn from it"),
+            money("floor", floor, 0, highest_floor, "smallest legal bid; 0 if not told yet"),
             money("budget", lambda s: s.budget, 0, 1, "own money left"),
             Fact("bids", lambda s: s.bids_on_item, 0, rounds, "own bids on the item"),
             Fact("asked", self.asked, 0, 1, "1: has to reply now"),
             Fact("leader", lambda s: s.leader, NOBODY, n - 1, "seat that leads; -1 nobody"),
             Fact("sale_winner", buyer, NOBODY, n - 1, "first round: last item's buyer; -1 nobody"),
-            money("sale_price", paid, 0, rich, "first round: last item's price; 0 if unsold"),
+            money("sale_price", sale_price, 0, rich, "first round: last item's price; 0 if unsold"),
             money("sale_value", value, 0, worth,
                   "first round: last item's true value; 0 if not told"),
             money("start", coming, 0, dear, "start price of item {}; 0 once it is closed", count),
             money("estimate", ahead, 0, worth,
                   "own estimate of item {}; 0 once it is closed", count),
-            Fact("reply", reply, -1, rich, said, True),
+            Fact("reply", reply, -1, rich, latest, True),
             Fact("won", lambda s: s.won, 0, count, "items won by seat {}", True),
             money("profit", profit, -rich, total, gain, True),
             money("spent", spent, 0, rich, "sum of the prices that seat {} paid", True),
         )  # fmt: skip
 
     def recalled(self) -> Sequence[Fact]:
-        """Return what the dearest item of known true value was worth, and taken for; else 0."""
+        """Return the value and the estimate of the dearest item with announced value; else 0."""
         places, unsold = np.arange(len(self.catalogue)), self.announces_unsold
 
         def dearest(values: str) -> Callable[[EnglishAuctionState], PerPlayer]:
             def recall(s: EnglishAuctionState) -> PerPlayer:
-                told = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
-                told = told & self.announces
-                return of(getattr(s, values) * told, (s.values[0] * told).argmax(axis=0))
+                public = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
+                public = public & self.announces
+                return at_item(getattr(s, values) * public, (s.values[0] * public).argmax(axis=0))
 
             return recall
 
@@ -655,8 +655,8 @@ class EnglishAuction(Rulebook):
         )
 
     def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
-        names, place, on_sale = self.names(), int(state.item), not state.over
-        led, lots = state.leader >= 0, range(place, len(self.catalogue)) if on_sale else ()
+        names, index, on_sale = self.names(), int(state.item), not state.over
+        led, lots = state.leader >= 0, range(index, len(self.catalogue)) if on_sale else ()
         ahead = [
             {
                 "name": self.item_at(state, lot).name,
@@ -665,14 +665,14 @@ class EnglishAuction(Rulebook):
             }
             for lot in lots
         ]
-        now: dict[str, Any] = dict.fromkeys(("number", "item", "start", "estimate", "round"))
+        current: dict[str, Any] = dict.fromkeys(("number", "item", "start", "estimate", "round"))
         if on_sale:
             item = ahead.pop(0)
-            now = {"number": place + 1, "item": item["name"], "start": int(state.start)}
-            now |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
+            current = {"number": index + 1, "item": item["name"], "start": int(state.start)}
+            current |= {"estimate": item["estimate"], "round": int(state.item_round) + 1}
         return {
-            **now,
-            "sale": self._sale(state, place - 1) if self.hears_sale(state)[seat] else None,
+            **current,
+            "sale": self._sale(state, index - 1) if self.hears_sale(state)[seat] else None,
             "replies": [
                 {"name": name, "bid": reply if reply >= 0 else None}
                 for name, reply in zip(names, state.last_reply.tolist(), strict=True)
@@ -695,18 +695,18 @@ class EnglishAuction(Rulebook):
             ],
         }
 
-    def _sale(self, state: EnglishAuctionState, place: int) -> dict[str, Any]:
-        winner = int(state.sold_to[place])
+    def _sale(self, state: EnglishAuctionState, index: int) -> dict[str, Any]:
+        winner = int(state.sold_to[index])
         return {
-            "item": self.item_at(state, place).name,
+            "item": self.item_at(state, index).name,
             "winner": self.names()[winner] if winner >= 0 else None,
-            "price": int(state.price[place]) if winner >= 0 else None,
-            "value": int(state.values[0, place]) if self.hears_value(state) else None,
+            "price": int(state.price[index]) if winner >= 0 else None,
+            "value": int(state.values[0, index]) if self.hears_value(state) else None,
         }
 
-    def item_at(self, state: EnglishAuctionState, place: Any) -> Item:
-        """Return the item at a place in one table's order of sale."""
-        return self.catalogue[int(state.order[place])]
+    def item_at(self, state: EnglishAuctionState, index: Any) -> Item:
+        """Return an item by its number in one table's order of sale."""
+        return self.catalogue[int(state.order[index])]
 
     @property
     def payable(self) -> tuple[float, float]:
@@ -729,14 +729,14 @@ class EnglishAuction(Rulebook):
         return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
 
     def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
-        place, caption = int(state.item), f"{len(self.catalogue)} items closed"
-        if place < len(self.catalogue):
+        index, caption = int(state.item), f"{len(self.catalogue)} items closed"
+        if index < len(self.catalogue):
             caption = (
-                f"item {place + 1} of {len(self.catalogue)}, {self.item_at(state, place).name}, "
+                f"item {index + 1} of {len(self.catalogue)}, {self.item_at(state, index).name}, "
                 f"start price {int(state.start)}, round {int(state.item_round) + 1}"
             )
-        said = {NO_REPLY: "", WITHDRAW: "withdrew"}
-        replies = [said.get(reply, str(reply)) for reply in state.last_reply.tolist()]
+        words = {NO_REPLY: "", WITHDRAW: "withdrew"}
+        replies = [words.get(reply, str(reply)) for reply in state.last_reply.tolist()]
         if state.leader >= 0:
             replies[int(state.leader)] += " leads"
         columns = self.names(), replies, state.budget, state.won, state.profit

@@ -151,7 +151,7 @@ class PirateGame(Rulebook):
         enough = 2 * accepts >= needed if self.quota == "half" else 2 * accepts > needed
         passed = voting & enough
         proposer = state.proposer + (voting & ~enough)
-        after = state.replace(
+        next_state = state.replace(
             round=state.round + voting,
             over=passed | (proposer == self.players - 1),
             phase=np.where(voting, PROPOSE, VOTE),
@@ -161,38 +161,38 @@ class PirateGame(Rulebook):
             votes=np.where(voting, votes, state.votes),
             passed=passed,
         )
-        made = np.where(voting & ~self.asked(state), MISSING, actions)
+        recorded_actions = np.where(voting & ~self.asked(state), MISSING, actions)
         plan = np.where(voting, state.plan, actions)
-        record = {"actions": made, "phase": state.phase, "plan": plan, "votes": votes}
+        record = {"actions": recorded_actions, "phase": state.phase, "plan": plan, "votes": votes}
         record |= {"accepts": accepts, "passed": passed, "alive": living}
-        finished = (seats < proposer) | after.over
-        return after, Outcome(self._rewards(after), finished, record)
+        finished = (seats < proposer) | next_state.over
+        return next_state, Outcome(self._rewards(next_state), finished, record)
 
     def coins(self, state: PirateGameState) -> Array:
-        """Return what everybody has once the game is over, int64 ``(players, *batch)``; else 0."""
+        """Return everybody's coins once the game is over, int64 ``(players, *batch)``; else 0."""
         alone = np.where(self.seats(state) == self.players - 1, self.gold, 0)
         coins = np.where(state.passed, state.last_plan, alone)
         return np.where(state.over & ~state.void, coins, 0)
 
-    def _rewards(self, after: PirateGameState) -> Array:
-        coins = self.coins(after)
+    def _rewards(self, next_state: PirateGameState) -> Array:
+        coins = self.coins(next_state)
         if self.payoff == "gold":
             return coins.astype(np.float64)
-        whole = self.players * (self.gold + 1 + coins) + after.proposer
-        survived = (self.seats(after) >= after.proposer) & after.over
+        whole = self.players * (self.gold + 1 + coins) + next_state.proposer
+        survived = (self.seats(next_state) >= next_state.proposer) & next_state.over
         return np.where(survived, whole / self.players, 0.0)
 
     def hears(self, state: PirateGameState) -> Array:
-        """Return who still knows what happens: the living, and until the next plan the last out."""
+        """Return the seats still told anything: the living, and the last out until a new plan."""
         out_now = (state.phase == PROPOSE) & (state.round > 0) & ~state.passed
         return self.seats(state) >= state.proposer - out_now
 
     def known(self) -> Sequence[Fact]:
         n, loose = self.players, self.proposal_check == "sum_and_length"
-        least, most = (-np.inf, np.inf) if loose else (0, self.gold)
+        lower, upper = (-np.inf, np.inf) if loose else (0, self.gold)
         plan, last, votes = (lambda s: s.plan), (lambda s: s.last_plan), (lambda s: s.votes)
-        rank, now = (lambda s: self.seats(s) + 1), "share of rank {} now"
-        before = "share of rank {} in the last plan"
+        rank, share_meaning = (lambda s: self.seats(s) + 1), "share of rank {} now"
+        last_share_meaning = "share of rank {} in the last plan"
         voters = lambda s: np.where(s.round > 0, n - self.proposed_last(s), 0)
         return (
             Fact("rank", rank, 0, n, "own rank from 1, the most senior; 0: out"),
@@ -200,15 +200,15 @@ class PirateGame(Rulebook):
             Fact("phase", lambda s: s.phase, 0, 1, "0 a plan is proposed, 1 it is voted on"),
             Fact("proposer", lambda s: s.proposer + 1, 0, n,
                  "rank of the proposer; all ranks from it on are alive"),
-            Fact("share", plan, least, most, "own share in the plan voted on now, coins"),
+            Fact("share", plan, lower, upper, "own share in the plan voted on now, coins"),
             Fact("accepts", lambda s: s.votes.sum(axis=0), 0, n,
                  "votes for the last plan, the proposer's included"),
             Fact("voters", voters, 0, n, "pirates alive when the last plan was voted on"),
             Fact("passed", lambda s: s.passed, 0, 1, "1: the last plan passed"),
             Fact("vote", votes, 0, 1, "own vote on the last plan, 1 accept"),
-            Fact("coins", self.coins, least, most, "own coins once the game is over"),
-            Fact("plan", plan, least, most, now, each=True, first=1),
-            Fact("last_plan", last, least, most, before, each=True, first=1),
+            Fact("coins", self.coins, lower, upper, "own coins once the game is over"),
+            Fact("plan", plan, lower, upper, share_meaning, each=True, first=1),
+            Fact("last_plan", last, lower, upper, last_share_meaning, each=True, first=1),
         )  # fmt: skip
 
     def sharers(self, state: PirateGameState) -> Array:
@@ -225,13 +225,13 @@ class PirateGame(Rulebook):
     def told(self, state: PirateGameState, seat: int) -> dict[str, Any]:
         if not self.hears(state)[seat]:
             return dict.fromkeys(("round", "rank", "phase", "proposer", "plan", "share", "last"))
-        voting, before = int(state.phase) == VOTE, int(self.proposed_last(state))
+        voting, last_proposer = int(state.phase) == VOTE, int(self.proposed_last(state))
         last = {
             "round": int(state.round),
-            "plan": self._shares(state.last_plan, before),
-            "proposer": before + 1,
+            "plan": self._shares(state.last_plan, last_proposer),
+            "proposer": last_proposer + 1,
             "accepts": int(state.votes.sum()),
-            "voters": self.players - before,
+            "voters": self.players - last_proposer,
             "vote": "accept" if state.votes[seat] else "reject",
             "passed": bool(state.passed),
             "coins": int(self.coins(state)[seat]) if state.over else None,

@@ -89,7 +89,7 @@ class PublicGoods(Rounds):
 
     @property
     def _per_token(self) -> int:
-        """What a token more that all give, in all rounds that add up, can add to ``share * w``."""
+        """The increase of ``share * w`` if all give one more token in all rounds that add up."""
         rounds = self.rounds + 1 if self.endowment == "carry" else 1
         return self.players * sum(self.ratio.as_integer_ratio()) * rounds
 
@@ -111,17 +111,17 @@ class PublicGoods(Rounds):
             return super().highest_legal(state)
         return np.floor(state.endowment).astype(np.int64)
 
-    def pay(self, state: PublicGoodsState, given: PerPlayer, broke: PerPlayer) -> Paid:
+    def pay(self, state: PublicGoodsState, gifts: PerPlayer, broke: PerPlayer) -> Paid:
         p, share = self.ratio.numerator, self.players * self.ratio.denominator
-        pot = given.sum(axis=0)
+        pot = gifts.sum(axis=0)
         # One division of exact integers, so that a batch and a table agree to the last bit.
-        tokens = (share * (state.endowment - given) + p * pot) / share
+        tokens = (share * (state.endowment - gifts) + p * pot) / share
         record = {"endowment": state.endowment, "pot": pot, "tokens": tokens}
-        after = {"endowment": state.endowment, "contributions": given, "tokens": tokens}
+        changes = {"endowment": state.endowment, "contributions": gifts, "tokens": tokens}
         if self.endowment == "reset":
-            return tokens, after, record
-        before = np.where(state.round > 0, state.endowment, 0)
-        return tokens - before, after | {"endowment": tokens}, record
+            return tokens, changes, record
+        earlier_tokens = np.where(state.round > 0, state.endowment, 0)
+        return tokens - earlier_tokens, changes | {"endowment": tokens}, record
 
     def gain(self, state: PublicGoodsState) -> PerPlayer:
         """Return each player's net gain from the last pot, ``ratio * P / n - c``."""
@@ -129,31 +129,31 @@ class PublicGoods(Rounds):
         return (p * state.contributions.sum(axis=0) - share * state.contributions) / share
 
     def known(self) -> Sequence[Fact]:
-        low, high, most = 0.0, float(self.tokens), float(self.tokens * (1 + self.ratio))
+        low, high, upper = 0.0, float(self.tokens), float(self.tokens * (1 + self.ratio))
         if self.endowment == "carry" or self.contribution_range == "unbounded":
-            low, high, most = -np.inf, np.inf, np.inf
-        given, held = (lambda s: s.contributions), (lambda s: s.tokens)
-        own, pot = (lambda s: s.endowment), (lambda s: s.contributions.sum(axis=0))
+            low, high, upper = -np.inf, np.inf, np.inf
+        gift, tokens = (lambda s: s.contributions), (lambda s: s.tokens)
+        endowment, pot = (lambda s: s.endowment), (lambda s: s.contributions.sum(axis=0))
         return (
             self.now,
-            Fact("own", own, low, high, "own endowment this round, tokens", now=True),
-            Fact("contribution", given, low, high, "own contribution last round, tokens"),
-            Fact("gain", self.gain, -high, most, "own net gain from the pot last round, tokens"),
-            Fact("held", held, low, most, "own tokens after the last round", said="tokens"),
+            Fact("own", endowment, low, high, "own endowment this round, tokens", now=True),
+            Fact("contribution", gift, low, high, "own contribution last round, tokens"),
+            Fact("gain", self.gain, -high, upper, "own net gain from the pot last round, tokens"),
+            Fact("held", tokens, low, upper, "own tokens after the last round", said="tokens"),
             Fact("pot", pot, low, high * self.players, "sum of last round's contributions, tokens"),
-            Fact("contribution", given, low, high, "seat {}, last round", True, "contributions"),
-            Fact("held", held, low, most, "tokens of seat {} after it", True, "all_tokens"),
+            Fact("contribution", gift, low, high, "seat {}, last round", True, "contributions"),
+            Fact("held", tokens, low, upper, "tokens of seat {} after it", True, "all_tokens"),
         )
 
     @property
     def stake(self) -> tuple[float, float]:
-        """Of endowments that are carried on, what a round adds; in all it is what is held last."""
+        """The ends of a round's payoff; infinite where endowments are carried on."""
         if self.endowment == "carry" or self.contribution_range == "unbounded":
             return -np.inf, np.inf
-        own, ratio = float(self.tokens), float(self.ratio)
-        kept = min(own, ratio * own / self.players) * (self.initial_tokens == "fixed")
-        others = ratio * own * (self.players - 1) / self.players
-        return kept, others + max(own, ratio * own / self.players)
+        tokens, ratio = float(self.tokens), float(self.ratio)
+        least = min(tokens, ratio * tokens / self.players) * (self.initial_tokens == "fixed")
+        others = ratio * tokens * (self.players - 1) / self.players
+        return least, others + max(tokens, ratio * tokens / self.players)
 
     @property
     def payable(self) -> tuple[float, float]:

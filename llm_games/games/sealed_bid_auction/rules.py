@@ -23,7 +23,7 @@ from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 class SealedBidAuctionState(State):
     """Valuations ``(rounds, players, *batch)`` and lots of ties ``(rounds, *batch)``, in [0, 1).
 
-    Of the last round: bids, and what came of it; the winner is -1 before the first one.
+    The other fields are of the last round; the winner is -1 before the first one.
     """
 
     valuations: Array
@@ -104,7 +104,7 @@ class SealedBidAuction(Rounds):
 
     @classmethod
     def instead(cls, preset: str | None, parameters: Mapping[str, Any]) -> str | None:
-        """Send what was once a session of this game, one with assets, to the game it is now."""
+        """Redirect former presets with assets to the game that has them now."""
         session = (preset or "").startswith("econ_arena") or parameters.get("assets") is not None
         return "budget_auction" if session else None
 
@@ -159,9 +159,9 @@ class SealedBidAuction(Rounds):
         """Index into the candidates of each round, ``(rounds, candidates)``."""
         lots = np.zeros((self.rounds, self.players + 1), np.int64)
         generator = random.Random()
-        for t, (_, after) in enumerate(self._generators):
+        for t, (_, generator_state) in enumerate(self._generators):
             for count in range(2, self.players + 1):
-                generator.setstate(after)
+                generator.setstate(generator_state)
                 lots[t, count] = generator.randint(0, count - 1)
         return lots
 
@@ -188,11 +188,11 @@ class SealedBidAuction(Rounds):
         price = highest if self.price == "first" else np.partition(bids, -2, axis=0)[-2]
         won = self._wins(state, bids == highest)
         utility, winner = np.where(won, values - price, 0), won.argmax(axis=0)
-        after = {"winner": winner, "price": price, "utility": utility}
-        return utility.astype(np.float64), {**after, "bids": bids}, {**after, "valuations": values}
+        sale = {"winner": winner, "price": price, "utility": utility}
+        return utility.astype(np.float64), {**sale, "bids": bids}, {**sale, "valuations": values}
 
     def _wins(self, state: SealedBidAuctionState, candidates: PerPlayer) -> PerPlayer:
-        """Return which of the candidates wins: one for each table, by lot."""
+        """Return the winner among the candidates, one at each table, by lot, bool."""
         t = np.minimum(state.round, self.rounds - 1)
         count = candidates.sum(axis=0)
         if self.tie_rng == "shared":
@@ -203,7 +203,7 @@ class SealedBidAuction(Rounds):
 
     def known(self) -> Sequence[Fact]:
         low, high = self.valuation_min, self.valuation_max
-        least, most = (-np.inf, np.inf) if self.bid_range == "unbounded" else (0, high)
+        lower, upper = (-np.inf, np.inf) if self.bid_range == "unbounded" else (0, high)
         last = lambda s: self.valuation(s, ago=1) * (s.round > 0)
         best = lambda s: s.bids.max(axis=0)
         return (
@@ -211,11 +211,11 @@ class SealedBidAuction(Rounds):
             Fact("valuation", self.valuation, low, high, "own valuation of this round's item",
                  said="own", now=True),
             Fact("last_valuation", last, 0, high, "own valuation last round", said="valuation"),
-            Fact("bid", lambda s: s.bids, least, most, "own bid last round"),
-            Fact("winning_bid", best, least, most, "highest bid last round"),
-            Fact("price", lambda s: s.price, least, most, "what the winner paid last round"),
+            Fact("bid", lambda s: s.bids, lower, upper, "own bid last round"),
+            Fact("winning_bid", best, lower, upper, "highest bid last round"),
+            Fact("price", lambda s: s.price, lower, upper, "what the winner paid last round"),
             Fact("won", lambda s: self.seats(s) == s.winner, 0, 1, "1: won last round"),
-            Fact("utility", lambda s: s.utility, least, most, "own utility last round"),
+            Fact("utility", lambda s: s.utility, lower, upper, "own utility last round"),
         )  # fmt: skip
 
     @property

@@ -39,7 +39,7 @@ class Resident(NamedTuple):
 
 
 class Persona(NamedTuple):
-    """Who a resident is, in words."""
+    """A resident's profession, personality and background."""
 
     profession: str
     personality: str
@@ -93,8 +93,9 @@ class WaterAllocationState(State):
     """Residents between two days; money is in units of ``10 ** -money_decimals`` dollars.
 
     `supplies` is the water of all days, ``(days, *batch)``. `balance` is before the next salary,
-    `dry` counts days in a row without water. Of the last day are left: who `took_part`, the `bids`
-    as submitted, who `won` water, and the money `announced` before a death took it away.
+    `dry` counts days in a row without water. Of the last day are kept: the seats that `took_part`,
+    the `bids` as submitted, the seats that `won` water, and the money `announced` before a death
+    took it away.
     """
 
     supplies: Array
@@ -223,14 +224,14 @@ class WaterAllocation(Rulebook):
 
     def _read_rows(self, name: str, kind: Any) -> None:
         """Read a parameter with a row for each player, as sequences or mappings."""
-        given, fields = getattr(self, name), kind._fields
+        entries, fields = getattr(self, name), kind._fields
         what = f"{self.players} rows ({', '.join(fields)}), one for each player"
-        rows = listed(name, given, self.players, what)
+        rows = listed(name, entries, self.players, what)
         try:
             plain = ([r[f] for f in fields] if isinstance(r, Mapping) else r for r in rows)
             object.__setattr__(self, name, tuple(kind(*row) for row in plain))
         except (TypeError, KeyError):
-            raise BadParameter(f"{name} must be {what}, got {given!r}") from None
+            raise BadParameter(f"{name} must be {what}, got {entries!r}") from None
 
     # -- who they are, what they need and earn -----------------------------------------------------
 
@@ -241,7 +242,7 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def personas(self) -> tuple[Persona, ...] | None:
-        """Who the residents are, by seat; None if nobody is told."""
+        """The residents' personas by seat; None if they have none."""
         if not isinstance(self.persona, str):
             return self.persona
         return PERSONAS[: self.players] if self.persona == "default" else None
@@ -285,13 +286,13 @@ class WaterAllocation(Rulebook):
         return self.balance_start * self.unit + int(self.salaries.max()) * self.days
 
     def terms(self) -> dict[str, Any]:
-        who = [resident._asdict() for resident in self.cast]
-        for resident, persona in zip(who, self.personas or (), strict=False):
+        people = [resident._asdict() for resident in self.cast]
+        for resident, persona in zip(people, self.personas or (), strict=False):
             resident |= persona._asdict()
         supplies = (self.supply_low, self.supply_top, *(self.supplies or ()))
         # What is told of a day's water holds for given amounts, too.
-        told = {"residents": who, "supply_low": min(supplies), "supply_top": max(supplies)}
-        return super().terms() | told | {"with_persona": self.personas is not None}
+        announced = {"residents": people, "supply_low": min(supplies), "supply_top": max(supplies)}
+        return super().terms() | announced | {"with_persona": self.personas is not None}
 
     def length(self) -> int:
         return self.days
@@ -315,7 +316,7 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def supply(self) -> Callable[[WaterAllocationState], PerTable]:
-        """What gives the water of this day (of the last, once all are over), int64."""
+        """A function of the state: the water of this day (at the end the last), int64."""
         return once(lambda s: at(s.supplies, np.minimum(s.round, self.days - 1)))
 
     def last_supply(self, state: WaterAllocationState) -> PerTable:
@@ -324,7 +325,7 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def purse(self) -> Callable[[WaterAllocationState], PerPlayer]:
-        """What gives what each seat can spend today, salary included, int64."""
+        """A function of the state: the money of each seat today, salary included, int64."""
         return once(lambda s: s.balance + tall(self.salaries, s.round.shape) * s.living)
 
     def asked(self, state: WaterAllocationState) -> PerPlayer:
@@ -334,7 +335,7 @@ class WaterAllocation(Rulebook):
 
     @property
     def seats_differ(self) -> str:
-        if len({(one.requirement, one.salary) for one in self.cast}) > 1:
+        if len({(resident.requirement, resident.salary) for resident in self.cast}) > 1:
             return "residents need and earn different amounts"
         return "of equal bids the lower seat is served first" if self.players > 1 else ""
 
@@ -366,14 +367,14 @@ class WaterAllocation(Rulebook):
         effective = np.where(
             over_budget, purse if self.over_budget == "clip" else NO_BID, effective
         )
-        won, left = self._allocate(effective, supply)
+        won, remaining = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
         hp = state.hp - dry * alive
         hp = np.where(won, np.minimum(self.hp_max, hp + self.hp_gain), hp)
         living = alive & (hp > 0)
         died = alive ^ living
-        after = state.replace(
+        next_state = state.replace(
             round=state.round + 1,
             over=(state.round + 1 >= self.days) | ~living.any(axis=0),
             balance=announced * ~died if self.reset_balance_on_death else announced,
@@ -390,7 +391,7 @@ class WaterAllocation(Rulebook):
             "effective": effective,
             "supply": supply,
             "won": won,
-            "left": left,
+            "left": remaining,
             "price": partial(price_of, effective, won),
             "over_budget": over_budget,
             "balance": announced,
@@ -399,23 +400,23 @@ class WaterAllocation(Rulebook):
             "alive": alive,
             "died": died,
         }
-        rewards = (after.over & living).astype(np.float64)
-        return after, Outcome(rewards, ~living | after.over, Later(record))
+        rewards = (next_state.over & living).astype(np.float64)
+        return next_state, Outcome(rewards, ~living | next_state.over, Later(record))
 
     def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
-        """Return who is served, bool, and the water left over."""
+        """Return the seats that are served, bool, and the remaining water."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
         cells = ranked * supply.size + np.arange(supply.size).reshape(supply.shape)
-        served, left = bids.take(cells) > NO_BID, supply
-        for place, need in enumerate(self.requirements.take(ranked)):
-            fits = served[place] = served[place] & (need <= left)
-            left = left - need * fits
+        served, remaining = bids.take(cells) > NO_BID, supply
+        for rank, need in enumerate(self.requirements.take(ranked)):
+            fits = served[rank] = served[rank] & (need <= remaining)
+            remaining = remaining - need * fits
             if self.allocation == "stop":
-                served[place + 1 :] &= fits
+                served[rank + 1 :] &= fits
         won = np.empty_like(served)
         won.put(cells, served)
-        return won, left
+        return won, remaining
 
     def mask(self, state: WaterAllocationState, seats: Any = None) -> Array:
         mask = super().mask(state, seats)
@@ -442,28 +443,28 @@ class WaterAllocation(Rulebook):
         need, worst = int(self.requirements.max()), -float(self.hp_max + self.days)
         # The living are told before they bid, and all who took part hear of the last day.
         asked = once(self.asked)
-        own = lambda name, of, *about: Fact(name, lambda s: of(s) * asked(s), 0, *about)
+        own_fact = lambda name, of, *about: Fact(name, lambda s: of(s) * asked(s), 0, *about)
         news = lambda name, of, *about: Fact(name, lambda s: of(s) * s.took_part, *about)
         each = lambda values: lambda s: tall(values, s.round.shape)
         last = lambda s: self.last_supply(s) * s.took_part
         dollars = lambda units: units if unit == 1 else units / unit
-        purse, left = (lambda s: dollars(self.purse(s))), (lambda s: dollars(s.announced))
-        bids = lambda s: dollars(np.minimum(s.bids, self._richest))  # more can nobody ever pay
+        purse, money_left = (lambda s: dollars(self.purse(s))), (lambda s: dollars(s.announced))
+        bids = lambda s: dollars(np.minimum(s.bids, self._richest))  # nobody can ever pay more
         part = "1: seat {} was alive in the last day; else it is 0 in all these"
         life = "its health points after the day; 0 or less: it died"
         return (
             Fact("days", lambda s: s.round, 0, self.days, "days finished"),
-            own("supply", self.supply, water, "water today, units"),
-            own("balance", purse, rich, "own money today, salary included, dollars"),
-            own("hp", lambda s: s.hp, self.hp_max, "own health points"),
-            own("dry", lambda s: s.dry, self.days, "own days in a row without water"),
-            own("requirement", each(self.requirements), need, "own need a day, units"),
-            own("salary", each(dollars(self.salaries)), rich, "own salary a day, dollars"),
+            own_fact("supply", self.supply, water, "water today, units"),
+            own_fact("balance", purse, rich, "own money today, salary included, dollars"),
+            own_fact("hp", lambda s: s.hp, self.hp_max, "own health points"),
+            own_fact("dry", lambda s: s.dry, self.days, "own days in a row without water"),
+            own_fact("requirement", each(self.requirements), need, "own need a day, units"),
+            own_fact("salary", each(dollars(self.salaries)), rich, "own salary a day, dollars"),
             Fact("last_supply", last, 0, water, "water of the last day, units"),
             news("took_part", lambda s: s.took_part, 0, 1, part, True),
             news("bid", bids, NO_BID / unit, rich, "its bid, dollars; below 0: none", True),
             news("won", lambda s: s.won, 0, 1, "1: it got water", True),
-            news("balance", left, 0, rich, "its money after the day, dollars", True),
+            news("balance", money_left, 0, rich, "its money after the day, dollars", True),
             news("hp", lambda s: s.hp, worst, self.hp_max, life, True),
             news("dry", lambda s: s.dry, 0, self.days, "its days in a row without water", True),
         )
@@ -491,8 +492,8 @@ class WaterAllocation(Rulebook):
 
         def tell(seat: int) -> dict[str, Any]:
             balance = self.money_in_words(purse[seat])
-            now = {**today, "balance": balance, "hp": hp[seat], "dry": int(dry[seat])}
-            shown = now if asked[seat] else dict.fromkeys(now)
+            knowledge = {**today, "balance": balance, "hp": hp[seat], "dry": int(dry[seat])}
+            shown = knowledge if asked[seat] else dict.fromkeys(knowledge)
             return shown | {"last": last if state.took_part[seat] else None}
 
         return tell
