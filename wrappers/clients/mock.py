@@ -20,7 +20,7 @@ class MockClient:
 
     async def complete(self, request: Request) -> Completion:
         """Return a legal reply; without any question, a word."""
-        question = request.question or (request.view and request.view.question)
+        question = request.question or (request.view.question if request.view else None)
         if question is None:
             return Completion("Something.", model=self.name)
         text = question.reply(question.sample(Noise(request.seed % 2**64)))
