@@ -93,7 +93,7 @@ class CarryResult(NamedTuple):
 def recorded(
     rules: Rulebook, params: Mapping[str, Any], player: str, db: Path, episodes: int, seed: int = 1
 ) -> Ghost:
-    """Return the ghost of a player that is recorded in all seats but the first, a random one."""
+    """The ghost of a player in all seats but the first, a random one."""
     seats = [BESIDE, *[player] * (rules.players - 1)]
     game = {"game": rules.name, "params": params, "seats": seats}
     raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
@@ -114,10 +114,18 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
         count = PROMISED if against == "ghost" else EPISODES
         seeds = [FIRST + 1000 * seed + i for i in range(count)]
         payoffs = evaluate(rules, [plays, *[others] * (rules.players - 1)], seeds)[0]
-        took = time.process_time() - began
-        about = (len(seeds), steps, day, __version__, round(took, 1))
         return CarryResult(
-            name, seed, player, ghost, against, round(float(payoffs.mean()), 4), *about
+            game=name,
+            seed=seed,
+            player=player,
+            ghost=ghost,
+            against=against,
+            payoff=round(float(payoffs.mean()), 4),
+            games=len(seeds),
+            decisions=steps,
+            day=day,
+            version=__version__,
+            cpu_seconds=round(time.process_time() - began, 1),
         )
 
     def learned(ghost: Ghost, which: str) -> Iterator[CarryResult]:

@@ -135,7 +135,6 @@ def meeting(talk: bool) -> Rulebook:
 
 
 def share_met(game: Rulebook, policy: LearnedPolicy) -> float:
-    """Return the share of rounds in which two such players meet."""
     tables = Tables(game, TESTED)
     seats = BatchSeats(tables, [policy], np.zeros((2, TESTED), np.int64))
     tables.reset([10**6 + table for table in range(TESTED)])
@@ -147,7 +146,7 @@ def share_met(game: Rulebook, policy: LearnedPolicy) -> float:
 
 
 def code(policy: LearnedPolicy) -> list[int]:
-    """Return the symbol of each place, 0 for none."""
+    """Symbol of each place, 0 for none."""
     game, places = meeting(True), Meeting.places
     tables = Tables(game, places)
     seats = BatchSeats(tables, [policy], np.zeros((2, places), np.int64))

@@ -53,7 +53,6 @@ class Args:
 
 
 def main(args: Args) -> None:
-    """Draw data, train within the time limit, save along the way."""
     import torch
 
     start, out = time.monotonic(), Path(args.out)
@@ -263,7 +262,6 @@ def save_tokenizer(folder: Path, drawn: list[TrainingSample], vocabulary: int) -
 
 
 def save(folder: Path, model: Any, sharpen: float) -> None:
-    """Write the weights in half precision and the config."""
     from safetensors.torch import save_file
 
     tensors = dict(model.state_dict())

@@ -94,7 +94,6 @@ def share(counts: Counts, kind: str = "move") -> float:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--games", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))

@@ -245,5 +245,4 @@ def sample(
 
 
 def persona_of(rng: np.random.Generator) -> str | None:
-    """Draw a persona, or none."""
     return None if rng.random() < 0.5 else PERSONAS[rng.integers(len(PERSONAS))]

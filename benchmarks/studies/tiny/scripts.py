@@ -45,9 +45,9 @@ def asides_of(game: str) -> Mapping[str, Script]:
 
 def answer(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     """Return what a persona does in view of a game, and why."""
-    assert view.observation is not None
+    assert view.told is not None
     script: Script = characters_of(view.game.name).script
-    return script(ScriptView(view.game, view.observation, view.question, view.seat), persona, rng)
+    return script(ScriptView(view.game, view.told, view.question, view.seat), persona, rng)
 
 
 def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:

@@ -77,7 +77,6 @@ def speech(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
 
 
 def moved(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Return what a character does, after what it said and heard."""
     named_moves = _named_moves(view)
     promises = [move for _, move, is_own in named_moves if is_own]
     if promises and rng.random() < KEEPS[persona]:
@@ -96,7 +95,7 @@ class NamedScript(NamedTuple):
 
 
 def _named_moves(view: View) -> list[NamedScript]:
-    """Return the moves of one's own question that were named, the latest last."""
+    """Moves of one's own question that were named, the latest last."""
     question, observation = view.core.question, view.told or {}
     if "talk" not in observation or not isinstance(question, Integer | Real | Choice):
         return []
@@ -123,11 +122,9 @@ class Character(Policy):
     def __init__(self, persona: str | None, rng: np.random.Generator, slips: float) -> None:
         self.persona, self.rng, self.slips = persona, rng, slips
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        """Remember nothing."""
+    def start(self, game: Rulebook, seat: int, seed: int) -> None: ...
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        """Follow the script, but for some moves of chance."""
         question, rng = view.question, self.rng
         assert question is not None
         if isinstance(question, Speech):
@@ -147,7 +144,6 @@ class TalkScript:
         self.samples: list[TrainingSample] = []
 
     async def complete(self, request: Request) -> Completion:
-        """Answer a request."""
         question, view, rng = request.question, request.view, self.rng
         assert question is not None
         assert view is not None
@@ -162,8 +158,7 @@ class TalkScript:
         spoilt = rng.random() < SLIPS and not isinstance(question, Speech)
         return Completion(BAD[rng.integers(len(BAD))] if spoilt else json.dumps(reply))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
     def _answer(self, kind: str, question: Any, view: View) -> Answer:
         if isinstance(question, Speech):
@@ -213,12 +208,11 @@ def table(
 
 
 async def _played(game: Rulebook, seats: list[Policy], seed: int) -> None:
-    """Play a table and keep nothing of it: what `asyncio.run` is given back it may write out."""
+    """Nothing is returned: `asyncio.run` may write out what it is given back."""
     await play_table(game, seats, seed, on_step=_gone, max_steps=STEPS)
 
 
-async def _gone(step: Step) -> None:
-    """Let go of a step."""
+async def _gone(step: Step) -> None: ...
 
 
 def of_game(name: str, rng: np.random.Generator) -> Iterator[TrainingSample]:
@@ -248,10 +242,8 @@ def talks(rng: np.random.Generator) -> Iterator[TrainingSample]:
 
 @cache
 def _asking_games() -> list[str]:
-    """Return the games that ask more than moves."""
     return [n for n in VARIANTS if type(rulebook(n)).asides is not Rulebook.asides]
 
 
 def sources() -> dict[str, Any]:
-    """Return the sources of samples that this module has, see `data.samples`."""
     return {"talks": talks} | {name: partial(of_game, name) for name in _asking_games()}

@@ -61,7 +61,6 @@ class ThoughtScript:
         self.rng, self.samples = rng, list[TrainingSample]()
 
     async def complete(self, request: Request) -> Completion:
-        """Answer; at times, wrongly."""
         question, rng = request.question, self.rng
         assert question is not None
         reply = json.loads(self.answer(question))
@@ -72,11 +71,9 @@ class ThoughtScript:
             self.samples.append(TrainingSample(prefix, prompt, json.dumps(reply)))
         return Completion(json.dumps(self._spoilt(reply) if rng.random() < SLIPS else reply))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
     def answer(self, question: Any) -> str:
-        """Return a legal answer."""
         rng = self.rng
         if isinstance(question, Bid):
             return question.reply(_bid(question, rng))
