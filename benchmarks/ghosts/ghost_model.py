@@ -243,7 +243,7 @@ class Ghost:
             "weights": self.weights,
             "columns": [*self.game.column_index, *OWN],
         }
-        arrays = dict(zip(COLUMNS, play.rows, strict=True))
+        arrays: dict[str, Any] = dict(zip(COLUMNS, play.rows, strict=True))
         arrays |= {name: getattr(play, name) for name in DECIDED}
         for part in self.mixture.parts:
             if isinstance(part, Forest):

@@ -10,6 +10,7 @@ import json
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def market_of(game: BertrandCompetition) -> list[str]:
     return [str(game.players), *(str(getattr(game, name)) for name in names)]
 
 
-def known_market(game: BertrandCompetition, market: int) -> int:
+def known_market(game: Any, market: int) -> int:
     """Check, before a game, that strategies for it were learned."""
     learned_in(game)
     return market
