@@ -476,7 +476,7 @@ def test_a_damaged_index_is_made_anew(search):
     search.index.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     for tail in ("-wal", "-shm"):
         Path(f"{search.index}{tail}").unlink(missing_ok=True)
-    search._kept.clear()
+    search._answers.clear()
     assert sorted(search.find("café", search.upto)[0]) == sorted(known)  # in the file
     again = Search(search.run, search.index)
     decisions = Decisions(search.run)
@@ -906,7 +906,7 @@ def report(*_):
     print("making it", flush=True)
     time.sleep(600)
 
-pages.report = report
+run_page.report = report
 main()
 """
 

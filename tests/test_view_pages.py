@@ -129,18 +129,18 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
 
 def test_talk_is_a_conversation_before_the_moves(records):
     shown = episode_page.page(records, 2, "/run/x")
-    said = shown.rounds[0].rows[0].said
+    said = shown.rounds[0].rows[0].talk
     spoken = {d.seat: visible(d.action) for d in records.decisions(2) if d.phase == "talk"}
     assert {m.message.seat: m.words for m in said} == spoken
     for m in said:
-        assert (m.message.seat > 0, m.heard) == ((True, "all") if m.words else (False, "nobody"))
+        assert (m.message.seat > 0, m.hearers) == ((True, "all") if m.words else (False, "nobody"))
     html = page("episode", shown)
     assert html.count("Talk before this move") == 1
     assert html.count("(silence)") == list(spoken.values()).count("")
     [spoke, *_] = [m for m in said if m.words]
     one = decision_page.page(records, 2, spoke.message.step, spoke.message.seat, "/run/x")
     assert one.phase == "talk"
-    assert one.heard == "all"
+    assert one.hearers == "all"
     assert one.better is None
     assert "What it said" in page("decision", one)
 
@@ -231,7 +231,7 @@ def test_beliefs_stand_against_facts_beside_plans(records):
         facts = {fact.what: fact for fact in told.facts}
         budget = facts["remaining budget"]
         truth, said = note.content["truth"], note.content["belief"]
-        assert (budget.fact, budget.said) == (
+        assert (budget.fact, budget.belief) == (
             str(truth["remaining_budget"]),
             str(said["remaining_budget"]),
         )
@@ -249,7 +249,11 @@ def test_many_seats_are_listed_and_drawn(records):
     shown = episode_page.page(records, 4, "/run/x")
     assert not shown.across
     assert len(shown.pictures) == 4
-    first = episode_page.page(records, 4, "/run/x", first=shown.after) if shown.after else shown
+    first = (
+        episode_page.page(records, 4, "/run/x", first=shown.next_first)
+        if shown.next_first
+        else shown
+    )
     assert first.rounds
     assert "<h3" in page("episode", shown)
     svg = ET.fromstring(episode_page.picture(records, 4, 1).svg())
@@ -290,9 +294,9 @@ def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
     found, first = [], 1
     while first is not None:
         shown = episode_page.page(records, 4, first=first)
-        assert shown.before is None or shown.before < first
+        assert shown.previous_first is None or shown.previous_first < first
         found += places(shown)
-        first = shown.after
+        first = shown.next_first
     assert found == whole
 
 

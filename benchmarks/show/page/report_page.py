@@ -125,12 +125,7 @@ def _write(out: Path, text: str, files: Files) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Check that a report can be written to a file or folder, and make the folder.
-
-    Raises:
-        BadParameter: it cannot.
-        ReportExtraMissing: matplotlib is not installed.
-    """
+    """Make the folder of a report; raises BadParameter if nothing can be written there."""
     canvas.require()
     folder = out.parent if out.suffix == ".html" else out
     try:
@@ -148,32 +143,26 @@ def html(
 ) -> tuple[str, Files, Mapping[str, Exception]]:
     """Return the page about these runs, the files that it links to, and what could not be made."""
     files, page = Files(), Parts()
-    found = _content(runs, page, files, comparing, baselines, conversations)
+    context = _content(runs, page, files, comparing, baselines, conversations)
     css, _, _ = _LOADER.get_source(_environment(), "page.css")
-    shown = found | {"css": Markup(css), "version": __version__}
+    shown = context | {"css": Markup(css), "version": __version__}
     return _environment().get_template("page.html.j2").render(shown), files, page.failed
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
-    """Return the report about a run as a part of a page that a server shows.
+    """The report about a run as a part of a page that a server shows: without files and styles.
 
-    Its numbers, points and names are links to the decisions behind them, below the address `links`,
-    such as ``/run/ab12/``. It asks for nothing but `css`, has no styles of its own and no files.
-
-    Raises:
-        ReportExtraMissing: matplotlib is not installed.
-        UnknownName: there is no such edition.
+    Numbers, points and names are links below the address `links`, such as ``/run/ab12/``.
     """
     canvas.require()
     if scoring is not None and scoring not in editions():
         raise unknown("scoring", scoring, editions())
     run = read(file, scoring or edition_of(file.config))
-    found = _content([run], Parts(), None, False, baselines, links=links)
-    return Markup(_environment().get_template("body.html.j2").render(found))
+    context = _content([run], Parts(), None, False, baselines, links=links)
+    return Markup(_environment().get_template("body.html.j2").render(context))
 
 
 def css() -> str:
-    """Return the style sheet of `body`."""
     return _LOADER.get_source(_environment(), "page.css")[0]
 
 
@@ -193,29 +182,35 @@ def _content(
     conversations: int = 0,
     links: str = "",
 ) -> dict[str, Any]:
-    """Return what the template shows; without `files` no figure and no table is written to one."""
+    """The template's context; without `files` no figure and no table is written to one."""
     several = len(runs) > 1
     parts = []
     for i, run in enumerate(runs):
         twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
         drawer = Drawer(page, files, run.stem * several, Links(links, run) if links else None)
         part = _part(run, f"r{i}", drawer, page, baselines, twins)
-        said = partial(sample, run, conversations)
-        parts.append(part | {"conversations": page.made("The conversations", said, lambda why: [])})
+        make_sample = partial(sample, run, conversations)
+        parts.append(
+            part | {"conversations": page.part("The conversations", make_sample, lambda why: [])}
+        )
     boards: list[dict[str, Any]] = []
     notes: list[str] = []
     for paper in papers():
         if paper.scoring:
             make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
-            if board := page.made(f"{paper.title}'s board", make, partial(Section, paper.title)):
+            if board := page.part(f"{paper.title}'s board", make, partial(Section, paper.title)):
                 boards.append(_bare(page.section(board), f"board-{len(boards)}"))
         if any(paper in part["papers"] for part in parts):
             judging = (paper.scoring, paper.measure, *paper.measures.values())
-            notes += [one.note for one in judging if one]
+            notes += [criterion.note for criterion in judging if criterion]
     sections = ((part["run"], section) for part in parts for section in part["sections"])
-    grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
-    own = ("scores", "payoffs", "skill", "spent")
-    grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
+    grids = [
+        (run, grid) for run, section in sections for grid in section["about"].grids if grid.name
+    ]
+    table_names = ("scores", "payoffs", "skill", "spent")
+    grids += [
+        (part["run"], part[name]) for name in table_names for part in parts if part[name].rows
+    ]
 
     whole: list[Comparisons] = []
 
@@ -229,11 +224,11 @@ def _content(
         for name, run in named[1:]
     ]
     both = partial(runs_compared.sketches, dict(named), whole)
-    overlays = page.made("The figures of the comparison", both, lambda why: [])
+    overlays = page.part("The figures of the comparison", both, lambda why: [])
     drawer = Drawer(page, files, "", Links(links, runs[0]) if links else None)
-    first = page.made("The headline", partial(_headline, runs, parts), lambda why: [])
+    first = page.part("The headline", partial(_headline, runs, parts), lambda why: [])
     heads = drawer.drawn(first, "headline", "headline")
-    found = {
+    context = {
         "title": f"{len(runs)} runs" if several else runs[0].file.title,
         "headline": "Scores" if headline.scored(runs) else "Results",
         "heads": heads,
@@ -251,33 +246,32 @@ def _content(
         "mark": f"{float(MARK):.0%}",
         "failed": page.failed,
     }
-    return found | {"contents": list(_contents(found))}
+    return context | {"contents": list(_contents(context))}
 
 
 def _headline(runs: Sequence[Run], parts: Sequence[Mapping[str, Any]]) -> list[Sketch]:
     return headline.sketches(runs, [part["references"] for part in parts])
 
 
-def _contents(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each section of the page, after the id that leads there."""
-    several = len(found["parts"]) > 1
-    yield "scores", found["headline"]
-    if found["compared"]:
+def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    several = len(context["parts"]) > 1
+    yield "scores", context["headline"]
+    if context["compared"]:
         yield "comparison", "Comparison"
-    yield from ((board["id"], board["about"].title) for board in found["boards"])
-    for part in found["parts"]:
+    yield from ((board["id"], board["about"].title) for board in context["boards"])
+    for part in context["parts"]:
         run = f" ({part['run'].stem})" * several
-        yield from ((one["id"], one["about"].title + run) for one in part["sections"])
+        yield from ((section["id"], section["about"].title + run) for section in part["sections"])
         if part["long"]:
             yield f"{part['id']}-games", f"Moves at each setting{run}"
         else:
             yield from ((game["id"], game["label"] + run) for game in part["games"])
-    if found["skilled"]:
+    if context["skilled"]:
         yield "skill", "Payoffs and measures of skill"
     yield "players", "Players and their replies"
     yield "conversations", "Conversations"
     yield "spent", "Tokens and time"
-    if found["exported"]:
+    if context["exported"]:
         yield "files", "Files"
 
 
@@ -289,10 +283,7 @@ def _part(
     baselines: bool,
     twins: Sequence[Run] = (),
 ) -> dict[str, Any]:
-    """Return what the page shows of a run: what belongs to papers, and what every run has.
-
-    `twins` are the runs that it is compared with.
-    """
+    """The context of one run; `twins` are the runs that it is compared with."""
     owners = {game.label: owner(game) for game in run.games}
     mine = [paper for paper in papers() if paper in owners.values()]
     scored = [label for label, paper in owners.items() if paper and paper.scoring]
@@ -307,15 +298,15 @@ def _part(
     sections = []
     for i, paper in enumerate(mine):
         make = partial(sections_of, paper)
-        made = page.made(paper.title, make, partial(_unmade, paper))
-        for k, about in enumerate(map(page.section, made)):
-            at = f"{prefix}-paper-{i}-{k}"
+        paper_sections = page.part(paper.title, make, partial(_unmade, paper))
+        for k, about in enumerate(map(page.section, paper_sections)):
+            anchor = f"{prefix}-paper-{i}-{k}"
             pairs = [
-                (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{at}-{n}"), grid)
+                (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{anchor}-{n}"), grid)
                 for n, (sketch, grid) in enumerate(about.pairs)
             ]
-            plots = drawn(about.sketches, about.title, at)
-            sections.append({"id": at, "about": about, "plots": plots, "pairs": pairs})
+            plots = drawn(about.sketches, about.title, anchor)
+            sections.append({"id": anchor, "about": about, "plots": plots, "pairs": pairs})
 
     def reliable() -> list[Section]:
         try:
@@ -324,11 +315,14 @@ def _part(
             return [Section("Reliability", f"{error}.")]
         return [Section("Reliability", grids=grids)] if grids else []
 
-    made = page.made(
+    other_sections = page.part(
         "Talk", lambda: talk_measures.section(run, twins), lambda why: [Section("Talk", why)]
     )
-    made += page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
-    sections += [_bare(page.section(one), f"{prefix}-own-{k}") for k, one in enumerate(made)]
+    other_sections += page.part("Reliability", reliable, lambda why: [Section("Reliability", why)])
+    sections += [
+        _bare(page.section(section), f"{prefix}-own-{k}")
+        for k, section in enumerate(other_sections)
+    ]
 
     def moves(game: RecordedGame) -> Sequence[Sketch]:
         if not game.played or long:
@@ -338,7 +332,7 @@ def _part(
         return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
 
     def plots_of(game: RecordedGame, prefix: str) -> list[dict[str, Any]]:
-        return page.made(
+        return page.part(
             f"The figures of “{game.label}”",
             lambda: drawn(moves(game), game.label, prefix, game.label),
             lambda why: [{"title": "Moves", "half": False} | undrawn(why)],
@@ -350,23 +344,23 @@ def _part(
     def beside() -> dict[str, list[Reference]]:
         return {g.label: references(g, run.edition) for g in alone if baselines}
 
-    known = page.made("The reference rows", beside, lambda why: {})
+    reference_rows = page.part("The reference rows", beside, lambda why: {})
 
     def scores() -> ResultTable:
-        return page_tables.score_grid(run, scored, _total(run, mine), known)
+        return page_tables.score_grid(run, scored, _total(run, mine), reference_rows)
 
     def skill() -> ResultTable:
         return skill_grid(replace(run, games=alone if baselines else []))
 
     games = [
-        {"id": at, "label": game.label, "about": _about(game), "plots": plots_of(game, at)}
+        {"id": anchor, "label": game.label, "about": _about(game), "plots": plots_of(game, anchor)}
         for i, game in enumerate(run.games)
-        for at in [f"{prefix}-{i}"]
+        for anchor in [f"{prefix}-{i}"]
     ]
     return {
         "id": prefix,
         "run": run,
-        "references": known,
+        "references": reference_rows,
         "papers": mine,
         "sections": sections,
         "links": drawer.links,
@@ -388,38 +382,35 @@ def _part(
     }
 
 
-def _bare(about: Section, at: str) -> dict[str, Any]:
-    """Return a section without figures."""
-    return {"id": at, "about": about, "plots": [], "pairs": []}
+def _bare(about: Section, anchor: str) -> dict[str, Any]:
+    return {"id": anchor, "about": about, "plots": [], "pairs": []}
 
 
 def _unmade(paper: Paper, why: str) -> list[Section]:
-    """Return what stands in place of a paper's sections."""
     return [Section(paper.title, why)]
 
 
 def _of(run: Run, paper: Paper) -> Run:
-    """Return a run with those of its games that belong to a paper."""
     return replace(run, games=[game for game in run.games if owner(game) is paper])
 
 
 def _total(run: Run, mine: Sequence[Paper]) -> MeanCell | None:
-    """Return Overall; nothing unless all games of a benchmark have a score."""
+    """Overall; None unless all games of a benchmark have a score."""
     for paper in mine:
         if paper.scoring:
-            found = paper.scoring.counted(_of(run, paper), run.edition)
-            if mean := paper.scoring.overall(found):
+            counted_games = paper.scoring.counted(_of(run, paper), run.edition)
+            if mean := paper.scoring.overall(counted_games):
                 return mean
     return None
 
 
 def _about(game: RecordedGame) -> str:
-    given = ", ".join(f"{name} = {value}" for name, value in game.params.items())
+    parameters = ", ".join(f"{name} = {value}" for name, value in game.params.items())
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
     shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
     claim, sat = claimed(game.rules), [row.seating for row in game.played.rows]
-    about += f"; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
+    about += f"; {parameters or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
     if "best_response" in {name.partition(":")[0] for name in game.seats}:
         about += f" The best response is that {handed(game.name).assumed}."
     about = " ".join([about, *caveats(game.rules)])
@@ -448,16 +439,18 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _warnings(run: Run) -> list[str]:
-    found = []
-    if left := sum(row.status in ("pending", "running") for row in run.rows):
-        found.append(f"This run is not finished: {left} of {len(run.rows)} episodes are left.")
+    warnings = []
+    if unfinished := sum(row.status in ("pending", "running") for row in run.rows):
+        warnings.append(
+            f"This run is not finished: {unfinished} of {len(run.rows)} episodes are left."
+        )
     if void := [row for row in run.rows if row.status == "void"]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
-        found.append(f"{which} no score: {'; '.join(reasons)}.")
+        warnings.append(f"{which} no score: {'; '.join(reasons)}.")
     if series := [game.label for game in run.games if game.planned.get("series")]:
-        found.append(
+        warnings.append(
             f"Episodes of {', '.join(series)} follow from each other; intervals take them as "
             "independent, and are too narrow there."
         )
-    return found
+    return warnings
