@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -222,27 +223,22 @@ def _add_events(
     """Add the events of an episode, step by step: the calls of each seat, and what was paid."""
     from inspect_ai.event import InfoEvent, SpanBeginEvent, SpanEndEvent
 
-    asked = {
-        step: list(step_attempts)
-        for step, step_attempts in groupby(attempts, key=lambda attempt: attempt.step)
-    }
+    asked = {step: list(calls) for step, calls in groupby(attempts, key=attrgetter("step"))}
+    add, clock = timeline.events.append, timeline.clock
     rows, moves = {row.step: row for row in episode.every_step}, 0
     for step in sorted({*rows, *asked}):
-        row, clock = rows.get(step), timeline.clock
+        row = rows.get(step)
         moves += row is not None and not row.talk
         name = "after the end" if row is None else "talk" if row.talk else f"move {moves}"
         span, longest = f"step {step}", 0.0
-        timeline.events.append(SpanBeginEvent(id=span, name=name, span_id=span, **clock.stamps()))
-        for seat, calls in groupby(asked.get(step, ()), key=lambda attempt: attempt.seat):
+        add(SpanBeginEvent(id=span, name=name, span_id=span, **clock.stamps()))
+        for seat, calls in groupby(asked.get(step, ()), key=attrgetter("seat")):
             longest = max(longest, _seat(span, seat, list(calls), episode, chats, timeline))
         clock.passed += longest
         if row is not None:
-            outcome = {"payoffs": row.rewards, "record": row.record}
-            info = _clean(outcome)
-            timeline.events.append(
-                InfoEvent(source=SCORER, data=info, span_id=span, **clock.stamps())
-            )
-        timeline.events.append(SpanEndEvent(id=span, span_id=span, **clock.stamps()))
+            outcome = _clean({"payoffs": row.rewards, "record": row.record})
+            add(InfoEvent(source=SCORER, data=outcome, span_id=span, **clock.stamps()))
+        add(SpanEndEvent(id=span, span_id=span, **clock.stamps()))
 
 
 def _seat(
@@ -260,14 +256,13 @@ def _seat(
     seat_span, passed = f"{span} seat {seat}", 0.0
     name, clock = f"seat {seat}: {episode.seats[seat]}", timeline.clock
     stamps = {"span_id": seat_span, **clock.stamps()}
-    timeline.events.append(
-        SpanBeginEvent(id=seat_span, parent_id=span, type="agent", name=name, **stamps)
-    )
+    add = timeline.events.append
+    add(SpanBeginEvent(id=seat_span, parent_id=span, type="agent", name=name, **stamps))
     for call in calls:
         output, start = _output(call), clock.stamps(passed)
         passed += call.latency
         read = {"kind": call.kind, "outcome": call.outcome, "why": call.why, "detail": call.detail}
-        timeline.events.append(
+        add(
             ModelEvent(
                 model=output.model,
                 role=f"seat{seat}",
@@ -286,7 +281,7 @@ def _seat(
         )
         used = timeline.usage.get(output.model)
         timeline.usage[output.model] = used + output.usage if used else output.usage
-    timeline.events.append(SpanEndEvent(id=seat_span, span_id=seat_span, **clock.stamps(passed)))
+    add(SpanEndEvent(id=seat_span, span_id=seat_span, **clock.stamps(passed)))
     return passed
 
 

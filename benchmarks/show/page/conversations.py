@@ -36,16 +36,11 @@ def sample(run: Run, count: int) -> list[dict[str, Any]]:
         for episode in islice(game.played, LOOKED_AT):
             for decision in _decisions(game, episode):
                 decisions_by_player.setdefault(episode.seats[decision.seat], []).append(decision)
-    chosen = (
-        (
-            player,
-            sorted(decisions, key=lambda decision: -np.nan_to_num(decision.regret, nan=-1.0))[
-                :count
-            ],
-        )
+    return [
+        _shown(player, decision)
         for player, decisions in decisions_by_player.items()
-    )
-    return [_shown(player, decision) for player, decisions in chosen for decision in decisions]
+        for decision in sorted(decisions, key=lambda d: -np.nan_to_num(d.regret, nan=-1.0))[:count]
+    ]
 
 
 def _decisions(game: RecordedGame, episode: RecordedEpisode) -> Iterator[SampleDecision]:
@@ -55,8 +50,7 @@ def _decisions(game: RecordedGame, episode: RecordedEpisode) -> Iterator[SampleD
     regret = episode.regret() if asked and has_deviation(game.name) else None
     column = {step.step: number for number, step in enumerate(episode.steps)}
     for (step, seat), attempts in asked.items():
-        is_defined = regret is not None and step in column
-        lost = float(regret[seat, column[step]]) if regret is not None and is_defined else np.nan
+        lost = np.nan if regret is None or step not in column else float(regret[seat, column[step]])
         yield SampleDecision(game.label, episode, step, seat, lost, attempts)
 
 

@@ -89,6 +89,11 @@ class Links:
 def link(axes: Axes, links: Links, game: str = "") -> None:
     """Make the points, bars and names of a figure links; `game`: the label that all of it is of."""
     game_filter = {"game": game} if game else {}
+
+    def address(name: Any, x: float, y: float) -> str | None:
+        selection = {**game_filter, **links.meant(name), **_axes_selection(axes, links, x, y)}
+        return links.prefix + decisions(selection) if selection else None
+
     for text in _texts(axes):
         if meaning := links.meant(text.get_text()):
             text.set_url(links.prefix + decisions({**game_filter, **meaning}))
@@ -102,18 +107,12 @@ def link(axes: Axes, links: Links, game: str = "") -> None:
             continue  # of other runs, or of references
         data: list[list[float]] = np.asarray(drawn.get_xydata(), np.float64).tolist()
         for x, y in data:
-            selection = {**game_filter, **links.meant(name), **_axes_selection(axes, links, x, y)}
-            if selection and x == x and y == y:
-                points.append((x, y, links.prefix + decisions(selection)))
+            if x == x and y == y and (behind := address(name, x, y)):
+                points.append((x, y, behind))
     for bars in axes.containers:
         for bar in bars:
             x, y = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
-            selection = {
-                **game_filter,
-                **links.meant(bars.get_label()),
-                **_axes_selection(axes, links, x, y),
-            }
-            bar.set_url(links.prefix + decisions(selection) if selection else None)
+            bar.set_url(address(bars.get_label(), x, y))
     if points := points[:MOST]:
         positions, heights, addresses = zip(*points, strict=True)
         axes.autoscale(False)

@@ -186,60 +186,36 @@ def _content(
     several = len(runs) > 1
     parts = []
     for i, run in enumerate(runs):
-        twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
         drawer = Drawer(page, files, run.stem * several, Links(links, run) if links else None)
-        part = _part(run, f"r{i}", drawer, page, baselines, twins)
-        make_sample = partial(sample, run, conversations)
-        parts.append(
-            part | {"conversations": page.part("The conversations", make_sample, lambda why: [])}
-        )
-    boards: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for paper in papers():
-        if paper.scoring:
-            make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
-            if board := page.part(f"{paper.title}'s board", make, partial(Section, paper.title)):
-                boards.append(_bare(page.section(board), f"board-{len(boards)}"))
-        if any(paper in part["papers"] for part in parts):
-            judging = (paper.scoring, paper.measure, *paper.measures.values())
-            notes += [criterion.note for criterion in judging if criterion]
-    sections = ((part["run"], section) for part in parts for section in part["sections"])
+        twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
+        parts.append(RunPart(f"r{i}", run, drawer, baselines, twins, conversations))
+    boards, notes = _boards(runs, parts, page)
     grids = [
-        (run, grid) for run, section in sections for grid in section["about"].grids if grid.name
+        (part.run, grid)
+        for part in parts
+        for section in part.sections
+        for grid in section["about"].grids
+        if grid.name
     ]
-    table_names = ("scores", "payoffs", "skill", "spent")
-    grids += [
-        (part["run"], part[name]) for name in table_names for part in parts if part[name].rows
-    ]
-
-    whole: list[Comparisons] = []
-
-    def compared(name: str, other: Run) -> ResultTable:
-        whole.append(compare(runs[0].file, other.file, runs[0].edition, name, len(runs) - 1))
-        return whole[-1].grid()
-
+    for name in ("scores", "payoffs", "skill", "spent"):
+        grids += [(part.run, grid) for part in parts if (grid := getattr(part, name)).rows]
     named = list(zip(ascii_uppercase, runs, strict=False)) if comparing else []
-    differences = [
-        page.table(f"The comparison of {name} with A", partial(compared, name, run))
-        for name, run in named[1:]
-    ]
-    both = partial(runs_compared.sketches, dict(named), whole)
-    overlays = page.part("The figures of the comparison", both, lambda why: [])
+    differences, sketches = _comparison(dict(named), page)
     drawer = Drawer(page, files, "", Links(links, runs[0]) if links else None)
-    first = page.part("The headline", partial(_headline, runs, parts), lambda why: [])
-    heads = drawer.drawn(first, "headline", "headline")
+    make = partial(headline.sketches, runs, [part.references for part in parts])
+    first = page.part("The headline", make, lambda why: [])
     context = {
         "title": f"{len(runs)} runs" if several else runs[0].file.title,
         "headline": "Scores" if headline.scored(runs) else "Results",
-        "heads": heads,
+        "heads": drawer.drawn(first, "headline", "headline"),
         "parts": parts,
         "most": ROWS,
         "skilled": any(
-            part[k].rows or part[k].note for part in parts for k in ("payoffs", "skill")
+            grid.rows or grid.note for part in parts for grid in (part.payoffs, part.skill)
         ),
         "named": named,
-        "compared": [grid for grid in differences if grid.columns],
-        "overlays": drawer.drawn(overlays, "comparison", "comparison"),
+        "compared": differences,
+        "overlays": drawer.drawn(sketches, "comparison", "comparison"),
         "exported": csv_files.tables(runs, grids, files, page) if files else [],
         "boards": boards,
         "scored": notes,
@@ -249,8 +225,39 @@ def _content(
     return context | {"contents": list(_contents(context))}
 
 
-def _headline(runs: Sequence[Run], parts: Sequence[Mapping[str, Any]]) -> list[Sketch]:
-    return headline.sketches(runs, [part["references"] for part in parts])
+def _boards(
+    runs: Sequence[Run], parts: Sequence[RunPart], page: Parts
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Boards of papers over all runs, and notes on how their games are judged."""
+    boards: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for paper in papers():
+        if paper.scoring:
+            make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
+            if board := page.part(f"{paper.title}'s board", make, partial(Section, paper.title)):
+                boards.append(_bare(page.section(board), f"board-{len(boards)}"))
+        if any(paper in part.papers for part in parts):
+            judging = (paper.scoring, paper.measure, *paper.measures.values())
+            notes += [criterion.note for criterion in judging if criterion]
+    return boards, notes
+
+
+def _comparison(runs: Mapping[str, Run], page: Parts) -> tuple[list[ResultTable], list[Sketch]]:
+    """Tables of what each run has more than A, and the figures of that."""
+    comparisons: list[Comparisons] = []
+
+    def differences(name: str) -> ResultTable:
+        files, edition = (runs["A"].file, runs[name].file), runs["A"].edition
+        comparisons.append(compare(*files, edition, name, len(runs) - 1))
+        return comparisons[-1].grid()
+
+    grids = [
+        page.table(f"The comparison of {name} with A", partial(differences, name))
+        for name in [*runs][1:]
+    ]
+    make = partial(runs_compared.sketches, runs, comparisons)
+    sketches = page.part("The figures of the comparison", make, lambda why: [])
+    return [grid for grid in grids if grid.columns], sketches
 
 
 def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -260,12 +267,12 @@ def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "comparison", "Comparison"
     yield from ((board["id"], board["about"].title) for board in context["boards"])
     for part in context["parts"]:
-        run = f" ({part['run'].stem})" * several
-        yield from ((section["id"], section["about"].title + run) for section in part["sections"])
-        if part["long"]:
-            yield f"{part['id']}-games", f"Moves at each setting{run}"
+        run = f" ({part.run.stem})" * several
+        yield from ((section["id"], section["about"].title + run) for section in part.sections)
+        if part.long:
+            yield f"{part.id}-games", f"Moves at each setting{run}"
         else:
-            yield from ((game["id"], game["label"] + run) for game in part["games"])
+            yield from ((game["id"], game["label"] + run) for game in part.games)
     if context["skilled"]:
         yield "skill", "Payoffs and measures of skill"
     yield "players", "Players and their replies"
@@ -275,119 +282,115 @@ def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "files", "Files"
 
 
-def _part(
-    run: Run,
-    prefix: str,
-    drawer: Drawer,
-    page: Parts,
-    baselines: bool,
-    twins: Sequence[Run] = (),
-) -> dict[str, Any]:
-    """The context of one run; `twins` are the runs that it is compared with."""
-    owners = {game.label: owner(game) for game in run.games}
-    mine = [paper for paper in papers() if paper in owners.values()]
-    scored = [label for label, paper in owners.items() if paper and paper.scoring]
-    read: dict[str, Any] = {}  # what papers make their parts from, by title
+class RunPart:
+    """What a page shows of a run; `twins` are the runs that it is compared with."""
 
-    drawn, long = drawer.drawn, len(run.games) > LONG
+    def __init__(
+        self,
+        name: str,
+        run: Run,
+        drawer: Drawer,
+        baselines: bool,
+        twins: Sequence[Run],
+        conversations: int,
+    ) -> None:
+        page = drawer.page
+        self.id, self.run, self.drawer, self.links = name, run, drawer, drawer.links
+        self.long = len(run.games) > LONG
+        self.facts, self.warnings = _facts(run), _warnings(run)
+        self.owners = {game.label: owner(game) for game in run.games}
+        self.papers = [paper for paper in papers() if paper in self.owners.values()]
+        self.readings: dict[str, Any] = {}  # what papers make their parts from, by title
+        self.sections = [*self._paper_sections(), *self._other_sections(twins)]
+        wholes = {label for label, paper in self.owners.items() if paper and paper.whole}
+        alone = [game for game in run.games if baselines and game.label not in wholes]
+        self.references: dict[str, list[Reference]] = page.part(
+            "The reference rows",
+            lambda: {game.label: references(game, run.edition) for game in alone},
+            lambda why: {},
+        )
+        self.games = [self._game(f"{name}-{i}", game) for i, game in enumerate(run.games)]
+        self.scores = page.table("The table of scores", self._scores)
+        table, grids = page.table, page_tables
+        self.payoffs = table("The table of payoffs", partial(grids.payoff_grid, run))
+        skill = partial(skill_grid, replace(run, games=alone))
+        self.skill = table("The table of measures of skill", skill)
+        self.usage = table("The table of tokens and time", partial(grids.usage_grid, run))
+        self.spent = table("The table of seats", partial(grids.spent_grid, run))
+        self.players = table("The table of players", partial(grids.player_grid, run))
+        self.calls = table("The table of other calls", partial(grids.other_grid, run))
+        self.special = table("The table of special replies", partial(grids.special_grid, run))
+        self.replies = drawer.drawn(figures.latency(run), "latency", f"{name}-latency")
+        make_sample = partial(sample, run, conversations)
+        self.conversations = page.part("The conversations", make_sample, lambda why: [])
 
-    def sections_of(paper: Paper) -> list[Section]:
-        read[paper.title] = paper.read(_of(run, paper))
-        return paper.sections(read[paper.title])
+    def _paper_sections(self) -> Iterator[dict[str, Any]]:
+        page, drawn = self.drawer.page, self.drawer.drawn
+        for i, paper in enumerate(self.papers):
+            sections = page.part(
+                paper.title, partial(self._read, paper), partial(_unmade, paper.title)
+            )
+            for k, about in enumerate(map(page.section, sections)):
+                anchor = f"{self.id}-paper-{i}-{k}"
+                pairs = [
+                    (
+                        drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{anchor}-{n}"),
+                        grid,
+                    )
+                    for n, (sketch, grid) in enumerate(about.pairs)
+                ]
+                plots = drawn(about.sketches, about.title, anchor)
+                yield {"id": anchor, "about": about, "plots": plots, "pairs": pairs}
 
-    sections = []
-    for i, paper in enumerate(mine):
-        make = partial(sections_of, paper)
-        paper_sections = page.part(paper.title, make, partial(_unmade, paper))
-        for k, about in enumerate(map(page.section, paper_sections)):
-            anchor = f"{prefix}-paper-{i}-{k}"
-            pairs = [
-                (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{anchor}-{n}"), grid)
-                for n, (sketch, grid) in enumerate(about.pairs)
-            ]
-            plots = drawn(about.sketches, about.title, anchor)
-            sections.append({"id": anchor, "about": about, "plots": plots, "pairs": pairs})
+    def _read(self, paper: Paper) -> list[Section]:
+        self.readings[paper.title] = paper.read(_of(self.run, paper))
+        return paper.sections(self.readings[paper.title])
 
-    def reliable() -> list[Section]:
-        try:
-            grids = reliability(run.games, run.edition)
-        except BadParameter as error:  # what the file calls success is not said of all its games
-            return [Section("Reliability", f"{error}.")]
-        return [Section("Reliability", grids=grids)] if grids else []
+    def _other_sections(self, twins: Sequence[Run]) -> Iterator[dict[str, Any]]:
+        page = self.drawer.page
+        talk = partial(talk_measures.section, self.run, twins)
+        sections = page.part("Talk", talk, partial(_unmade, "Talk"))
+        reliable = partial(_reliability, self.run)
+        sections += page.part("Reliability", reliable, partial(_unmade, "Reliability"))
+        for k, section in enumerate(sections):
+            yield _bare(page.section(section), f"{self.id}-own-{k}")
 
-    other_sections = page.part(
-        "Talk", lambda: talk_measures.section(run, twins), lambda why: [Section("Talk", why)]
-    )
-    other_sections += page.part("Reliability", reliable, lambda why: [Section("Reliability", why)])
-    sections += [
-        _bare(page.section(section), f"{prefix}-own-{k}")
-        for k, section in enumerate(other_sections)
-    ]
-
-    def moves(game: RecordedGame) -> Sequence[Sketch]:
-        if not game.played or long:
-            return []
-        paper = owners[game.label]
-        special = paper.moves(read[paper.title], game) if paper and paper.title in read else []
-        return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
-
-    def plots_of(game: RecordedGame, prefix: str) -> list[dict[str, Any]]:
-        return page.part(
+    def _game(self, anchor: str, game: RecordedGame) -> dict[str, Any]:
+        plots = self.drawer.page.part(
             f"The figures of “{game.label}”",
-            lambda: drawn(moves(game), game.label, prefix, game.label),
+            lambda: self.drawer.drawn(self._moves(game), game.label, anchor, game.label),
             lambda why: [{"title": "Moves", "half": False} | undrawn(why)],
         )
+        return {"id": anchor, "label": game.label, "about": _about(game), "plots": plots}
 
-    wholes = {label for label, paper in owners.items() if paper and paper.whole}
-    alone = [game for game in run.games if game.label not in wholes]
+    def _moves(self, game: RecordedGame) -> Sequence[Sketch]:
+        if not game.played or self.long:
+            return []
+        paper = self.owners[game.label]
+        reading = self.readings.get(paper.title) if paper else None
+        special = paper.moves(reading, game) if paper and reading is not None else []
+        return special or figures.moves(game, len(self.run.by_game()[game.name]) == 1)
 
-    def beside() -> dict[str, list[Reference]]:
-        return {g.label: references(g, run.edition) for g in alone if baselines}
+    def _scores(self) -> ResultTable:
+        scored = [label for label, paper in self.owners.items() if paper and paper.scoring]
+        total = _total(self.run, self.papers)
+        return page_tables.score_grid(self.run, scored, total, self.references)
 
-    reference_rows = page.part("The reference rows", beside, lambda why: {})
 
-    def scores() -> ResultTable:
-        return page_tables.score_grid(run, scored, _total(run, mine), reference_rows)
-
-    def skill() -> ResultTable:
-        return skill_grid(replace(run, games=alone if baselines else []))
-
-    games = [
-        {"id": anchor, "label": game.label, "about": _about(game), "plots": plots_of(game, anchor)}
-        for i, game in enumerate(run.games)
-        for anchor in [f"{prefix}-{i}"]
-    ]
-    return {
-        "id": prefix,
-        "run": run,
-        "references": reference_rows,
-        "papers": mine,
-        "sections": sections,
-        "links": drawer.links,
-        "long": long,
-        "scores": page.table("The table of scores", scores),
-        "payoffs": page.table("The table of payoffs", lambda: page_tables.payoff_grid(run)),
-        "skill": page.table("The table of measures of skill", skill),
-        "usage": page.table("The table of tokens and time", lambda: page_tables.usage_grid(run)),
-        "spent": page.table("The table of seats", lambda: page_tables.spent_grid(run)),
-        "facts": _facts(run),
-        "warnings": _warnings(run),
-        "games": games,
-        "players": page.table("The table of players", lambda: page_tables.player_grid(run)),
-        "calls": page.table("The table of other calls", lambda: page_tables.other_grid(run)),
-        "special": page.table(
-            "The table of special replies", lambda: page_tables.special_grid(run)
-        ),
-        "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
-    }
+def _reliability(run: Run) -> list[Section]:
+    try:
+        grids = reliability(run.games, run.edition)
+    except BadParameter as error:  # what the file calls success is not said of all its games
+        return [Section("Reliability", f"{error}.")]
+    return [Section("Reliability", grids=grids)] if grids else []
 
 
 def _bare(about: Section, anchor: str) -> dict[str, Any]:
     return {"id": anchor, "about": about, "plots": [], "pairs": []}
 
 
-def _unmade(paper: Paper, why: str) -> list[Section]:
-    return [Section(paper.title, why)]
+def _unmade(title: str, why: str) -> list[Section]:
+    return [Section(title, why)]
 
 
 def _of(run: Run, paper: Paper) -> Run:

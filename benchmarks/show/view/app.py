@@ -34,7 +34,7 @@ from llm_games.benchmarks.show.view import (
 )
 from llm_games.benchmarks.show.view.access import Door
 from llm_games.benchmarks.show.view.render import Context, Crumb, render
-from llm_games.benchmarks.show.view.replayed import NoSuchPage
+from llm_games.benchmarks.show.view.replayed import NoSuchPage, read
 from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
@@ -126,7 +126,8 @@ class _Site:
         run, number = self.run(request), request.path_params["episode"]
         first, picture = _integer(request, "first", 1), _integer(request, "picture", None)
         with run.records() as records:
-            page = episode_page.page(records, number, _here(run), first or 1, picture)
+            replayed = read(records, number)
+            page = episode_page.page(replayed, _here(run), first or 1, picture)
         return _framed(run, page)
 
     def decision(self, request: Request) -> Context:
@@ -207,8 +208,8 @@ def _page(template: str, shown: Callable[[Request], Context], request: Request) 
 
 
 def _framed(run: RunFile, page: Any) -> Context:
-    about = {"title": page.title, "crumbs": page.crumbs, "live": run_page.live(run)}
-    return {**about, "page": page, "run": run, "here": _here(run)}
+    live = run_page.live(run)
+    return {"title": page.title, "crumbs": page.crumbs, "live": live, "page": page}
 
 
 def _here(run: RunFile) -> str:

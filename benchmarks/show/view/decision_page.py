@@ -171,16 +171,14 @@ def page(
 
 def _beside(replayed: ReplayedEpisode, key: played.At, here: str) -> tuple[str | None, str | None]:
     """Addresses of the same seat's decisions before and after one."""
-    mine = sorted(
-        place for place in {*replayed.decisions, *replayed.attempts} if place[1] == key[1]
+    step, seat = key
+    steps = sorted(s for s, other in {*replayed.decisions, *replayed.attempts} if other == seat)
+    ends = [None, *steps, None]
+    previous, following = (
+        None if step is None else f"{here}/decision/{replayed.row.id}/{step}/{seat}"
+        for step in (ends[steps.index(step)], ends[steps.index(step) + 2])
     )
-    place = mine.index(key)
-    ends = [None, *mine, None]
-    before, after = (
-        one and f"{here}/decision/{replayed.row.id}/{one[0]}/{one[1]}"
-        for one in (ends[place], ends[place + 2])
-    )
-    return before, after
+    return previous, following
 
 
 def text(records: Records, episode: int, step: int, seat: int, name: str) -> str:
@@ -196,19 +194,19 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
     try:
         if not NAMES.fullmatch(name):
             raise ValueError
-        places = [int(number) for number in numbers]
+        indices = [int(number) for number in numbers]
         if kind == "all":
             return _everything(records, replayed, key)
         if kind == "move":
             turn = next((turn for turn in replayed.turns if turn.steps[1] == step), None)
             return _move(replayed.decisions.get(key), turn.questions.get(seat) if turn else None)
         if kind == "note":
-            return _written(replayed.notes[key][places[0]].content)
-        attempt = attempts[places[0]]
+            return _written(replayed.notes[key][indices[0]].content)
+        attempt = attempts[indices[0]]
         if kind == "sent":
-            return records.messages(attempt.prompt)[places[1]]["content"]
+            return records.messages(attempt.prompt)[indices[1]]["content"]
         if kind == "tool":
-            return _called((attempt.tool_calls or [])[places[1]])[1]
+            return _called((attempt.tool_calls or [])[indices[1]])[1]
         return {"reply": attempt.text, "thoughts": _apart(attempt)[0]}[kind]
     except (ValueError, IndexError, KeyError):
         raise NoSuchPage(f"decision {episode}/{step}/{seat} has no text {name!r}") from None
@@ -226,10 +224,8 @@ def _check(replayed: ReplayedEpisode, step: int, seat: int) -> played.At:
 
 def _phase(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
     if decision is None:
-        last = len(replayed.episode.every_step)
-        return (
-            "after the game" if replayed.row.status in ("done", "void") and last else "not decided"
-        )
+        is_over = replayed.row.status in ("done", "void") and replayed.episode.every_step
+        return "after the game" if is_over else "not decided"
     return decision.phase or "move"
 
 
@@ -285,11 +281,8 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Complet
             min(len(previous_chat), len(chat)),
         )
         sent = [
-            PromptPart(
-                f"sent-{number}-{n}",
-                message["role"],
-                piece(message["content"]),
-                folded=same == 0 and 0 < n < len(chat) - OPEN,
+            _part("sent", message["role"], message["content"], number, n)._replace(
+                folded=same == 0 and 0 < n < len(chat) - OPEN
             )
             for n, message in enumerate(chat)
             if n >= same
@@ -301,17 +294,16 @@ def _calls(records: Records, attempts: Sequence[AttemptRow]) -> Iterator[Complet
             attempt=attempt,
             repeated=same,
             sent=sent,
-            thoughts=PromptPart(f"thoughts-{number}", "thoughts", piece(thoughts))
-            if thoughts
-            else None,
-            reply=PromptPart(f"reply-{number}", "assistant", piece(reply)) if reply else None,
-            tools=[
-                (name, PromptPart(f"tool-{number}-{n}", "tool", piece(arguments)))
-                for n, (name, arguments) in enumerate(tools)
-            ],
+            thoughts=_part("thoughts", "thoughts", thoughts, number) if thoughts else None,
+            reply=_part("reply", "assistant", reply, number) if reply else None,
+            tools=[(t[0], _part("tool", "tool", t[1], number, n)) for n, t in enumerate(tools)],
             leniencies={n: LENIENCIES.get(n, "") for n in attempt.leniencies.split(", ") if n},
             about=_about(attempt),
         )
+
+
+def _part(kind: str, role: str, text: str, *numbers: int) -> PromptPart:
+    return PromptPart("-".join(map(str, (kind, *numbers))), role, piece(text))
 
 
 def _apart(attempt: AttemptRow) -> tuple[str, str]:
@@ -323,9 +315,8 @@ def _called(call: Mapping[str, Any]) -> tuple[str, str]:
     function = call.get("function", call)
     function = function if isinstance(function, Mapping) else {}
     arguments = function.get("arguments", function.get("input", ""))
-    return str(function.get("name", "tool")), arguments if isinstance(arguments, str) else _written(
-        arguments
-    )
+    text = arguments if isinstance(arguments, str) else _written(arguments)
+    return str(function.get("name", "tool")), text
 
 
 def _about(attempt: AttemptRow) -> dict[str, str]:

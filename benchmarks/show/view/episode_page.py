@@ -93,28 +93,12 @@ class EpisodePage(NamedTuple):
 
 
 def page(
-    records: Records, episode: int, here: str = "", first: int = 1, picture: int | None = None
+    replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
 ) -> EpisodePage:
-    """The page of an episode from a round on; raises NoSuchPage.
+    """The page of an episode from a round on.
 
     `here` is its run's address, `picture` the round after which it is shown, by default the last.
     """
-    return shown(played.read(records, episode), here, first, picture)
-
-
-def picture(records: Records, episode: int, number: int) -> Drawing:
-    """The picture at the start, 0, or after so many rounds; raises NoSuchPage."""
-    replayed = played.read(records, episode)
-    count = len(replayed.scenes)
-    if not 0 <= number < count:
-        raise played.NoSuchPage(f"episode {episode} has {count} pictures, none is {number}")
-    return replayed.picture(number)
-
-
-def shown(
-    replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
-) -> EpisodePage:
-    """Return the page of an episode that was read, see `page`."""
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
@@ -126,11 +110,9 @@ def shown(
         for number, round_turns in groupby(turns, key=lambda turn: turn.round)
     ]
     siblings = replayed.siblings
-    place = siblings.index(row.id)
+    index = siblings.index(row.id)
     pictures = [title for _, title in replayed.scenes]
-    picture_shown = (
-        len(pictures) - 1 if picture is None else min(max(picture, 0), len(pictures) - 1)
-    )
+    last_picture = len(pictures) - 1
     last = len(replayed.episode.every_step)
     return EpisodePage(
         here=here,
@@ -142,17 +124,24 @@ def shown(
         rounds=rounds,
         all_rounds=len(numbers),
         pictures=pictures,
-        picture=picture_shown,
+        picture=last_picture if picture is None else min(max(picture, 0), last_picture),
         previous_first=_page_before(replayed.turns, first),
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
-        earlier=siblings[place - 1] if place else None,
-        later=siblings[place + 1] if place + 1 < len(siblings) else None,
+        earlier=siblings[index - 1] if index else None,
+        later=siblings[index + 1] if index + 1 < len(siblings) else None,
         afterwards=sorted(
-            place
-            for place in replayed.attempts
-            if place[0] >= last and place not in replayed.decisions
+            key for key in replayed.attempts if key[0] >= last and key not in replayed.decisions
         ),
     )
+
+
+def picture(records: Records, episode: int, number: int) -> Drawing:
+    """The picture at the start, 0, or after so many rounds; raises NoSuchPage."""
+    replayed = played.read(records, episode)
+    count = len(replayed.scenes)
+    if not 0 <= number < count:
+        raise played.NoSuchPage(f"episode {episode} has {count} pictures, none is {number}")
+    return replayed.picture(number)
 
 
 def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
@@ -198,12 +187,8 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
     previous_keys: set[str] = set()
     for turn in turns:
         row, keys = _row(replayed, turn), {question.key for question in turn.questions.values()}
-        if (
-            rows
-            and not row.talk
-            and keys == previous_keys
-            and not row.cells.keys() & rows[-1].cells
-        ):
+        is_same = keys == previous_keys and not row.talk
+        if rows and is_same and not row.cells.keys() & rows[-1].cells:
             rows[-1].cells.update(row.cells)
         else:
             rows.append(row)

@@ -115,18 +115,15 @@ class IndexReading:
         The episodes must have been read before; a step is recorded with all its decisions at once.
         """
         rows = {row.id: row for row in sorted(episodes, key=lambda row: row.id)}
-        first = {
-            episode: self.progress.setdefault(episode, EpisodeProgress()).step for episode in rows
-        }
+        first = {e: self.progress.setdefault(e, EpisodeProgress()).step for e in rows}
         decided = records.decided_since(first, limit)
         for episode, step, *_ in decided:
             self.progress[episode].step = step + 1
         asked = records.asked_since(first, limit)
         whole = {e: self.progress[e].step - first[e] for e in rows}
         ends = {e for e, r in rows.items() if r.status in ("done", "void") and whole[e] < limit}
-        asked_after = [
-            row for row in asked if row[0] in ends and row[1] >= self.progress[row[0]].step
-        ]
+        ended_at = {episode: self.progress[episode].step for episode in ends}
+        asked_after = [row for row in asked if row[0] in ends and row[1] >= ended_at[row[0]]]
         columns = self._columns(rows, decided, asked_after)
         _count(columns, asked)
         self._count_rounds(Chunk(columns, rows, first, limit), records)
@@ -166,23 +163,15 @@ class IndexReading:
     def _count_rounds(self, chunk: Chunk, records: Records) -> None:
         """Fill in the rounds: as moves follow each other, or as record and rules have them."""
         columns = chunk.columns
-        first_by_rules = {
-            e: first_step
-            for e, first_step in chunk.first.items()
-            if not self._by_moves_alone(chunk.rows[e])
-        }
-        records_by_step = {
-            (episode, step): record
-            for episode, step, record in (
-                records.happened_since(first_by_rules, chunk.limit) if first_by_rules else ()
-            )
-        }
+        by_rules = {e: s for e, s in chunk.first.items() if not self._by_moves_alone(chunk.rows[e])}
+        happened = records.happened_since(by_rules, chunk.limit) if by_rules else ()
+        recorded = {(episode, step): record for episode, step, record in happened}
         for row, indices in _by_episode(columns, chunk.rows):
             progress, phases = self.progress[row.id], columns["phase"][indices]
             steps, starts, step_numbers = np.unique(
                 columns["step"][indices], return_index=True, return_inverse=True
             )
-            if row.id not in first_by_rules:
+            if row.id not in by_rules:
                 rounds = progress.moves + np.cumsum(phases[starts] == MOVE)
                 rounds += phases[starts] == TALKED  # it stands before the next round's move
                 progress.moves += int((phases[starts] == MOVE).sum())
@@ -190,12 +179,8 @@ class IndexReading:
             else:
                 pairs = zip(steps.tolist(), phases[starts].tolist(), strict=True)
                 rules = self._rules_of(row)
-                rounds = np.array(
-                    [
-                        self._round(row, rules, records_by_step.get((row.id, s)), phase)
-                        for s, phase in pairs
-                    ]
-                )
+                steps_taken = ((recorded.get((row.id, step)), phase) for step, phase in pairs)
+                rounds = np.array([self._round(row, rules, *taken) for taken in steps_taken])
             rounds[phases[starts] == AFTER] = progress.round
             columns["round"][indices] = rounds[step_numbers.reshape(-1)]
 
@@ -212,9 +197,7 @@ class IndexReading:
         if record is None or rules is None:
             return progress.round
         progress.tells_round = progress.tells_round or isinstance(record.get("round"), int)
-        if talk and (
-            progress.tells_round or not progress.moves
-        ):  # it stands before the next round's moves
+        if talk and (progress.tells_round or not progress.moves):  # before the next round's moves
             return progress.round + 1 if progress.moves else 1
         if progress.tells_round:
             progress.round = int(record.get("round", progress.round))
@@ -258,22 +241,14 @@ class IndexReading:
             arrays = chunk.columns
             regret = np.full(len(arrays["key"]), np.nan)
             steps = arrays["key"] >> SEAT_BITS
-            for key, (_, _, places, _) in groups.items():
-                mine = [
-                    (matches >> SEAT_BITS, i)
-                    for i, (of, matches) in enumerate(places)
-                    if of == number
-                ]
+            for key, (_, _, moves, _) in groups.items():
+                mine = [(move >> SEAT_BITS, i) for i, (n, move) in enumerate(moves) if n == number]
                 if not mine:
                     continue
-                steps_judged, columns = np.array(sorted(mine), np.int64).T
-                matches = np.minimum(np.searchsorted(steps_judged, steps), len(steps_judged) - 1)
-                is_judged = np.flatnonzero(
-                    (steps_judged[matches] == steps) & (arrays["phase"] == MOVE)
-                )
-                regret[is_judged] = lost[key][
-                    arrays["seat"][is_judged], columns[matches[is_judged]]
-                ]
+                judged, columns = np.array(sorted(mine), np.int64).T
+                nearest = np.minimum(np.searchsorted(judged, steps), len(judged) - 1)
+                rows = np.flatnonzero((judged[nearest] == steps) & (arrays["phase"] == MOVE))
+                regret[rows] = lost[key][arrays["seat"][rows], columns[nearest[rows]]]
             yield number, regret
 
     def _regret(self, rules: Rulebook, label: str, _: Any, records: Sequence[Plain]) -> Array:
