@@ -56,7 +56,7 @@ def play(
     server = {} if base_url is None else {"base_url": base_url}
     seed = secrets.randbelow(2**31) if seed is None else seed
     person, path, code = HumanPolicy(prompts=prompts), db or fresh(rules.name), 0
-    plan = human_play.planned(rules, raw, seat, person, against or (), server, seed)
+    plan = human_play.planned(rules, raw, seat, person, against or (), server=server, seed=seed)
     check_free(path)
     try:
         human_play.record(plan, path)

@@ -48,6 +48,7 @@ def planned(
     seat: int,
     person: HumanPolicy,
     against: Sequence[str],
+    *,
     server: Mapping[str, Any],
     seed: int,
 ) -> RunPlan:

@@ -55,10 +55,7 @@ def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
 
     The file's ending says how: GIF, animated PNG, or WebP. Smaller ones are filled up with white.
 
-    Raises:
-        BadParameter: there are none, or the ending or the speed is no such.
-        PicturesExtraMissing: Pillow is not installed.
-        Unwritable: the file cannot be written.
+    Raises BadParameter for the pictures, ending or speed, PicturesExtraMissing, and Unwritable.
     """
     need_pillow()
     if path.suffix.lower() not in FORMS:

@@ -240,15 +240,16 @@ def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[SpokenRep
             legal = attempt.kind == MOVE and attempt.outcome == "valid"
             move = decided.get((attempt.step, attempt.seat)) if legal else None
             reply = SpokenReply(
-                episode,
-                attempt.step,
-                attempt.seat,
-                chat,
-                attempt.text,
-                attempt.kind,
-                attempt.outcome or "",
+                episode=episode,
+                step=attempt.step,
+                seat=attempt.seat,
+                prompt=chat,
+                text=attempt.text,
+                kind=attempt.kind,
+                outcome=attempt.outcome or "",
+                move=_hashable(move),
             )
-            replies.append(reply._replace(move=_hashable(move)))
+            replies.append(reply)
     if names and wanted - asking:
         replies += _in_words(episode, sorted(wanted - asking))
     return sorted(replies, key=lambda reply: (reply.step, reply.seat))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +22,10 @@ from typing import Any
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.judge.means import POSITIVE, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
-from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import AttemptRow
-from llm_games.benchmarks.show.export.table_files import MissingPackage
+from llm_games.benchmarks.show.export.table_files import MissingPackage, replacing
 from llm_games.errors import install
 
 STOPS = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
@@ -45,17 +43,11 @@ def export_eval(records: Records, folder: Path) -> dict[Path, int]:
     except ImportError:
         raise MissingPackage(f"logs of inspect_ai need inspect_ai: {install('inspect')}") from None
     counts: dict[Path, int] = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for game in games(records):
-            path = _path(folder, game.label, counts)
-            partial = path.with_name(f".{path.name}.part")
-            log = _log(records, game)
+    for game in games(records):
+        path, log = _path(folder, game.label, counts), _log(records, game)
+        with replacing(path) as partial:
             write_eval_log(log, str(partial), format="eval")
-            os.replace(partial, path)
-            counts[path] = len(log.samples)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
+        counts[path] = len(log.samples)
     return counts
 
 

@@ -10,16 +10,15 @@ the game notes down of the step, such as positions, targets and injuries.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.judge.talk_measures import turns
-from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
 from llm_games.benchmarks.record.rows import TALK, StepRow, move_of
+from llm_games.benchmarks.show.export.table_files import replacing
 from llm_games.table import Table
 from llm_games.talk import Talking
 
@@ -29,16 +28,10 @@ Heard = dict[int, list[list[int]]]
 def export_trace(records: Records, folder: Path) -> dict[Path, int]:
     """Replace ``trace.jsonl``; lines by path. Raises Unwritable."""
     path, count = folder / "trace.jsonl", 0
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / ".trace.jsonl.part"
-        with partial.open("w", encoding="utf-8") as file:
-            for line in lines(records):
-                file.write(json.dumps(line) + "\n")
-                count += 1
-        os.replace(partial, path)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        for line in lines(records):
+            file.write(json.dumps(line) + "\n")
+            count += 1
     return {path: count}
 
 

@@ -10,6 +10,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,29 +50,31 @@ class MissingPackage(LLMGamesError, ImportError):
     """An optional package is needed."""
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of `path` at the end; raises Unwritable."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        raise Unwritable(f"{path.parent} cannot be written: {error}") from None
+
+
 def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
-    """Write all tables as ``"csv"`` or ``"parquet"``, each in place of an older file.
+    """Write all tables as ``"csv"`` or ``"parquet"``, also of a run that goes on; rows by path.
 
-    Return how many rows each file has. The run may be going on; the folder is made if needed.
-
-    Raises:
-        UnknownName: there is no such form.
-        MissingPackage: pyarrow is needed and missing.
-        Unwritable: the folder cannot be made or written.
+    Raises UnknownName for another form, MissingPackage without pyarrow, and Unwritable.
     """
     if form not in FORMS:
         raise unknown("format", form, FORMS)
     write = FORMS[form]()
     counts = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, columns in TABLES.items():
-            path = folder / f"{name}.{form}"
-            partial = folder / f".{name}.{form}.part"
+    for name, columns in TABLES.items():
+        path = folder / f"{name}.{form}"
+        with replacing(path) as partial:
             counts[path] = write(partial, columns, rows(records, name))
-            os.replace(partial, path)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
     return counts
 
 

@@ -32,14 +32,15 @@ def sketches(runs: Mapping[str, Run], comparisons: Sequence[Comparisons]) -> lis
     figures = []
     scales: dict[tuple[str, str], dict[str, None]] = {}  # payoffs have one of their own each
     for family in FAMILIES:
-        games = [game for comparison in comparisons for game in comparison.games]
-        for game in games if family != "payoffs" else ():
+        compared = [game for comparison in comparisons for game in comparison.games]
+        for game in compared if family != "payoffs" else ():
             if (change := game.of(family)) and change.interval:
                 scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
     what = comparisons[0].change if len(comparisons) == 1 else "differences to A"
     for (family, name), labels in scales.items():
-        what_of = {"labels": [*labels], "family": family, "name": name}
-        draw = partial(_differences, comparisons=comparisons, **what_of)
+        draw = partial(
+            _differences, comparisons=comparisons, labels=[*labels], family=family, name=name
+        )
         size = canvas.tall(len(labels), len(comparisons))
         figures.append(Sketch(f"{name.capitalize()}, {what}", draw, size))
     paired: dict[str, dict[str, Comparison]] = {}

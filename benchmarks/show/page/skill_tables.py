@@ -29,15 +29,8 @@ def skill_grid(run: Run) -> ResultTable:
     """A row for each player of each game; none where no theory is known."""
     heads = {"game": "", "player": "", "per": "", "regret": ".2f", "interim": ".2f"}
     heads |= {"solver's reply": ".2f", "by": "", "best-reply gap": ".2f", "with": ""}
-    heads |= {
-        "response gap": ".2f",
-        "exploitability": ".3f",
-        "predicted": ".3f",
-        "distance": ".3f",
-        "efficiency": ".3f",
-        "price of anarchy": ".2f",
-        "of": "",
-    }
+    heads |= {"response gap": ".2f", "exploitability": ".3f", "predicted": ".3f"}
+    heads |= {"distance": ".3f", "efficiency": ".3f", "price of anarchy": ".2f", "of": ""}
     surplus = any(skill.consumers for game in run.games for skill in skills(game))
     heads |= dict.fromkeys(["consumer surplus", "total surplus"] * surplus, ".2f")
     rows: list[list[Value]] = []

@@ -203,10 +203,14 @@ def _as_recorded(replayed: ReplayedEpisode) -> Iterator[TalkRound]:
     number = 1
     for step in replayed.episode.every_step:
         if step.talk:
-            messages, hearers = step.record["actions"], step.record["hearers"]
             talk += [
                 Message(
-                    step.step, number, step.record["turn"], seat, messages[seat], (*hearers[seat],)
+                    step=step.step,
+                    round=number,
+                    turn=step.record["turn"],
+                    seat=seat,
+                    said=step.record["actions"][seat],
+                    hearers=(*step.record["hearers"][seat],),
                 )
                 for seat in step.asked
             ]
@@ -217,5 +221,14 @@ def _as_recorded(replayed: ReplayedEpisode) -> Iterator[TalkRound]:
             for seat in step.asked
             if (step.step, seat) in replayed.decisions
         }
-        yield TalkRound(number, (first, step.step), talk, moves, {}, step.record, {}, {})
+        yield TalkRound(
+            round=number,
+            steps=(first, step.step),
+            talk=talk,
+            moves=moves,
+            questions={},
+            record=step.record,
+            spoken={},
+            heard={},
+        )
         talk, number = [], number + 1

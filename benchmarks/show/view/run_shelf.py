@@ -83,9 +83,9 @@ class RunFile:
     def why(self) -> str:
         try:
             self.records().close()
+            return ""
         except StoreError as error:
             return str(error)
-        return ""
 
     def replaced(self) -> bool:
         """Whether another run is at this path now."""
