@@ -70,10 +70,10 @@ def test_every_floor_imports_only_from_below():
 
 LAYERS = {
     "llm_games": (
-        "version errors files named assigned noise arrays announced rooms",
+        "version errors files import_names key_values noise arrays promises game_rooms",
         "pictures charts",
-        "messy places xml_calls schemas questions replies asides",
-        "facts scale rulebook rounds view words foreign_templates table tables",
+        "loose_json answer_spans xml_calls schemas questions replies asides",
+        "facts normalisation rulebook rounds view words foreign_templates table table_batch",
         "talk",
         "games",
         "codecs env",
@@ -81,15 +81,15 @@ LAYERS = {
     ),
     "wrappers": (
         "clients",
-        "policy mixture together seats batch",
-        "dialogue mind own situations tools llm_policy human planning play",
-        "learned tabular torch_player sb3 sb3_log",
-        "single_agent vector_env team_env async_env grpo",
+        "policy player_mixture together seats batch",
+        "dialogue mind user_players situations tools llm_policy human planning play",
+        "learned tabular_player torch_player sb3 sb3_log",
+        "single_agent vector_env team_env async_env grpo_rollout",
     ),
     "baselines": (
-        "cache deviation rules seating scenarios tiny tools talkers players hindsight",
-        "tree opponents beliefs skill best_response copies metagame equilibria evolution crossplay "
-        "verifiers",
+        "disk_arrays deviation rules seating scenarios tiny named_tools talkers players hindsight",
+        "tree opponents beliefs batch_play best_response copies metagame equilibria evolution "
+        "crossplay verifiers",
         "games",
         "learner",
         "training",
