@@ -91,7 +91,7 @@ def record(plan: RunPlan, path: Path) -> None:
 
 
 class PlayedByPerson(NamedTuple):
-    """What came of a person's game: seats with players and payoffs, moves, and the last report.
+    """A person's game: seats with players and payoffs, moves, and the last report.
 
     `best` is the best of all replies that theory names and what it had gained; "" if none does, or
     the game was left.

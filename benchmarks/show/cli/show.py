@@ -25,7 +25,7 @@ SERVED = {"<provider>/<model>": "a language model, as vllm/NAME or openai/NAME"}
 
 
 def about(game: type[Rulebook], version: str) -> dict[str, Any]:
-    """Return what there is to know of a game as plain values; its own parameters come first.
+    """Facts of a game as plain values; its own parameters come first.
 
     Raises:
         UnknownName: there is no such wording.

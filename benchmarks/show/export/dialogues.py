@@ -325,7 +325,7 @@ def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
 
 @dataclass(frozen=True)
 class _DecisionAddress:
-    """Where a seat had to move: the rules, the state before it, and all moves that were made."""
+    """A seat at a move: the rules, the state before it, and the moves of all seats."""
 
     rules: Rulebook
     state: Any

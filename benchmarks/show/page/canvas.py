@@ -343,7 +343,7 @@ def _around(table: Array, ends: Ends) -> Ends:
 
 
 def points(table: Array, ends: Ends) -> list[MeanCell | None]:
-    """What `mean_line` draws, as numbers by column; None where no run is."""
+    """The numbers that `mean_line` draws, by column; None where no run is."""
     cells: list[MeanCell | None] = []
     bounds = np.isfinite(ends).sum()
     fewest = HALF_OPEN if bounds == 1 else 2

@@ -45,7 +45,7 @@ class Links:
 
     @cached_property
     def names(self) -> Mapping[str, Mapping[str, Any]]:
-        """What words mean, by word: games by setting, by name or by label, a player."""
+        """Selections by word: games by setting, by name or by label, a player."""
         meanings: dict[str, Mapping[str, Any]] = {}
         for key in ("setting", "name"):
             alike: dict[str, list[str]] = {}

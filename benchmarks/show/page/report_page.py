@@ -283,7 +283,7 @@ def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class RunPart:
-    """What a page shows of a run; `twins` are the runs that it is compared with."""
+    """A run on a page; `twins` are the runs that it is compared with."""
 
     def __init__(
         self,

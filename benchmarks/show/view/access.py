@@ -1,4 +1,4 @@
-"""Who is let in: this machine's user, who has the token of the address that was printed."""
+"""Requests need the token of the printed address, and this machine's host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What players did over the rounds, as a figure whose points lead to the decisions behind them."""
+"""A figure of means by player and round; its points lead to the decisions behind them."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Decisions:
 
     @property
     def judged(self) -> int:
-        """How many have their regret, if it is defined: these come first."""
+        """Number of decisions whose regret is known, if it is defined: the first ones."""
         first = self._due[:1]  # of a list that another thread may empty
         return first[0][0] if first else self._count
 

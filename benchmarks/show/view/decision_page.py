@@ -90,7 +90,7 @@ class Better(NamedTuple):
 
 
 class DecisionPage(NamedTuple):
-    """What the page of a decision shows; `here` is the address of its run.
+    """The page of a decision; `here` is the address of its run.
 
     `decision` is None for what a seat was asked when the game was over. `previous` and `following`
     are the addresses of those beside it, None if there is none: of the same seat, or those of the

@@ -1,4 +1,4 @@
-"""What of a run's decisions is wanted, as it stands in the query of an address."""
+"""Filters of a run's decisions, as they stand in the query of an address."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WORDS = {
     "calls_min": "calls at least",
     "text": "text",
 }
-"""What each field of a filter is called on the page."""
+"""Names of a filter's fields on the page."""
 SORTED = {
     "place": "as played",
     "-regret": "largest regret",
@@ -66,7 +66,7 @@ class Chip(NamedTuple):
 
 
 def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return what the list of decisions shows for the names and values of a query.
+    """The list of decisions that fit the names and values of a query.
 
     A query that cannot be read shows all decisions, and says what is wrong; of a file that has
     gone it shows what was read before. `MARKS` narrow nothing: without scripts they are sent along.

@@ -52,7 +52,7 @@ def place_of(key: int) -> tuple[int, int, int]:
 
 @dataclass
 class EpisodeProgress:
-    """How far an episode has been read: its next step, and its moves so far.
+    """The next step of an episode to read, and its moves so far.
 
     `tells_round`: the game's record tells the round; `state` is that of the moves played again,
     where only this does.
@@ -96,7 +96,7 @@ class Chunk(NamedTuple):
 
 @dataclass
 class IndexReading:
-    """How far a run has been read; `without` says of which games no regret is known, and why."""
+    """Progress of reading a run; `without` says of which games no regret is known, and why."""
 
     names: Names = field(default_factory=lambda: Names(game=(), player=(), outcome=()))
     progress: dict[int, EpisodeProgress] = field(default_factory=dict)
