@@ -33,9 +33,9 @@ REFERENCE = {  # pages of names that programs of others import: title and module
     ),
     "players": (
         "Seating players",
-        "wrappers.policy wrappers.seats wrappers.play wrappers.llm_policy wrappers.planning wrappers.tools "
-        "wrappers.user_players wrappers.clients.base wrappers.clients.scripted baselines.players "
-        "baselines.rules baselines.named_tools",
+        "wrappers.policy wrappers.seats wrappers.play wrappers.llm_policy wrappers.planning "
+        "wrappers.tools wrappers.user_players wrappers.clients.base wrappers.clients.scripted "
+        "baselines.players baselines.rules baselines.named_tools",
     ),
     "learners": (
         "Training learners",
