@@ -132,7 +132,7 @@ FLIPS = [
 def test_a_changed_value_is_found_and_named(copy, statement, where, what):
     change(copy, statement)
     found = differences(copy)
-    assert (where, what) in [(d.position, d.what) for d in found], "\n".join(map(str, found))
+    assert (where, what) in [(d.where, d.what) for d in found], "\n".join(map(str, found))
     assert all(d.expected != d.found for d in found)
 
 
@@ -144,7 +144,7 @@ def test_a_changed_message_is_named_where_it_was_read(copy):
     change(
         copy, "UPDATE messages SET content = replace(content, 'pot', 'pit') WHERE id = ?", number
     )
-    found = next(d for d in differences(copy) if d.position == f"{GOODS}, seat 0")
+    found = next(d for d in differences(copy) if d.where == f"{GOODS}, seat 0")
     assert found.what.startswith("completion 0, message ")
     assert "pot" in found.expected
     assert "pit" in found.found
@@ -157,7 +157,7 @@ def test_every_byte_of_the_records_of_a_step_counts(copy):
     for at in range(0, len(before), 9):
         changed = before[:at] + chr(ord(before[at]) ^ 1) + before[at + 1 :]
         change(copy, f"UPDATE steps SET record = ? {ROW}", changed)
-        assert any(d.position.startswith("public_goods, episode 1") for d in differences(copy)), at
+        assert any(d.where.startswith("public_goods, episode 1") for d in differences(copy)), at
 
 
 def test_an_unfinished_run_is_equal_as_far_as_it_went(tmp_path):

@@ -48,17 +48,17 @@ AROUND = 30  # characters that are shown on each side of where two texts part
 class Mismatch:
     """A difference between the record and the game played again.
 
-    `position` is a game, episode, step and seat, `what` a column and a position in it; `expected`
+    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected`
     is what playing again gives, `found` what the file has.
     """
 
-    position: str
+    where: str  # a key of the command's JSON, as `found` is
     what: str
     expected: str
     found: str
 
     def __str__(self) -> str:
-        return f"{self.position}: {self.what}: expected {self.expected}, found {self.found}"
+        return f"{self.where}: {self.what}: expected {self.expected}, found {self.found}"
 
 
 @dataclass
