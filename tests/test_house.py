@@ -70,10 +70,10 @@ def test_every_floor_imports_only_from_below():
 
 LAYERS = {
     "llm_games": (
-        "version errors files named assigned noise arrays announced rooms",
+        "version errors files import_names key_values noise arrays promises game_rooms",
         "pictures charts",
-        "messy places xml_calls schemas questions replies asides",
-        "facts scale rulebook rounds view words foreign_templates table tables",
+        "loose_json answer_spans xml_calls schemas questions replies asides",
+        "facts normalisation rulebook rounds view words foreign_templates table table_batch",
         "talk",
         "games",
         "codecs env",
@@ -81,26 +81,40 @@ LAYERS = {
     ),
     "wrappers": (
         "clients",
-        "policy mixture together seats batch",
-        "dialogue mind own situations tools llm_policy human planning play",
-        "learned tabular torch_player sb3 sb3_log",
-        "single_agent vector_env team_env async_env grpo",
+        "policy player_mixture together seats batch",
+        "dialogue mind user_players situations tools llm_policy human planning play",
+        "learned tabular_player torch_player sb3 sb3_log",
+        "single_agent vector_env team_env async_env grpo_rollout",
     ),
     "baselines": (
-        "cache deviation rules seating scenarios tiny tools talkers players hindsight",
-        "tree opponents beliefs skill best_response copies metagame equilibria evolution crossplay "
-        "verifiers",
+        "disk_arrays deviation rules seating scenarios tiny named_tools talkers players hindsight",
+        "tree opponents beliefs batch_play best_response copies metagame equilibria evolution "
+        "crossplay verifiers",
         "games",
         "learner",
         "training",
     ),
+    "benchmarks": (
+        "record",
+        "judge",
+        "run",
+        "ghosts",
+        "show.export",
+        "show.tables",
+        "show.page",
+        "papers",
+        "show.view",
+        "show.cli",
+        "studies",
+    ),
 }
-"""The modules of a floor, from below: each imports from its own layer and those before it."""
+"""The rooms of a floor, from below: each imports from its own layer and those before it."""
 
 
 def layered(floor, module):
     """Return the layer of a module on a floor, by number."""
-    name = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")[0]
+    first, _, rest = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")
+    name = f"{first}.{rest.partition('.')[0]}" if first == "show" else first
     return next(i for i, names in enumerate(LAYERS[floor]) if name in names.split())
 
 
@@ -109,11 +123,34 @@ def test_no_arrow_runs_up_on_a_floor(floor):
     modules = {
         name: file
         for name, (level, file) in MODULES.items()
-        if FLOORS[level] == floor and name not in ("llm_games", f"llm_games.{floor}")
+        if FLOORS[level] == floor
+        and name not in ("llm_games", f"llm_games.{floor}", "llm_games.benchmarks.show")
     }
     for name, file in modules.items():
         for other in imports(file, at_import_time=False) & modules.keys():
             assert layered(floor, other) <= layered(floor, name), f"{name} imports {other}"
+
+
+def test_each_room_of_benchmarks_is_a_layer():
+    rooms = {name.split(".")[0] for name in " ".join(LAYERS["benchmarks"]).split()}
+    assert rooms == {path.parent.name for path in (ROOT / "benchmarks").glob("*/__init__.py")}
+    assert all(len(names.split()) == 1 for names in LAYERS["benchmarks"])
+
+
+CONVENTIONS = "rules theory players drawing mind metrics page cases __main__"
+"""Names of modules that stand in several rooms and mean the same in each."""
+
+
+def test_no_module_and_no_class_has_the_name_of_another():
+    modules, classes = {}, {}
+    for module, (_, file) in MODULES.items():
+        name = file.stem  # rooms may share theirs: games, tiny
+        if name not in (*CONVENTIONS.split(), "__init__") and ".show.cli." not in module:
+            assert modules.setdefault(name, module) == module
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where = f"{module}:{node.lineno}"
+                assert classes.setdefault(node.name, where) == where, node.name
 
 
 def test_nothing_inside_imports_from_the_porch():
