@@ -164,6 +164,11 @@ def test_nothing_inside_imports_from_the_porch():
                 assert not taken or name == "llm_games", (name, taken)
 
 
+def test_cases_of_games_are_for_tests_alone():
+    for name, (_, file) in MODULES.items():
+        assert not any(other.endswith(".cases") for other in imports(file, False)), name
+
+
 def test_no_circle_of_imports():
     arrows = {
         name: imports(file, at_import_time=True) - {name} for name, (_, file) in MODULES.items()
