@@ -284,6 +284,10 @@ PLAYERS: dict[str, Kind] = {
         read=_constrained,
         model=partial(_asking, "llm_games.baselines.tiny.client:TinyClient"),
     ),
+    "mock": Kind(
+        "asks no model, but is asked like one: any legal reply, by chance",
+        model=partial(_asking, "llm_games.wrappers.clients.mock:MockClient"),
+    ),
     "openai": Kind(
         "a language model behind an OpenAI-compatible server",
         value="<model>",

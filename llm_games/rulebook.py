@@ -168,6 +168,7 @@ class Rulebook(ABC):
     mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
     state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
+    uneven: ClassVar[bool] = False  # a step's record is longer at some tables of a batch
 
     players: int = param(10, "number of players, at least 2, or 1 where one can play alone")
     failed_reply: str = param(

@@ -43,6 +43,17 @@ RUNS = {
             {"game": "water_allocation", "params": {"players": 2, "days": 6}},
         ],
     },
+    "rounds that end at one table before another": {
+        "episodes": 3,
+        "seats": ["random"],
+        "seed": 5,
+        "games": [
+            {
+                "game": "emergency_evacuation",
+                "params": {"layout": "small", "players": 4, "max_rounds": 2},
+            }
+        ],
+    },
 }
 
 

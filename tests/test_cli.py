@@ -540,7 +540,7 @@ def test_a_part_of_a_report_that_fails_hides_no_other_part_and_no_path(
     monkeypatch.setattr("llm_games.benchmarks.show.page.page_tables.player_grid", crooked)
     monkeypatch.setattr("llm_games.benchmarks.show.page.csv_files._rounds", broken)
     gamma = next(paper for paper in papers() if paper.title == "γ-Bench")
-    for module in ("report.page", "runs.paper"):
+    for module in ("show.page.report_page", "judge.paper"):
         name = f"llm_games.benchmarks.{module}.papers"
         monkeypatch.setattr(name, lambda: (gamma._replace(sections=broken),))
     monkeypatch.setattr("llm_games.benchmarks.judge.results.game_result", broken)
@@ -590,9 +590,9 @@ cli.main()
 """
 
 
-@pytest.mark.parametrize("where", ["plan", "run", "progress", "results"])
+@pytest.mark.parametrize("where", ["run.plan", "run.conduct", "run.progress_bar", "judge.results"])
 def test_ctrl_c_at_any_time_of_a_command_ends_with_130(small, tmp_path, where):
-    module = f"llm_games.benchmarks.runs.{where}"
+    module = f"llm_games.benchmarks.{where}"
     asked = [sys.executable, "-c", CTRL_C, module, "run", str(tmp_path / small), "--quiet"]
     done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (130, "", False)

@@ -348,7 +348,7 @@ def test_nothing_is_spent_on_calls_that_end_early():
     server, ledger = asyncio.run(go())
     assert (ledger.total.tokens, server.spent) == (0, 0)
     assert ledger.total.calls == ledger.total.failures == server.calls > 0
-    assert ledger.left("", "tokens") == [10**7]
+    assert ledger.remaining("", "tokens") == [10**7]
 
 
 # -- prices ----------------------------------------------------------------------------------------

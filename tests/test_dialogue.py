@@ -104,9 +104,9 @@ def test_a_dialogue_is_its_exchanges_in_order(exchanges, request):
             chat.append({"role": "user", "content": joined(*heard) or NOTHING_NEW})
             heard = [] if answer else [said.pop()[1]]
             chat += [{"role": role, "content": content} for role, content in said]
-    with_request = {"role": "user", "content": joined(*heard, request) or NOTHING_NEW}
-    assert list(dialogue.with_request(request)) == [*chat, with_request]
-    assert well_formed(dialogue.with_request(request))
+    prompt = {"role": "user", "content": joined(*heard, request) or NOTHING_NEW}
+    assert list(dialogue.prompt(request)) == [*chat, prompt]
+    assert well_formed(dialogue.prompt(request))
 
 
 @settings(max_examples=40, deadline=None)
@@ -142,7 +142,7 @@ def test_copies_of_a_dialogue_are_equal(exchanges):
     for other in (pickle.loads(pickle.dumps(dialogue)), copy.deepcopy(dialogue)):
         assert other == dialogue
         assert hash(other) == hash(dialogue)
-        assert other.with_request("?") == dialogue.with_request("?")
+        assert other.prompt("?") == dialogue.prompt("?")
         assert other.plus(Exchange("a", "b")) != dialogue
 
 

@@ -93,7 +93,7 @@ def test_an_edition_stands_beside_its_own_version(whole, edition, version, model
 
 
 def test_a_toy_is_none_of_the_ranked():
-    for name, toy in (("tiny", True), ("tiny:constrained", True), ("openai:m", False)):
+    for name, toy in (("tiny:constrained", True), ("mock", True), ("openai:m", False)):
         player = Player(name, name)
         assert (player.toy, player.language_model) == (toy, not toy)
 

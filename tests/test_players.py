@@ -383,10 +383,18 @@ def test_each_game_says_what_its_best_response_is(name):
             assert any(f"it is {at}" in room.assumed for at in named), f"{name}: it is {named}"
 
 
+def test_replies_by_chance_hang_on_the_seed_alone():
+    game, player = small("public_goods"), make_player("mock")
+    view = View.of(game, game.reset(0), 0)
+    moves = [player.act(view, player.start(game, 0, seed % 20))[0].action for seed in range(40)]
+    assert moves[:20] == moves[20:]
+    assert len(set(moves)) > 5
+
+
 def test_lists_of_players():
     for game in GAMES:
         listed = players_for(game)
-        assert {"rational", "random", "best_response", "cooperative", "tiny"} <= set(listed)
+        assert {"rational", "random", "best_response", "cooperative", "tiny", "mock"} <= set(listed)
         assert all(listed.values())
     assert "level_k:<level>" in players_for("beauty_contest")
     assert "level_k:<level>" not in players_for("pirate_game")

@@ -96,7 +96,7 @@ def write_run(
         names = [seats] * game.players if isinstance(seats, str) else seats
         rows.append((label or name, name, params or paper, names))
     store = Store.create(
-        path, title, {"seed": 5} | (config or {}), [list(range(episodes))] * len(rows)
+        path, title, {"seed": 5} | (config or {}), rows, [list(range(episodes))] * len(rows)
     )
     rng = np.random.default_rng(3)
     for episode in store.episodes():

@@ -17,7 +17,7 @@ import pytest
 from playing import each_row, sampled
 
 from llm_games.baselines.games.english_auction.graded_notes import BeliefAside
-from llm_games.baselines.players import mind_of
+from llm_games.baselines.players import make_player, mind_of
 from llm_games.baselines.tiny.chat_template import TEMPLATE, render
 from llm_games.baselines.tiny.client import TinyClient, legal, schema_allows, whole
 from llm_games.baselines.tiny.model import TinyModelError
@@ -32,6 +32,7 @@ from llm_games.registry import rulebook
 from llm_games.view import View
 from llm_games.words import PERSONAS, Prompts
 from llm_games.wrappers.clients.base import Client, Request, Sampling
+from llm_games.wrappers.clients.mock import MockClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 from llm_games.wrappers.planning import PlanningPolicy
@@ -326,15 +327,16 @@ def test_client_gives_errors_to_those_who_asked():
     ("name", "reasoning"), [(name, bool(i % 2)) for i, name in enumerate(data.VARIANTS)]
 )
 def test_constrained_play_is_legal(name, reasoning):
-    policy = LLMPolicy(TinyClient(constrained=True), prompts="v3", reasoning=reasoning)
     short = {
         "water_allocation": {"days": 2},
         "english_auction": {"items": "items_1"},
         "emergency_evacuation": {"players": 2, "max_rounds": 3},
     }
     game = rulebook(name, **short.get(name, {} if rulebook(name).turns else {"rounds": 2}))
-    counts = asyncio.run(evaluate.play(game, policy, seed=1))
-    assert {outcome for _, outcome in counts} == {"valid"}
+    for client in (TinyClient(constrained=True), MockClient()):
+        policy = LLMPolicy(client, prompts="v3", reasoning=reasoning)
+        counts = asyncio.run(evaluate.play(game, policy, seed=1))
+        assert {outcome for _, outcome in counts} == {"valid"}, client.name
 
 
 def cells(game):
@@ -371,9 +373,9 @@ def test_free_thoughts_are_nearly_always_legal(version):
 
 
 @pytest.mark.slow
-def test_constrained_thoughts_are_legal():
-    planning = Planning(learning=True, belief_checks=1)
-    policy = PlanningPolicy(TinyClient(constrained=True), planning, mind_of)
+@pytest.mark.parametrize("player", ["tiny:constrained", "mock"])
+def test_constrained_thoughts_are_legal(player):
+    policy = make_player(player, learning=True, belief_checks=1)
     game = rulebook("english_auction", players=2, items="items_2")
     counts = asyncio.run(evaluate.play(game, policy, seed=7))
     for kind in ("plan", "move", "belief", "replan", "learn"):

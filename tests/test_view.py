@@ -754,7 +754,7 @@ def test_a_failure_has_its_guards(inside, monkeypatch):
     def broken(run):
         raise ZeroDivisionError("<script>")
 
-    monkeypatch.setattr(app.pages, "run", broken)
+    monkeypatch.setattr(app.run_page, "run", broken)
     (run,) = inside.shelf.runs()
     outside = TestClient(inside.app, base_url=inside.base_url, raise_server_exceptions=False)
     assert outside.get(f"/run/{run.id}").status_code == 403

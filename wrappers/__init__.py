@@ -1,1 +1,1 @@
-"""What each kind of player needs from the same game: policies, language models, views."""
+"""The players of a game: policies, language models, and environments for learners."""

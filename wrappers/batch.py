@@ -19,20 +19,18 @@ from llm_games.wrappers.together import at_once, run_sync, together
 
 
 class BatchSeats:
-    """Policies in seats of many tables, with their memories; see `Seats` for those of one table.
+    """Policies in seats of many tables, with their memories; see `Seats` for those of one.
 
     Each of the `policies` decides for all its seats at all tables in one call. `sits`, integers
-    ``(players, tables)``, is the index of the policy in each seat, -1 for none; it may change at
-    tables that start again. `outcome_counts` counts by table the outcomes of decisions of players
-    that ask models, since somebody cleared it; `notes` are the notes to be recalled, with their
-    writers.
-
-    Policies that do not speak see and play the game inside, and no talk waits for them.
+    ``(players, tables)``, has the index of the policy in each seat, -1 for none; it may change at
+    tables that start again. `outcomes` are counts by table, since somebody cleared it, for players
+    that ask models; `notes` are those to be recalled, with their writers. Players that do not
+    speak see and play the game inside, and no talk waits for them.
     """
 
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
         self.tables, self.policies, self.sits = tables, list(policies), sits
-        self.outcome_counts: dict[int, Counter[str]] = {}
+        self.outcomes: dict[int, Counter[str]] = {}
         self._memories: list[Any] = [None] * len(self.policies)
         self._listen, self.look_back = (
             [k for k, p in enumerate(self.policies) if p.does(name)] for name in ("hear", "finish")
@@ -63,10 +61,8 @@ class BatchSeats:
         for k, cells in self._cells(mask):
             policy, memory = self.policies[k], self._memories[k]
             memory = policy.start_batch(game if policy.speaks else game.core, cells, seeds, memory)
-            notes = {
-                cell: seat_notes for cell, (writer, seat_notes) in self.notes.items() if writer == k
-            }
-            notes = {cell: seat_notes for cell, seat_notes in notes.items() if cells[cell]}
+            notes = {cell: noted for cell, (writer, noted) in self.notes.items() if writer == k}
+            notes = {cell: noted for cell, noted in notes.items() if cells[cell]}
             self._memories[k] = policy.recall_batch(memory, notes) if notes else memory
         self.notes = {cell: entry for cell, entry in self.notes.items() if not mask[cell[1]]}
         self._talked = self._talked & ~mask
@@ -80,7 +76,6 @@ class BatchSeats:
         return [(k, cells) for k, cells in candidates if any_true(cells)]
 
     def _sight(self, k: int) -> Sight:
-        """Return what one of the policies sees."""
         sight = self.tables.ready()
         return sight if self.policies[k].speaks else sight.core
 
@@ -145,17 +140,15 @@ class BatchSeats:
     def _count(self, replies: Mapping[Cell, Decision]) -> None:
         for (_, table), decision in replies.items():
             if decision.attempts:
-                self.outcome_counts.setdefault(table, Counter())[decision.outcome] += 1
+                self.outcomes.setdefault(table, Counter())[decision.outcome] += 1
 
     def finish(self, mask: PerTable) -> None:
         """Let players look back at games that are over, at these tables."""
-        cells = [
-            (k, cell_mask) for k in self.look_back if (cell_mask := self._held[k] & mask).any()
-        ]
+        cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]
         if cells:
             work = (
-                self.policies[k].finish_batch(self._sight(k), cell_mask, self._memories[k])
-                for k, cell_mask in cells
+                self.policies[k].finish_batch(self._sight(k), chosen, self._memories[k])
+                for k, chosen in cells
             )
             for (k, _), decisions in zip(cells, run_sync(together(work)), strict=True):
                 mine = {cell: (k, decision.notes) for cell, decision in decisions.items()}

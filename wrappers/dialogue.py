@@ -85,7 +85,7 @@ class Dialogue(Grown[Exchange]):
         """Return the dialogue with one more exchange."""
         return Dialogue(self.rules, self, exchange)
 
-    def with_request(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
+    def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
         """Return the chat with a request at its end: `texts` as one message, then `messages`."""
         request = {"role": "user", "content": joined(*self.heard, *texts) or NOTHING_NEW}
         chat = self.chat
@@ -108,14 +108,11 @@ class Dialogue(Grown[Exchange]):
         return Dialogue.of(self.rules, remaining) if len(remaining) < len(exchanges) else self
 
     def over(self, moves: float, size: float = ALL) -> int:
-        """Return how many of its oldest exchanges are beyond so many moves, or bytes."""
+        """Return the number of its oldest exchanges beyond so many moves, or bytes."""
         if self.moves <= moves and self.size <= size:
             return 0
         whole = [node.before for node in self.nodes() if node.before is not None]
-        return sum(
-            self.moves - node_before.moves > moves or self.size - node_before.size > size
-            for node_before in whole
-        )
+        return sum(self.moves - b.moves > moves or self.size - b.size > size for b in whole)
 
     def last_of(self, kind: str) -> Exchange | None:
         """Return the last exchange of a kind."""
@@ -165,7 +162,7 @@ class ChatMemory:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """What is still in the dialogue, oldest first."""
+        """The exchanges that are still in the dialogue, oldest first."""
         return tuple(self.dialogue)
 
     def tokens(self, chat: Chat) -> int:
@@ -175,7 +172,7 @@ class ChatMemory:
 
 @dataclass(frozen=True)
 class Remembering:
-    """How much of a dialogue is kept, see `LLMPolicy`."""
+    """The part of a dialogue that is kept, see `LLMPolicy`."""
 
     memory: int | str = "full"
     memory_tokens: int | None = None
@@ -209,7 +206,7 @@ class Remembering:
 
     @property
     def limited(self) -> bool:
-        """Whether the length of a prompt decides what is in it."""
+        """The length of a prompt decides what is in it."""
         tokens = self.memory_tokens, self.context
         return tokens != (None, None) or self.overflow == "summarise"
 
@@ -234,7 +231,7 @@ class Remembering:
         return text
 
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
-        """Return how many of the oldest exchanges have no room in the windows.
+        """Return the number of the oldest exchanges that have no room in the windows.
 
         `chat` is of the memory's dialogue. If any, it is about the older half, so that most prompts
         begin with the one before.

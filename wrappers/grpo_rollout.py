@@ -56,7 +56,7 @@ def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
 class GeneratedReply(NamedTuple):
     """One reply of the learner, in the tokens that were read and drawn, with the chat before it.
 
-    `chances` are the logarithms of the tokens' probabilities, None where the trainer has none.
+    `chances` are the tokens' log-probabilities, None where the trainer has none.
     """
 
     prompt: list[int]
@@ -67,31 +67,30 @@ class GeneratedReply(NamedTuple):
 
 
 class LearnerTurn(NamedTuple):
-    """A decision of the learner: its replies, one unless it was asked again, and what came of it.
+    """A decision of the learner with its replies, one unless it was asked again.
 
-    `at` counts the game's steps before it.
+    `step` counts the game's steps before it.
     """
 
-    said: list[GeneratedReply]
+    replies: list[GeneratedReply]
     decision: Decision
-    at: int
+    step: int
 
 
 @dataclass
 class LearnerGame:
-    """A game as its learner met it: its turns, and what each step paid."""
+    """A game of the learner: its turns, and what each step paid."""
 
     seed: int
     turns: list[LearnerTurn] = field(default_factory=list)
-    paid: list[float] = field(default_factory=list)
+    payoffs: list[float] = field(default_factory=list)
     """by step, in the game's own payoffs"""
     rewards: list[float] = field(default_factory=list)
     """by step, what is learned from"""
 
     @property
     def payoff(self) -> float:
-        """Return what it was paid in all."""
-        return sum(self.paid)
+        return sum(self.payoffs)
 
     @property
     def legal(self) -> float:
@@ -102,13 +101,13 @@ class LearnerGame:
     def to_go(self, turn: int, discount: float) -> float:
         """Return the rewards from a turn on, each discounted by the turns in between."""
         value, end = 0.0, len(self.rewards)
-        for one in reversed(self.turns[turn:]):
-            value, end = sum(self.rewards[one.at : end]) + discount * value, one.at
+        for later in reversed(self.turns[turn:]):
+            value, end = sum(self.rewards[later.step : end]) + discount * value, later.step
         return value
 
 
 class _OpenQuestion:
-    """A reply that is waited for: whoever drives the coroutine is handed its request."""
+    """An awaited reply: the request goes to whoever drives the coroutine."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -222,22 +221,18 @@ class GameRollout:
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
         picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
-        seeds, prefixes, places = list[int](), list[list[LearnerTurn]](), list[int]()
+        seeds, starts, places = list[int](), list[list[LearnerTurn]](), list[int]()
         for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
             seeds += [trunk.seed] * size
-            prefixes += [trunk.turns[:pick]] * size
+            starts += [trunk.turns[:pick]] * size
             places += [pick] * size
-        played = self.play(seeds, trainer, prefixes)
-        if any(
-            len(game.turns) <= turn_index for game, turn_index in zip(played, places, strict=True)
-        ):
+        played = self.play(seeds, trainer, starts)
+        if any(len(game.turns) <= index for game, index in zip(played, places, strict=True)):
             raise BadParameter(
                 f"{self.game.name}: opponents did not play alike when they were asked again; give "
                 'those that ask models samples, client={"samples": 4}'
             )
-        replies = [
-            game.turns[turn_index].said[0] for game, turn_index in zip(played, places, strict=True)
-        ]
+        replies = [game.turns[index].replies[0] for game, index in zip(played, places, strict=True)]
         samples = [(reply.prompt, reply.tokens, reply.chances, None) for reply in replies]
         return self._rows(played, samples, places)
 
@@ -274,22 +269,19 @@ class GameRollout:
     # -- playing -----------------------------------------------------------------------------------
 
     def play(
-        self, seeds: Sequence[int], trainer: Any, prefixes: Sequence[Sequence[LearnerTurn]] = ()
+        self, seeds: Sequence[int], trainer: Any, starts: Sequence[Sequence[LearnerTurn]] = ()
     ) -> list[LearnerGame]:
-        """Play a game of each seed; `prefixes` are turns with which each begins, replayed."""
+        """Play a game of each seed; `starts` are turns with which each begins, replayed."""
         game, every = self.game, np.ones(len(seeds), np.bool_)
-        tables, learner_seats = (
-            Tables(game, len(seeds)),
-            self.seating.seats(np.array(seeds, np.uint64), -1),
-        )
-        sits = self.seating.sits(learner_seats)
+        tables, seat = Tables(game, len(seeds)), self.seating.seats(np.array(seeds, np.uint64), -1)
+        sits = self.seating.sits(seat)
         seats = BatchSeats(tables, self.seating.policies, sits)
         tables.reset([int(seed) for seed in seeds])
         seats.start(every)
         played = [LearnerGame(int(seed)) for seed in seeds]
-        prefix_turns = [deque(turns) for turns in prefixes] or [deque[LearnerTurn]() for _ in seeds]
+        prefix_turns = [deque(turns) for turns in starts] or [deque[LearnerTurn]() for _ in seeds]
         table = _GroupTable(self, trainer, played, prefix_turns)
-        table.start(learner_seats)
+        table.start(seat)
         done = ~every
         for _ in range(self.max_steps or game.length() or LONGEST_WAIT):
             sight = tables.ready()
@@ -300,13 +292,10 @@ class GameRollout:
             talking = sight.talking[part]
             outcome = tables.step(actions, None if len(part) == len(seeds) else part)
             seats.hear(~done)
-            row = learner_seats[part], np.arange(len(part))
+            row = seat[part], np.arange(len(part))
             lost = None
             if self.regret is not None:
-                lost = (
-                    regret_of(game, self.regret, outcome, talking)[row]
-                    * turn[learner_seats[part], part]
-                )
+                lost = regret_of(game, self.regret, outcome, talking)[row] * turn[seat[part], part]
             self._pay(played, part, outcome.rewards[row], lost)
             done[part] = outcome.finished[row]
             if done.all():
@@ -316,13 +305,13 @@ class GameRollout:
     def _pay(
         self, played: list[LearnerGame], part: Array, payoffs: Array, lost: Array | None
     ) -> None:
-        """Note down what a step brought."""
+        """Add a step's payoffs and rewards to the games."""
         rewards = payoffs if lost is None else -lost
         for index, payoff, reward in zip(part.tolist(), payoffs.tolist(), rewards, strict=True):
             game = played[index]
-            decided_now = game.turns and game.turns[-1].at == len(game.paid)
+            decided_now = game.turns and game.turns[-1].step == len(game.payoffs)
             is_bad = decided_now and game.turns[-1].decision.outcome != "valid"
-            game.paid.append(payoff)
+            game.payoffs.append(payoff)
             game.rewards.append(float(reward) - self.penalty * bool(is_bad))
 
 
@@ -334,71 +323,71 @@ class _GroupTable:
         rollout: GameRollout,
         trainer: Any,
         played: list[LearnerGame],
-        known: list[deque[LearnerTurn]],
+        starts: list[deque[LearnerTurn]],
     ) -> None:
         self.player, self.whole = rollout.player, rollout.credit == "conversation"
-        self.game, self.trainer, self.played, self.known = rollout.game, trainer, played, known
-        self.tokenizer, self.more = trainer.processing_class, trainer.chat_template_kwargs
+        self.game, self.trainer, self.played, self.starts = rollout.game, trainer, played, starts
+        self.tokenizer, self.settings = trainer.processing_class, trainer.chat_template_kwargs
         self.ends = {*trainer.eos_token_ids}
         self.memories: dict[int, Any] = {}
 
     def start(self, seats: Array) -> None:
         """Let it hear the rules."""
-        for place, (game, seat) in enumerate(zip(self.played, seats.tolist(), strict=True)):
+        for index, (game, seat) in enumerate(zip(self.played, seats.tolist(), strict=True)):
             seed = int(Noise(game.seed).of("seat", seat).seed())
-            self.memories[place] = self.player.start(self.game, seat, seed)
+            self.memories[index] = self.player.start(self.game, seat, seed)
 
-    def decide(self, sight: Sight, where: Array) -> Array:
+    def decide(self, sight: Sight, mask: Array) -> Array:
         """Decide in these cells, bool ``(players, tables)``, and return the moves of all."""
-        views = views_of(sight, where)
+        views = views_of(sight, mask)
         work = {cell[1]: self.player.decide(v, self.memories[cell[1]]) for cell, v in views.items()}
-        begun = {place: len(self.played[place].paid) for place in work}
-        turns = {place: self.known[place].popleft() for place in work if self.known[place]}
-        said = self._driven(work, {p: deque(turn.said) for p, turn in turns.items()})
+        first_steps = {index: len(self.played[index].payoffs) for index in work}
+        turns = {index: self.starts[index].popleft() for index in work if self.starts[index]}
+        outcomes = self._driven(work, {p: deque(turn.replies) for p, turn in turns.items()})
         moves = {}
         for cell in views:
-            replies, (decision, memory) = said[cell[1]]
+            replies, (decision, memory) = outcomes[cell[1]]
             self.memories[cell[1]] = memory
-            self.played[cell[1]].turns.append(LearnerTurn(replies, decision, begun[cell[1]]))
+            self.played[cell[1]].turns.append(LearnerTurn(replies, decision, first_steps[cell[1]]))
             moves[cell] = decision.action
-        return assembled(where, views, moves)
+        return assembled(mask, views, moves)
 
     def _driven(
         self,
         work: Mapping[int, Coroutine[Any, Any, Any]],
-        known: Mapping[int, deque[GeneratedReply]],
+        starts: Mapping[int, deque[GeneratedReply]],
     ) -> dict[int, tuple[list[GeneratedReply], Any]]:
         """Run coroutines that wait for nothing but replies, and answer all of them together."""
-        said: dict[int, list[GeneratedReply]] = {place: [] for place in work}
+        replies: dict[int, list[GeneratedReply]] = {index: [] for index in work}
         answers: dict[int, Completion | None] = dict.fromkeys(work)
-        found = {}
+        outcomes = {}
         try:
             while answers:
                 asked = {}
-                for place, answer in answers.items():
+                for index, answer in answers.items():
                     try:
-                        asked[place] = work[place].send(answer)
+                        asked[index] = work[index].send(answer)
                     except StopIteration as done:
-                        found[place] = said[place], done.value
-                for place, one in self._answered(asked, known).items():
-                    said[place].append(one)
-                answers = {place: said[place][-1].completion for place in asked}
+                        outcomes[index] = replies[index], done.value
+                for index, reply in self._answered(asked, starts).items():
+                    replies[index].append(reply)
+                answers = {index: replies[index][-1].completion for index in asked}
         finally:
             for coroutine in work.values():
                 coroutine.close()
-        return found
+        return outcomes
 
     def _answered(
-        self, asked: Mapping[int, Request], known: Mapping[int, deque[GeneratedReply]]
+        self, asked: Mapping[int, Request], starts: Mapping[int, deque[GeneratedReply]]
     ) -> dict[int, GeneratedReply]:
         """Return replies: those that are known, and of all others what the model says now."""
-        old = {place: known[place].popleft() for place in asked if known.get(place)}
-        new = {place: one for place, one in asked.items() if place not in old}
+        old = {index: starts[index].popleft() for index in asked if starts.get(index)}
+        new = {index: request for index, request in asked.items() if index not in old}
         if not new:
             return old
-        ids = [self._ids(place, request) for place, request in new.items()]
+        ids = [self._ids(index, request) for index, request in new.items()]
         drawn, chances = self.trainer._generate_single_turn(ids, None, {}, 1)
-        for place, prompt, tokens, own in zip(
+        for index, prompt, tokens, token_chances in zip(
             new, ids, drawn, chances or [None] * len(ids), strict=True
         ):
             ended = tokens[-1] in self.ends
@@ -407,37 +396,39 @@ class _GroupTable:
             completion = Completion(
                 text, finish, len(prompt), len(tokens), model=_GroupLearner.name
             )
-            old[place] = GeneratedReply(prompt, [*tokens], own, completion, new[place].messages)
+            old[index] = GeneratedReply(
+                prompt, [*tokens], token_chances, completion, new[index].messages
+            )
         return old
 
-    def _ids(self, place: int, request: Request) -> list[int]:
+    def _ids(self, index: int, request: Request) -> list[int]:
         """Return a prompt in tokens; in a conversation what was read and said so far stays."""
-        turns = self.played[place].turns
+        turns = self.played[index].turns
         if self.whole and turns:
-            last = turns[-1].said[-1]
+            last = turns[-1].replies[-1]
             ids = [*last.prompt, *last.tokens, *self._since(last, request.messages)]
         else:
-            ids = encode(self.tokenizer, request.messages, **self.more)
+            ids = encode(self.tokenizer, request.messages, **self.settings)
         config = self.trainer.model.config
-        most = getattr(config, "max_position_embeddings", None) or 2**31
-        if len(ids) + self.trainer.max_completion_length > most:
+        longest = getattr(config, "max_position_embeddings", None) or 2**31
+        if len(ids) + self.trainer.max_completion_length > longest:
             raise ContextOverflow(
                 f"{self.game.name}: a chat of {len(ids)} tokens has no room for a reply of "
-                f"{self.trainer.max_completion_length}: the model takes {most}. Fewer rounds, a "
+                f"{self.trainer.max_completion_length}: the model takes {longest}. Fewer rounds, a "
                 'smaller memory, or credit = "decision"'
             )
         return ids
 
     def _since(self, last: GeneratedReply, messages: Chat) -> list[int]:
         """Return the tokens between the model's last reply and its next."""
-        told = messages[-1]["content"]
+        text = messages[-1]["content"]
         if len(messages) == len(last.messages):  # its reply was empty, and is no message
-            told = told.removeprefix(last.messages[-1]["content"]).lstrip()
-        one = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
-        begin = _templated(self.tokenizer, one, **self.more)
-        both = [*one, {"role": "user", "content": told}]
-        full = _templated(self.tokenizer, both, add_generation_prompt=True, **self.more)
-        ends = [place for place, token in enumerate(begin) if token in self.ends]
+            text = text.removeprefix(last.messages[-1]["content"]).lstrip()
+        sample_chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        begin = _templated(self.tokenizer, sample_chat, **self.settings)
+        both = [*sample_chat, {"role": "user", "content": text}]
+        full = _templated(self.tokenizer, both, add_generation_prompt=True, **self.settings)
+        ends = [index for index, token in enumerate(begin) if token in self.ends]
         begin = begin[: ends[-1] + 1] if ends else begin
         if full[: len(begin)] != begin:
             raise BadParameter(
@@ -455,21 +446,18 @@ def _templated(tokenizer: Any, chat: Any, **settings: Any) -> list[int]:
 
 def _whole(game: LearnerGame) -> tuple[list[int], list[int], list[float] | None, list[int]]:
     """Return a game's chat as one sample: first prompt, later tokens, the mask of replies."""
-    replies = [reply for turn in game.turns for reply in turn.said]
+    replies = [part for turn in game.turns for part in turn.replies]
     prompt, last = replies[0].prompt, replies[-1]
     tokens = [*last.prompt[len(prompt) :], *last.tokens]
     mask, chances = [0] * len(tokens), [0.0] * len(tokens)
-    for reply in replies:
-        begin = len(reply.prompt) - len(prompt)
-        span = slice(begin, begin + len(reply.tokens))
-        mask[span], chances[span] = (
-            [1] * len(reply.tokens),
-            reply.chances or [0.0] * len(reply.tokens),
-        )
+    for part in replies:
+        begin = len(part.prompt) - len(prompt)
+        cut = slice(begin, begin + len(part.tokens))
+        mask[cut], chances[cut] = [1] * len(part.tokens), part.chances or [0.0] * len(part.tokens)
     return prompt, tokens, None if replies[0].chances is None else chances, mask
 
 
-# -- what the trainer takes beside it --------------------------------------------------------------
+# -- further arguments of the trainer --------------------------------------------------------------
 
 
 def _seed(prompt: Any) -> int:

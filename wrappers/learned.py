@@ -42,19 +42,12 @@ class Trained:
     def of(
         cls, game: Rulebook, actions: str = "index", normalize: bool = False, spread: Any = None
     ) -> Trained:
-        """Return what a learner is trained for at tables of this game."""
+        """Return the purpose of a learner at tables of this game."""
         speaks = codec(game, 0, actions).speaks
         game = game if speaks else game.core
-        columns = tuple(game.column_index)
+        names = tuple(game.column_index)
         return cls(
-            game.name,
-            game.players,
-            game.edition,
-            columns,
-            actions,
-            normalize,
-            spread,
-            speaks=speaks,
+            game.name, game.players, game.edition, names, actions, normalize, spread, speaks=speaks
         )
 
     @classmethod
@@ -78,10 +71,9 @@ class Trained:
         elif self.edition != game.edition:
             fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
             out = f"train it again, or play it with llm-games {self.package}"
-        elif self.columns != (columns := tuple(game.column_index)):
+        elif self.columns != (names := tuple(game.column_index)):
             new, gone = (
-                [*sorted({*a} - {*b})]
-                for a, b in ((columns, self.columns), (self.columns, columns))
+                [*sorted({*a} - {*b})] for a, b in ((names, self.columns), (self.columns, names))
             )
             fault = (
                 f"other observations of {game.name}: here are {new} more, and {gone} are missing"
@@ -93,7 +85,7 @@ class Trained:
 
 
 class NetworkMemory(NamedTuple):
-    """What a learned player remembers: its seed, how often it decided, and its network's state."""
+    """A learned player's memory: its seed, how often it decided, and its network's state."""
 
     codec: Codec
     scale: Scale | None
@@ -119,15 +111,15 @@ class NetworkMemories(NamedTuple):
 
     def updated(self, cells: tuple[Any, ...], state: tuple[Array, ...] | None) -> NetworkMemories:
         """Return the memory after these cells decided and have this state."""
-        decided, kept = self.decided.copy(), self.state
+        decided, states = self.decided.copy(), self.state
         decided[cells] += 1
         if state is not None:
             shape = self.seeds.shape
-            kept = kept or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
-            kept = tuple(value.copy() for value in kept)
-            for value, new in zip(kept, state, strict=True):
-                value[(slice(None), *cells)] = new
-        return self._replace(decided=decided, state=kept)
+            states = states or tuple(np.zeros((len(v), *shape, *v.shape[2:])) for v in state)
+            states = tuple(value.copy() for value in states)
+            for value, new_value in zip(states, state, strict=True):
+                value[(slice(None), *cells)] = new_value
+        return self._replace(decided=decided, state=states)
 
 
 class LearnedPolicy(Policy):
@@ -236,7 +228,7 @@ class LearnedPolicy(Policy):
             noise, first = Noise(seeds[rows]).of(decided[rows], part), decided[rows] + part == 0
             row_state = state and tuple(value[:, rows] for value in state)
             numbers = _scaled(memory.scale, seat_codec.shown(view.numbers.copy())[rows])
-            predicted, next_state = self._predict(numbers, masks, row_state, first, noise)
+            predicted, later = self._predict(numbers, masks, row_state, first, noise)
             row_actions = np.zeros((len(seats), *predicted.shape[1:]), predicted.dtype)
             row_actions[rows] = predicted
             try:
@@ -251,11 +243,9 @@ class LearnedPolicy(Policy):
                 np.add.at(actions.T, tables, moves.T)
             else:
                 actions[cells] += moves
-            if next_state is not None:
-                state = state or tuple(
-                    np.zeros((len(v), len(seats), *v.shape[2:])) for v in next_state
-                )
-                for value, new in zip(state, next_state, strict=True):
+            if later is not None:
+                state = state or tuple(np.zeros((len(v), len(seats), *v.shape[2:])) for v in later)
+                for value, new in zip(state, later, strict=True):
                     value[:, rows] = new
             unfinished, part = unfinished & ~whole, part + 1
         return Decided(actions), memory.updated(cells, state)
@@ -266,7 +256,7 @@ class LearnedPolicy(Policy):
         return hasattr(seat_codec.space, "n") and (self.masks or seat_codec.masked)
 
     def _observation(self, numbers: Array, masks: Array | None) -> Any:
-        """Return what the model sees: rows of numbers, or parts with these, as in training."""
+        """Return the model's input as in training: rows of numbers, or parts with these."""
         if self._parts is None:
             return self._spread("", numbers)
         rows = {"observation": numbers, "action_mask": masks}
@@ -287,50 +277,41 @@ class LearnedPolicy(Policy):
 
         `first` are the rows that begin an episode; each has noise of its own.
         """
-        observed = self._observation(numbers, masks)
-        arguments: dict[str, Any] = (
-            {} if state is None else {"state": state, "episode_start": first}
-        )
+        inputs = self._observation(numbers, masks)
+        extra: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
         if self.masks and masks is not None:
-            arguments["action_masks"] = masks
+            extra["action_masks"] = masks
         policy = getattr(self.model, "policy", None)
         draws = not self.deterministic and hasattr(policy, "get_distribution")
         sure = self.deterministic or draws
-        actions, next_state = self.model.predict(observed, deterministic=sure, **arguments)
+        actions, later = self.model.predict(inputs, deterministic=sure, **extra)
         if draws:
-            actions = self._drawn(observed, masks, next_state, arguments, noise)
+            actions = self._drawn(inputs, masks, later, extra, noise)
         if np.shape(actions)[:1] != (len(numbers),):
             fault = f"predicts actions of shape {np.shape(actions)} for {len(numbers)} observations"
             raise BadParameter(f"{self.name} {fault}; it must be one for each")
-        return np.asarray(actions), next_state
+        return np.asarray(actions), later
 
     def _drawn(
-        self,
-        observed: Any,
-        masks: Array | None,
-        next_state: Any,
-        arguments: Mapping[str, Any],
-        noise: Noise,
+        self, inputs: Any, masks: Array | None, later: Any, extra: Mapping[str, Any], noise: Noise
     ) -> Array:
         """Draw from the policy's distribution, by the seats' own chance."""
         import torch
 
         policy: Any = self.model.policy
-        inputs = [policy.obs_to_tensor(observed)[0]]
-        if next_state is not None:
-            states = arguments.get("state", [np.zeros_like(part) for part in next_state])
-            starts = arguments.get("episode_start", np.ones(noise.batch))
-            inputs += [
+        arguments = [policy.obs_to_tensor(inputs)[0]]
+        if later is not None:
+            states = extra.get("state", [np.zeros_like(part) for part in later])
+            starts = extra.get("episode_start", np.ones(noise.batch))
+            arguments += [
                 tuple(torch.tensor(part).float() for part in states),
                 torch.tensor(starts).float(),
             ]
         elif self.masks:
-            inputs.append(masks)
+            arguments.append(masks)
         with torch.no_grad():
-            distribution = policy.get_distribution(*inputs)
-            likely = (
-                distribution[0] if isinstance(distribution, tuple) else distribution
-            ).distribution
+            chances = policy.get_distribution(*arguments)
+            likely = (chances[0] if isinstance(chances, tuple) else chances).distribution
         if hasattr(likely, "probs"):
             return noise.choice(likely.probs.numpy())
         drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T

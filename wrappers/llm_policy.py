@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     memory: Any
     """with the dialogue in which it was asked"""
     notes: tuple[Note, ...] = ()
-    with_request: tuple[str, ...] = ()
+    prompt: tuple[str, ...] = ()
     """what was told for it, with what was wrong with earlier replies"""
 
 
@@ -266,30 +266,28 @@ class LLMPolicy(Policy):
         answer = self.remembering.answer(question, outcome.reply, outcome.attempts)
         exchange = Exchange(texts[0], answer)
         if self._keeps_requests(view.game):
-            calls_made = tuple((message["role"], message["content"]) for message in bench.messages)
-            exchange = Exchange(joined(*outcome.with_request), answer, calls=calls_made)
+            calls_made = tuple((message["role"], message["content"]) for message in bench.chat)
+            exchange = Exchange(joined(*outcome.prompt), answer, calls=calls_made)
         dialogue = outcome.memory.dialogue.plus(exchange)
         # A dialogue of k exchanges shows k + 1 reports, the latest among them.
         dialogue = dialogue.without(dialogue.over(max(0, self.shown_last(view.game) - 1)))
         window = self.remembering.moves
         if not self._sums_up(view.game) and dialogue.moves > window:
             dialogue = dialogue.without(dialogue.over(ceil(window / 2)))
-        decisions = memory.decisions + 1
-        next_memory = dataclasses.replace(
-            outcome.memory, decisions=decisions, dialogue=dialogue, thought=()
-        )
+        count = memory.decisions + 1
+        later = dataclasses.replace(outcome.memory, decisions=count, dialogue=dialogue, thought=())
         notes = *outcome.notes, *(Note(k, remark) for k, remark in outcome.reply.beside.items())
-        return Decision(outcome.reply.action, outcome.attempts, notes), next_memory
+        return Decision(outcome.reply.action, outcome.attempts, notes), later
 
     def shown_last(self, game: Rulebook) -> float:
-        """Return how many reports of past rounds the dialogue may show."""
+        """Return the number of reports of past rounds that the dialogue may show."""
         return {"all": ALL, "request": 0}.get(game.shown_last, game.shown_last)  # type: ignore
 
     def _keeps_requests(self, game: Rulebook) -> bool:
-        """Return whether past requests stay in the dialogue.
+        """Test whether past requests stay in the dialogue.
 
-        Unless it is said, they do where they hold nothing that a game lets its players forget: what
-        was heard in a talk, or rounds before the last ones.
+        By default, they do where they hold nothing that a game lets its players forget: messages of
+        a talk, or rounds before the last ones.
         """
         if self.remembering.notices is not None:
             return self.remembering.notices
@@ -301,12 +299,12 @@ class LLMPolicy(Policy):
         """Return the changes of a memory that keeps a question beside the moves."""
         attempts = tuple(attempt for attempt in outcome.attempts if attempt.kind == kind)
         answer = self.remembering.answer(question, outcome.reply, attempts)
-        exchange = Exchange(joined(*outcome.with_request), answer, kind if answer else "news")
+        exchange = Exchange(joined(*outcome.prompt), answer, kind if answer else "news")
         report = memory.decisions, self._prompts(view.game).report(view, memory.notes)
         return {"dialogue": outcome.memory.dialogue.plus(exchange), "told": report}
 
     def _stays(self, game: Rulebook, kind: str) -> bool:
-        """Return whether the next call begins with the whole prompt of one of this kind."""
+        """Test whether the next call begins with the whole prompt of one of this kind."""
         remembers = self.remembering.moves > 0 and kind != "summary"
         return remembers and self._keeps_requests(game)
 
@@ -393,7 +391,7 @@ class LLMPolicy(Policy):
         return report, prompts.request(view, self.reasoning, memory.notes)
 
     def attempts_in(self, game: Rulebook) -> int:
-        """Return how many replies one decision may take: as the rules say, else `max_attempts`."""
+        """Return the limit of replies in a decision: the rules', else `max_attempts`."""
         limit = game.attempts(self.max_attempts)
         return MOST_ATTEMPTS if limit is None else limit
 
@@ -424,15 +422,15 @@ class LLMPolicy(Policy):
         while reply.outcome != "valid" and remaining:
             asked = bench.question(question) if bench else question
             note_again = prompts.again(why, question, self.reasoning) if why else ""
-            if note_again and bench and bench.messages:
+            if note_again and bench and bench.chat:
                 bench.add(note_again)
             elif note_again:
                 texts = (*texts, note_again)
             seed, attempt = next(seeds), None
             while attempt is None:
-                calls_made = calls + len(attempts)
+                number = calls + len(attempts)
                 request = self._request(
-                    view, memory, texts, asked, bench, call=calls_made, seed=seed, kind=kind
+                    view, memory, texts, asked, bench, call=number, seed=seed, kind=kind
                 )
                 try:
                     self._check_fits(memory, request)
@@ -440,9 +438,7 @@ class LLMPolicy(Policy):
                 except ContextOverflow as fault:
                     if kind == "summary":  # it is done without
                         return Answer(reply, attempts, memory)
-                    memory, new_attempts, noted = await self._shorter(
-                        view, memory, fault, calls_made
-                    )
+                    memory, new_attempts, noted = await self._shorter(view, memory, fault, number)
                     attempts, notes = attempts + new_attempts, notes + noted
             attempts += (attempt,)
             if attempt.tokens_in:
@@ -469,7 +465,7 @@ class LLMPolicy(Policy):
     ) -> Request:
         """Return one call, as `ask` makes it."""
         return Request(
-            messages=memory.dialogue.with_request(*texts, messages=bench.messages if bench else ()),
+            messages=memory.dialogue.prompt(*texts, messages=bench.chat if bench else ()),
             question=asked if self.structured else None,
             reasoning=self.reasoning,
             sampling=self.sampling,
@@ -509,7 +505,7 @@ class LLMPolicy(Policy):
     # -- a dialogue that is too long -----------------------------------------------------------
 
     def _sums_up(self, game: Rulebook) -> bool:
-        """Return whether what falls out is summed up; not in a game that shows its last rounds."""
+        """Test whether dropped exchanges are summed up; not if the game shows its last rounds."""
         return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL
 
     async def _in_window(self, view: View, memory: Any, texts: Sequence[str], calls: int) -> Cut:
@@ -517,9 +513,7 @@ class LLMPolicy(Policy):
         sums_up = self._sums_up(view.game)
         if self.remembering.memory_tokens is None and not sums_up:
             return Cut(memory)
-        while excess := self.remembering.excess(
-            memory, memory.dialogue.with_request(*texts), sums_up
-        ):
+        while excess := self.remembering.excess(memory, memory.dialogue.prompt(*texts), sums_up):
             if sums_up:
                 return await self._cut(view, memory, excess, calls, "the window is full")
             shorter = memory.dialogue.without(excess)
@@ -549,15 +543,13 @@ class LLMPolicy(Policy):
 
     async def _cut(self, view: View, memory: Any, count: int, calls: int, why: str) -> Cut:
         """Drop the oldest exchanges, replaced by a summary if that is wanted, and note it."""
-        old, remaining = memory.dialogue, memory.dialogue.without(count)
+        old, rest = memory.dialogue, memory.dialogue.without(count)
         attempts: tuple[Attempt, ...] = ()
-        noted: dict[str, Any] = {"left_out": len(old) - len(remaining), "why": why}
+        noted: dict[str, Any] = {"left_out": len(old) - len(rest), "why": why}
         # With a plan that stays, since it may stand before what falls out.
-        older = old.first(
-            noted["left_out"] + any(exchange.kind in PLANS for exchange in [*remaining][:1])
-        )
+        older = old.first(noted["left_out"] + any(entry.kind in PLANS for entry in [*rest][:1]))
         question, request = Text("summary", "what you want to remember, in a few sentences"), ""
-        if self._sums_up(view.game) and any(exchange.kind != "summary" for exchange in older):
+        if self._sums_up(view.game) and any(entry.kind != "summary" for entry in older):
             request = self._prompts(view.game).summary(question.form(self.reasoning))
             noted["summary"] = None
         if request and older.size > len(request):  # else no summary would be shorter
@@ -573,10 +565,10 @@ class LLMPolicy(Policy):
             )
             if reply.outcome == "valid":
                 summary_exchange = Exchange(request, question.reply(reply.action), "summary")
-                summed_up = Dialogue.of(old.rules, [summary_exchange, *remaining])
+                summed_up = Dialogue.of(old.rules, [summary_exchange, *rest])
                 if summed_up.size < old.size:
-                    remaining, noted["summary"] = summed_up, reply.action
-        next_memory = dataclasses.replace(memory, dialogue=remaining)
+                    rest, noted["summary"] = summed_up, reply.action
+        next_memory = dataclasses.replace(memory, dialogue=rest)
         return Cut(next_memory, attempts, (Note("memory", noted),))
 
     def _prompts(self, game: Rulebook) -> Prompts:

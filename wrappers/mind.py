@@ -59,7 +59,7 @@ class Planning:
         check_parameters(self)
 
     def replies(self, kind: str) -> int:
-        """Return how many replies to a ``belief`` or another kind of aside are read at most."""
+        """Return the limit of replies that are read, of a ``belief`` or another aside."""
         updates = self.belief_checks + (self.belief_fallback == "last_reply")
         return updates if kind == "belief" else self.plan_reasks + 1
 
@@ -120,7 +120,6 @@ class Mind:
         return None
 
     def closed(self, memory: PlanningMemory) -> int:
-        """Return how many chapters are over."""
         return memory.decisions
 
     def status(self, view: View, memory: PlanningMemory) -> str:

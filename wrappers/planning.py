@@ -126,7 +126,7 @@ class PlanningPolicy(LLMPolicy):
         return super().shown_last(game) if self.planning.apart else ALL
 
     def _keeps_requests(self, game: Rulebook) -> bool:
-        """Return whether past requests stay; in one dialogue with plans unless it is said."""
+        """Test whether past requests stay; by default, in one dialogue with plans."""
         always = self.remembering.notices is None and not self.planning.apart
         return always or super()._keeps_requests(game)
 
@@ -135,7 +135,7 @@ class PlanningPolicy(LLMPolicy):
         return not apart and super()._stays(game, kind)
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
-        """Return what is told before a move, in the words of the game's mind, or a speech."""
+        """Return the texts before a move, in the words of the game's mind, or a speech."""
         texts = None
         if not view.sight.talking:
             texts = self._mind(view.game).move(view.core, memory, self.reasoning)
@@ -204,7 +204,7 @@ class PlanningPolicy(LLMPolicy):
         return _Thought(outcome.reply, attempts, memory, asked)
 
     def _news(self, view: View, memory: PlanningMemory) -> str:
-        """Return what happened, in a dialogue with what is up now and the goal; told once."""
+        """Return the report, in a dialogue with the situation and the goal; "" if repeated."""
         prompts, news = self._prompts(view.game), self._mind(view.game).news(view, memory)
         if news is not None or self.planning.apart:
             return prompts.report(view) if news is None else news

@@ -17,7 +17,7 @@ from llm_games.wrappers.together import together
 
 
 class MixtureMemory(NamedTuple):
-    """Which of the players a seat is, and what that one remembers."""
+    """The index of the drawn player, and that player's memory."""
 
     which: int
     memory: Any
@@ -61,15 +61,15 @@ class PlayerMixture(Policy):
 
     @property
     def waits(self) -> bool:
-        """Whether one of them waits for something when it decides."""
+        """One of its players waits for something when it decides."""
         return any(player.waits for player in self.players)
 
     def does(self, name: str) -> bool:
-        """Return whether one of them does something of its own there."""
+        """Test whether one of its players overrides this."""
         return any(player.does(name) for player in self.players)
 
     def drawn(self, seeds: Any) -> Array:
-        """Return which of the players seats with these seeds are, int64 of their shape."""
+        """Return the indexes of the players of seats with these seeds, int64 of their shape."""
         return Noise(np.asarray(seeds).astype(np.uint64)).of("mix").choice(self.weights)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> MixtureMemory:
@@ -80,13 +80,13 @@ class PlayerMixture(Policy):
 
     def act(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
         """Decide as the one that was drawn."""
-        decision, after = act(self.players[memory.which], view, memory.memory)
-        return decision, MixtureMemory(memory.which, after)
+        decision, next_memory = act(self.players[memory.which], view, memory.memory)
+        return decision, MixtureMemory(memory.which, next_memory)
 
     async def decide(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
         """Decide as the one that was drawn, which may wait."""
-        decision, after = await decide_in(self.players[memory.which], view, memory.memory)
-        return decision, MixtureMemory(memory.which, after)
+        decision, next_memory = await decide_in(self.players[memory.which], view, memory.memory)
+        return decision, MixtureMemory(memory.which, next_memory)
 
     def hear(self, view: View, memory: MixtureMemory) -> MixtureMemory:
         """Let the one that was drawn hear."""
@@ -103,62 +103,62 @@ class PlayerMixture(Policy):
     # -- of a batch ------------------------------------------------------------------------------
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: Drawns | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: Drawns | None = None
     ) -> Drawns:
         """Draw a player for each cell that begins."""
-        which, before = memory or (np.zeros(where.shape, np.int64), [None] * len(self.players))
-        which = np.where(where, self.drawn(seeds), which)
+        which, memories = memory or (np.zeros(mask.shape, np.int64), [None] * len(self.players))
+        which = np.where(mask, self.drawn(seeds), which)
         begun = [
-            player.start_batch(game, where & (which == k), seeds, own)
-            for k, (player, own) in enumerate(zip(self.players, before, strict=True))
+            player.start_batch(game, mask & (which == k), seeds, player_memory)
+            for k, (player, player_memory) in enumerate(zip(self.players, memories, strict=True))
         ]
         return Drawns(which, begun)
 
-    def _cells(self, where: Array, which: Array) -> list[tuple[int, Array]]:
+    def _cells(self, mask: Array, which: Array) -> list[tuple[int, Array]]:
         """Return the players that were drawn in some of these cells, and in which."""
-        held = ((k, where & (which == k)) for k in range(len(self.players)))
-        return [(k, own) for k, own in held if own.any()]
+        candidates = ((k, mask & (which == k)) for k in range(len(self.players)))
+        return [(k, cells) for k, cells in candidates if cells.any()]
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Drawns) -> tuple[Decided, Any]:
+    async def decide_batch(self, sight: Sight, mask: Array, memory: Drawns) -> tuple[Decided, Any]:
         """Decide as those who were drawn, each in all its cells at once."""
         which, memories = memory.which, [*memory.memories]
-        cells = self._cells(where, which)
-        work = (self.players[k].decide_batch(sight, own, memories[k]) for k, own in cells)
-        answers = await together(work) if self.waits else [await one for one in work]
+        cells = self._cells(mask, which)
+        work = (self.players[k].decide_batch(sight, chosen, memories[k]) for k, chosen in cells)
+        answers = await together(work) if self.waits else [await coroutine for coroutine in work]
         replies: dict[Cell, Decision] = {}
-        for (k, _), (decided, after) in zip(cells, answers, strict=True):
-            memories[k] = after
+        for (k, _), (decided, next_memory) in zip(cells, answers, strict=True):
+            memories[k] = next_memory
             replies |= decided.replies
-        found = (decided.actions for decided, _ in answers)
-        actions = reduce(added, found, np.zeros(where.shape, np.int64))
+        moves = (decided.actions for decided, _ in answers)
+        actions = reduce(added, moves, np.zeros(mask.shape, np.int64))
         return Decided(actions, replies), Drawns(which, memories)
 
-    def hear_batch(self, sight: Sight, where: Array, memory: Drawns) -> Drawns:
+    def hear_batch(self, sight: Sight, mask: Array, memory: Drawns) -> Drawns:
         """Let those hear who do."""
         memories = [*memory.memories]
-        for k, own in self._cells(where, memory.which):
+        for k, cells in self._cells(mask, memory.which):
             if self.players[k].does("hear"):
-                memories[k] = self.players[k].hear_batch(sight, own, memories[k])
+                memories[k] = self.players[k].hear_batch(sight, cells, memories[k])
         return Drawns(memory.which, memories)
 
     async def finish_batch(
-        self, sight: Sight, where: Array, memory: Drawns
+        self, sight: Sight, mask: Array, memory: Drawns
     ) -> Mapping[Cell, Decision]:
         """Let those look back who do."""
         work = (
-            self.players[k].finish_batch(sight, own, memory.memories[k])
-            for k, own in self._cells(where, memory.which)
+            self.players[k].finish_batch(sight, cells, memory.memories[k])
+            for k, cells in self._cells(mask, memory.which)
             if self.players[k].does("finish")
         )
-        return {cell: own for found in await together(work) for cell, own in found.items()}
+        return {cell: reply for group in await together(work) for cell, reply in group.items()}
 
     def recall_batch(self, memory: Drawns, notes: Mapping[Cell, Sequence[Note]]) -> Drawns:
         """Let those who were drawn recall, whoever noted it down."""
         memories = [*memory.memories]
         for k, player in enumerate(self.players):
-            own = {cell: noted for cell, noted in notes.items() if memory.which[cell] == k}
-            if own and player.does("recall"):
-                memories[k] = player.recall_batch(memories[k], own)
+            recalled = {cell: noted for cell, noted in notes.items() if memory.which[cell] == k}
+            if recalled and player.does("recall"):
+                memories[k] = player.recall_batch(memories[k], recalled)
         return Drawns(memory.which, memories)
 
 

@@ -127,7 +127,7 @@ class Policy(ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for something when it decides: it then has its own `decide`."""
+        """The policy waits for something when it decides: it then has its own `decide`."""
         return type(self).decide is not Policy.decide
 
     def does(self, name: str) -> bool:
@@ -155,16 +155,10 @@ class Policy(ABC):
             answers = await together(work)
         else:
             answers = [act(self, view, memory[cell]) for cell, view in views.items()]
-        decisions = {cell: decision for cell, (decision, _) in zip(views, answers, strict=True)}
-        memories = {
-            cell: seat_memory for cell, (_, seat_memory) in zip(views, answers, strict=True)
-        }
-        moves = {cell: decision.action for cell, decision in decisions.items()}
-        replies = {
-            cell: decision
-            for cell, decision in decisions.items()
-            if decision.attempts or decision.notes
-        }
+        decisions = {cell: move for cell, (move, _) in zip(views, answers, strict=True)}
+        memories = {cell: new_memory for cell, (_, new_memory) in zip(views, answers, strict=True)}
+        moves = {cell: move.action for cell, move in decisions.items()}
+        replies = {cell: move for cell, move in decisions.items() if move.attempts or move.notes}
         return Decided(assembled(mask, views, moves), replies), {**memory, **memories}
 
     def hear_batch(self, sight: Sight, mask: Array, memory: Any) -> Any:
@@ -175,21 +169,12 @@ class Policy(ABC):
     async def finish_batch(self, sight: Sight, mask: Array, memory: Any) -> Mapping[Cell, Decision]:
         """Look back in these cells at games that are over, at the same time; see `finish`."""
         views = views_of(sight, mask)
-        decisions = await together(
-            finish_in(self, view, memory[cell]) for cell, view in views.items()
-        )
-        return {
-            cell: decision
-            for cell, decision in zip(views, decisions, strict=True)
-            if decision is not None
-        }
+        moves = await together(finish_in(self, view, memory[cell]) for cell, view in views.items())
+        return {cell: move for cell, move in zip(views, moves, strict=True) if move is not None}
 
     def recall_batch(self, memory: Any, notes: Mapping[Cell, Sequence[Note]]) -> Any:
         """Return the memory with what these cells noted down in the games before."""
-        return {
-            **memory,
-            **{cell: self.recall(memory[cell], seat_notes) for cell, seat_notes in notes.items()},
-        }
+        return {**memory, **{cell: self.recall(memory[cell], past) for cell, past in notes.items()}}
 
 
 # -- one cell of a batch, or one seat of one table -------------------------------------------------
@@ -202,7 +187,7 @@ def called(policy: Policy) -> str:
 
 
 def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
-    """Return what a player decides that does not wait; an error says in whose seat it was made."""
+    """Return the decision of a player that does not wait; an error names the seat."""
     try:
         answer = policy.act(view, memory)
     except Exception as error:

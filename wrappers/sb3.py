@@ -77,7 +77,6 @@ class SB3VecEnv(VecEnv):
         return observation, rewards.astype(np.float32), done, rows
 
     def _rows(self, infos: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return what infos say of each copy."""
         full, rest, count = {}, [], self.num_envs
         for name in infos.keys() - HANDED:
             of = infos.get(f"_{name}", _EVERY)
@@ -122,7 +121,7 @@ class SB3VecEnv(VecEnv):
 
 
 def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
-    """Return what infos say of one copy."""
+    """Return the infos of one copy."""
     row: dict[str, Any] = {}
     for name, value in infos.items():
         mask = infos.get(f"_{name}")

@@ -1,4 +1,4 @@
-"""What opponents that are language models cost, in the training log of Stable-Baselines3."""
+"""The cost of opponents that are language models, in Stable-Baselines3's training log."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OpponentLog(BaseCallback):
 
     @property
     def model_file(self) -> Path:
-        """Where the model is saved."""
+        """The file of the model."""
         assert self.folder is not None, "nothing is saved without a folder"
         return self.folder / "model.zip"
 

@@ -69,17 +69,17 @@ class Episode:
 
     @property
     def over(self) -> bool:
-        """Return whether the rules ended the game (not a limit on its steps)."""
+        """The rules ended the game (not a limit on its steps)."""
         return bool(self.state.over)
 
     @property
     def void(self) -> bool:
-        """Return whether a broken rule ended the game without a score."""
+        """A broken rule ended the game without a score."""
         return bool(self.state.void)
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """Return what happened in each step of the game, talk left out, as scores read it."""
+        """Return the records of the game's steps, without talk, as scores read them."""
         return [plain(step.outcome) for step in self.steps if not step.talk]
 
 
@@ -122,7 +122,6 @@ class Seats:
         self.hear()
 
     def _view(self, seat: int) -> View:
-        """Return what the player of a seat sees."""
         sight = self.table.ready()
         return (sight.core if seat in self._mute else sight).view(seat)
 

@@ -43,7 +43,7 @@ class Seating(NamedTuple):
     policies: list[Policy]
     others: list[int]
 
-    def seats(self, seeds: Any, previous_seats: Any) -> PerTable:
+    def seats(self, seeds: Any, last_seats: Any) -> PerTable:
         """Return the learner's seat in the episodes of these seeds, int64 of their shape.
 
         `before` is its seat in the episode before, -1 where the seed was given.
@@ -54,9 +54,7 @@ class Seating(NamedTuple):
             return np.asarray(drawn)
         if self.seat == "rotate":
             begins = (seeds % self.players).astype(np.int64)
-            return np.where(
-                np.less(previous_seats, 0), begins, np.add(previous_seats, 1) % self.players
-            )
+            return np.where(np.less(last_seats, 0), begins, np.add(last_seats, 1) % self.players)
         return np.full(seeds.shape, self.seat)
 
     def sits(self, seats: PerTable) -> PerPlayer:
@@ -103,18 +101,16 @@ def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[
     for key, player in named.items():
         if key not in names and not (type(key) is int and 0 <= key < game.players):
             raise unknown("seat", key, names)
-        position = names.index(key) if isinstance(key, str) else key
-        if position == seat or position in players_by_seat:
-            occupant = "the learner" if position == seat else "another opponent"
-            raise BadParameter(
-                f"opponents: {occupant} sits in {names[position]}, seat {position}, already"
-            )
-        players_by_seat[position] = player
-    wanted = [position for position in range(game.players) if position != seat]
-    missing = [names[position] for position in wanted if position not in players_by_seat]
+        index = names.index(key) if isinstance(key, str) else key
+        if index == seat or index in players_by_seat:
+            owner = "the learner" if index == seat else "another opponent"
+            raise BadParameter(f"opponents: {owner} sits in {names[index]}, seat {index}, already")
+        players_by_seat[index] = player
+    wanted = [index for index in range(game.players) if index != seat]
+    missing = [names[index] for index in wanted if index not in players_by_seat]
     if missing:
         raise BadParameter(f"opponents: nobody sits in {', '.join(missing)}; name a player for it")
-    return [players_by_seat[position] for position in wanted]
+    return [players_by_seat[index] for index in wanted]
 
 
 class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
@@ -236,7 +232,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._broke, self._reward, self._payoff = False, 0.0, 0.0
         self._owed = self._finished = self._looked_back = False
         self._steps, self._played = 0, dict[str, Any]()
-        self._outcome_counts: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
         recalled = self._notes  # once more, if a call fails now
         self._play_on()
         self._notes = {} if self._notes is recalled else self._notes
@@ -250,12 +246,10 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         """Take the seat of this episode; notes stay with players who keep their seat."""
         seat = int(self.seating.seats(self.table.seed, previous_seat))
         if seat != self.seat:
-            previous_opponents = self.opponents
+            old_opponents = self.opponents
             self._take_seat(seat)
             here = self.opponents
-            self._notes = {
-                s: n for s, n in self._notes.items() if here.get(s) is previous_opponents[s]
-            }
+            self._notes = {s: n for s, n in self._notes.items() if here.get(s) is old_opponents[s]}
         if seat in self.windows.mute:
             self.table.hush([seat])
 
@@ -315,8 +309,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             **self._played,
             **self._mask(self.seat),
         }
-        if self._outcome_counts:
-            info["opponents"], self._outcome_counts = dict(self._outcome_counts), Counter()
+        if self._outcomes:
+            info["opponents"], self._outcomes = dict(self._outcomes), Counter()
         return info | self.codec.reading
 
     def _play_on(self) -> None:
@@ -347,9 +341,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
 
     def _count(self, decisions: Mapping[int, Decision]) -> None:
         """Count the outcomes of opponents that are asked as models."""
-        self._outcome_counts.update(
-            decision.outcome for decision in decisions.values() if decision.attempts
-        )
+        self._outcomes.update(reply.outcome for reply in decisions.values() if reply.attempts)
 
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
         """Return the infos of a move played in a state."""

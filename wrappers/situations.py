@@ -20,11 +20,9 @@ MOST = 100_000
 
 @dataclass(frozen=True)
 class Common(ChatMemory):
-    """A memory shared by seats of one dialogue; `situations` are by seat and knowledge."""
+    """A memory shared by seats of one dialogue; `hashes` of situations: by seat, knowledge."""
 
-    situations: dict[tuple[int, bytes], bytes] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    hashes: dict[tuple[int, bytes], bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Wanted(NamedTuple):
@@ -36,10 +34,10 @@ class Wanted(NamedTuple):
 
 
 class KnownSituation(NamedTuple):
-    """A decision, and the memory after it; `near`: by a reply to another situation."""
+    """A decision and the memory after it; `near`: from a reply to another situation."""
 
     decision: Decision
-    after: Common
+    next_memory: Common
     near: bool
 
 
@@ -54,7 +52,7 @@ class Situations:
         self._places: dict[Dialogue, Common] = {}
         self._starts: dict[int, Common] = {}
         self._answers: dict[tuple[bytes, int], KnownSituation] = {}
-        self._situation_count = 0
+        self._count = 0
 
     def start(self, player: Any, mask: Array, memory: Mapping[Cell, Common]) -> dict[Cell, Common]:
         """Return the memory of a batch in which these cells begin an episode."""
@@ -67,47 +65,39 @@ class Situations:
         self, player: Any, sight: Sight, mask: Array, memory: Mapping[Cell, Common]
     ) -> tuple[Decided, dict[Cell, Common]]:
         """Decide as `Policy.decide_batch` does; what is known costs no words and no reading."""
-        remaining, outcomes = self._draws(player, sight, mask, memory), dict[Cell, KnownSituation]()
+        rest, outcomes = self._draws(player, sight, mask, memory), dict[Cell, KnownSituation]()
         for alike in (True, False):  # of those who draw the same, one asks first
             asking = dict[Any, Cell]()
-            for cell, draw in remaining.items():
+            for cell, draw in rest.items():
                 outcome = None if draw.anew else self._stored(draw)
                 if outcome is None:
                     asking.setdefault(draw if alike else cell, cell)
                 else:
                     outcomes[cell] = outcome
             if asking:
-                asking_draws = {cell: remaining[cell] for cell in asking.values()}
+                asking_draws = {cell: rest[cell] for cell in asking.values()}
                 outcomes |= await self._ask(player, sight, asking_draws, memory, mask.shape)
-            remaining = {
-                c: draw._replace(anew=False) for c, draw in remaining.items() if c not in outcomes
-            }
+            rest = {c: draw._replace(anew=False) for c, draw in rest.items() if c not in outcomes}
         replies = {cell: outcome.decision for cell, outcome in outcomes.items()}
-        memories = {cell: outcome.after for cell, outcome in outcomes.items()}
+        memories = {cell: outcome.next_memory for cell, outcome in outcomes.items()}
         return Decided(self._actions(sight, mask, replies), replies), {**memory, **memories}
 
     def _draws(
         self, player: Any, sight: Sight, mask: Array, memory: Mapping[Cell, Common]
     ) -> dict[Cell, Wanted]:
-        """Return what these cells draw; those who see something new put it into words."""
+        """Return the draws of these cells; new situations are put into words."""
         cells, situations, tables = cells_of(mask), list[bytes](), dict[int, Sight]()
         for cell, row in zip(cells, knowledge(sight, mask), strict=True):
             (seat, table), common = cell, memory[cell]
-            if (situation := common.situations.get((seat, row))) is None:
+            if (situation := common.hashes.get((seat, row))) is None:
                 if table not in tables:
                     tables[table] = sight.table(table)
                 situation = self.cache.situation(player.request(tables[table].view(seat), common))
-                common.situations[seat, row], self._situation_count = (
-                    situation,
-                    self._situation_count + 1,
-                )
+                common.hashes[seat, row], self._count = situation, self._count + 1
             situations.append(situation)
         callers = _callers(sight.who, self.game.name, mask.shape[1])
         asked = [callers[table]._replace(seat=seat) for seat, table in cells]
-        ranks = [
-            self.cache.file.rank(*request_key)
-            for request_key in zip(situations, asked, strict=True)
-        ]
+        ranks = [self.cache.file.rank(*pair) for pair in zip(situations, asked, strict=True)]
         seeds, steps = np.array([(who.seed, who.step) for who in asked], np.uint64).T
         drawn = seeds, steps, np.array(ranks, np.uint64), player.sampling
         samples, anew = self.cache.draws(*drawn)
@@ -115,7 +105,7 @@ class Situations:
         return dict(zip(cells, draws, strict=True))
 
     def _stored(self, draw: Wanted) -> KnownSituation | None:
-        """Return what is known of a draw, and count it."""
+        """Return the stored outcome of a draw, and count it."""
         outcome = self._answers.get(draw[:2])
         if outcome is None or (outcome.near and not self.cache.ended):
             return None
@@ -135,7 +125,7 @@ class Situations:
         mask, near = np.zeros(shape, bool), self.cache.near
         mask[tuple(np.array([*draws]).T)] = True
         decided, memories = await Policy.decide_batch(player, sight, mask, memory)
-        if self._situation_count + len(self._answers) > MOST:
+        if self._count + len(self._answers) > MOST:
             self._forget()
         outcomes = {}
         for cell, draw in draws.items():
@@ -186,7 +176,7 @@ def knowledge(sight: Sight, mask: Array) -> list[bytes]:
     return [rows[width * cell : width * (cell + 1)] for cell in range(len(seats))]
 
 
-def _callers(who: Who, game: str, tables: int) -> list[Who]:
+def _callers(seat: Who, game: str, tables: int) -> list[Who]:
     """Return the caller at each table."""
-    lists = (np.broadcast_to(part, tables).tolist() for part in (who.episode, who.step, who.seed))
-    return [Who(who.run or game, e, step, 0, 0, seed) for e, step, seed in zip(*lists, strict=True)]
+    rows = (np.broadcast_to(part, tables).tolist() for part in (seat.episode, seat.step, seat.seed))
+    return [Who(seat.run or game, e, step, 0, 0, seed) for e, step, seed in zip(*rows, strict=True)]

@@ -68,29 +68,29 @@ class InformationSets(NamedTuple):
             raise ValueError("each set must have a row, and follow one or none")
 
     def of(self, seat: int, chances: Array) -> tuple[InformationSets, Array]:
-        """Return the sets and rows of one seat alone, and what of the `chances` is theirs."""
-        own, many = self.seat == seat, np.diff(self.first)
-        mine = np.repeat(own, many)
-        place, before = np.cumsum(mine) - 1, self.before[own]
-        before = np.where(before < 0, -1, place[before])
-        first = np.append(0, np.cumsum(many[own]))
+        """Return the sets and rows of one seat alone, and its part of the `chances`."""
+        mask, counts = self.seat == seat, np.diff(self.first)
+        mine = np.repeat(mask, counts)
+        new_rows, past = np.cumsum(mine) - 1, self.before[mask]
+        past = np.where(past < 0, -1, new_rows[past])
+        first = np.append(0, np.cumsum(counts[mask]))
         return InformationSets(
-            self.seat[own], before, self.seen[own], first, self.moves[mine]
+            self.seat[mask], past, self.seen[mask], first, self.moves[mine]
         ), chances[mine]
 
 
-def keys_of(seat: Any, row_before: Array, observed: Array) -> Array:
+def keys_of(seat: Any, past: Array, obs: Array) -> Array:
     """Return a scalar of bytes for each information set, ``(sets,)``; equal for equal sets."""
-    seats = np.broadcast_to(seat, row_before.shape)
-    whole = np.column_stack([seats, row_before, observed])
+    seats = np.broadcast_to(seat, past.shape)
+    whole = np.column_stack([seats, past, obs])
     whole = np.ascontiguousarray(whole, np.float64) + 0.0  # no -0
     return whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()
 
 
 class TableMemory(NamedTuple):
-    """What a seat remembers: its seed, how often it decided, and the row that it took last.
+    """A seat's memory: its seed, how often it decided, and its last row.
 
-    Of a batch each is int64 ``(players, tables)``.
+    In a batch each is int64 ``(players, tables)``.
     """
 
     seed: Any
@@ -198,19 +198,13 @@ class TabularPolicy(Policy):
         return Decided(actions), next_memory
 
     def _drawn(
-        self,
-        game: Rulebook,
-        seats: Array,
-        observed: Array,
-        last: Array,
-        seeds: Array,
-        decided: Array,
+        self, game: Rulebook, seats: Array, obs: Array, last: Array, seeds: Array, decided: Array
     ) -> Array:
         """Return the rows that are drawn in these seats."""
-        keys = keys_of(seats, last, observed)
+        keys = keys_of(seats, last, obs)
         sets = np.array([self._sets_by_key.get(key.tobytes(), -1) for key in keys], np.int64)
         for index in np.flatnonzero(sets < 0).tolist():
-            sets[index] = self._nearest(game, int(seats[index]), int(last[index]), observed[index])
+            sets[index] = self._nearest(game, int(seats[index]), int(last[index]), obs[index])
             self._sets_by_key[keys[index].tobytes()] = int(sets[index])
         first, stop = self.rows.first[sets], self.rows.first[sets + 1]
         luck = Noise(seeds.astype(np.uint64)).of(decided).random()
@@ -218,21 +212,19 @@ class TabularPolicy(Policy):
         rows = np.searchsorted(self._upto, begun + luck * (self._upto[stop - 1] - begun), "right")
         return np.clip(rows, first, stop - 1)
 
-    def _nearest(self, game: Rulebook, seat: int, last: int, observed: Array) -> int:
+    def _nearest(self, game: Rulebook, seat: int, last: int, obs: Array) -> int:
         """Return the set of a seat with the nearest numbers, if any with its own past.
 
         Raises:
             BadParameter: the table has none of this seat.
         """
-        seat_sets = np.flatnonzero(self.rows.seat == seat)
-        if not len(seat_sets):
+        sets = np.flatnonzero(self.rows.seat == seat)
+        if not len(sets):
             raise BadParameter(f"{self.name} has no moves for {game.names()[seat]}; solve it anew")
         scale = Scale(game.columns())
-        far = np.abs(
-            scale(self.rows.seen[seat_sets]) - scale(observed[None].astype(np.float32))
-        ).sum(axis=1)
-        far = np.nan_to_num(far) + RECALLED * (self.rows.before[seat_sets] != last)
-        return int(seat_sets[far.argmin()])
+        far = np.abs(scale(self.rows.seen[sets]) - scale(obs[None].astype(np.float32))).sum(axis=1)
+        far = np.nan_to_num(far) + RECALLED * (self.rows.before[sets] != last)
+        return int(sets[far.argmin()])
 
 
 def _legal(sight: Sight, cells: Any, moves: Any) -> Any:
@@ -318,13 +310,9 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         with zipfile.ZipFile(BytesIO(content)) as file:
             check_unpacked(file)
             about = json.loads(file.read(PLAYER))
-            names = [
-                array_name.removesuffix(".npy")
-                for array_name in file.namelist()
-                if array_name.endswith(".npy")
-            ]
+            names = [part.removesuffix(".npy") for part in file.namelist() if part.endswith(".npy")]
         with np.load(BytesIO(content), allow_pickle=False) as file:
-            arrays = {array_name: file[array_name] for array_name in names}
+            arrays = {part: file[part] for part in names}
         later, trained_fields = about["format"] > FORMAT, about["trained"]
         package, kind, parameters = trained_fields["package"], about["kind"], about["parameters"]
         trained = Trained.read(trained_fields)
@@ -376,16 +364,16 @@ class QTable:
         keys = keys_of(0, np.zeros(len(states)), states)
         self.index_by_key = {key.tobytes(): index for index, key in enumerate(keys)}
 
-    def place(self, observed: Array) -> Array:
-        """Return the states of these observations, ``(many,)``; -1 where one was never met."""
-        chosen = np.asarray(observed, np.float32)[:, self.columns]
+    def indexes_of(self, obs: Array) -> Array:
+        """Return the states of these observations, ``(rows,)``; -1 for unknown ones."""
+        chosen = np.asarray(obs, np.float32)[:, self.columns]
         keys = keys_of(0, np.zeros(len(chosen)), chosen)
         return np.array([self.index_by_key.get(key.tobytes(), -1) for key in keys], np.int64)
 
-    def add(self, observed: Array, value: float) -> Array:
+    def add(self, obs: Array, value: float) -> Array:
         """Return the states of these observations; new ones begin with this value."""
-        places = self.place(observed)
-        new = np.asarray(observed, np.float32)[places < 0][:, self.columns]
+        places = self.indexes_of(obs)
+        new = np.asarray(obs, np.float32)[places < 0][:, self.columns]
         if len(new):
             new = np.unique(new, axis=0)
             for index, key in enumerate(keys_of(0, np.zeros(len(new)), new), len(self.states)):
@@ -393,15 +381,15 @@ class QTable:
             begun = np.full((len(new), self.values.shape[1]), value)
             self.states = np.concatenate([self.states, new])
             self.values = np.concatenate([self.values, begun])
-            places = self.place(observed)
+            places = self.indexes_of(obs)
         return places
 
     def predict(
-        self, observations: Any, deterministic: bool = True, action_masks: Array | None = None
+        self, obs: Any, deterministic: bool = True, action_masks: Array | None = None
     ) -> tuple[Array, None]:
         """Return the best action of each observation; the nearest state stands for a new one."""
-        numbers = observations["observation"] if isinstance(observations, dict) else observations
-        places = self.place(numbers)
+        numbers = obs["observation"] if isinstance(obs, dict) else obs
+        places = self.indexes_of(numbers)
         for row in np.flatnonzero(places < 0).tolist():
             chosen = np.asarray(numbers, np.float32)[row, self.columns]
             places[row] = np.abs(self.states - chosen).sum(axis=1).argmin()

@@ -79,7 +79,7 @@ class TeamVectorEnv:
     # -- spaces ------------------------------------------------------------------------------------
 
     def single_observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return what an agent sees of one copy."""
+        """Return the space of an agent's observation of one copy."""
         self._check_agent(agent)
         return self.windows.spaces[agent]
 
@@ -89,7 +89,7 @@ class TeamVectorEnv:
         return self.windows.codecs[self.agents.index(agent)].space
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return what an agent sees of all copies."""
+        """Return the space of an agent's observations of all copies."""
         return batch_space(self.single_observation_space(agent), self.num_envs)
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
@@ -163,14 +163,8 @@ class TeamVectorEnv:
             self._payoff[:, done], self._action[:, done] = 0, 0
             self._finished = finished & ~done
         self._next(ready | done)
-        observations, payoffs = self._by_agent(self._observations()), self._by_agent(rewards)
-        return (
-            observations,
-            payoffs,
-            self._by_agent(finished),
-            self._by_agent(cut),
-            self._infos(infos),
-        )
+        observed, payoffs = self._by_agent(self._observations()), self._by_agent(rewards)
+        return observed, payoffs, self._by_agent(finished), self._by_agent(cut), self._infos(infos)
 
     def _take(self, sight: Sight, actions: Mapping[str, Any]) -> None:
         """Take everybody's actions, or none if one is refused."""
@@ -192,7 +186,7 @@ class TeamVectorEnv:
         self._codecs, self._moves, self._waiting = codecs, moves, waiting
 
     def _played(self, outcome: Outcome, mask: Array, rewards: PerPlayer) -> None:
-        """Note what a step brought to these copies."""
+        """Note the outcome of a step in these copies."""
         rewards[:, mask] = outcome.rewards
         self._payoff[:, mask] += outcome.rewards
         self._broke[:, mask] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
@@ -200,14 +194,12 @@ class TeamVectorEnv:
         self._finished = self._finished.copy()
         self._finished[:, mask] = outcome.finished
 
-    # -- what is seen ------------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------------
 
     def _observations(self) -> Any:
         """Return new observations of all seats, ``(players, num_envs, ...)``."""
         rows = zip(self._codecs, self.tables.ready().numbers, strict=True)
-        numbers = self.windows.scaled(
-            np.stack([seat_codec.shown(numbers_seen.copy()) for seat_codec, numbers_seen in rows])
-        )
+        numbers = self.windows.scaled(np.stack([codec.shown(row.copy()) for codec, row in rows]))
         if not self.windows.shows_mask(self._codecs[0]):
             return numbers
         return {"observation": numbers, "action_mask": self._masks()}
@@ -265,39 +257,29 @@ class SeatRows(VectorEnv[Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode in all copies, see `TeamVectorEnv.reset`."""
-        observations, infos = self.team.reset(seed, options)
-        return _rows(observations), _rows(infos)
+        obs, infos = self.team.reset(seed, options)
+        return _rows(obs), _rows(infos)
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play the rows' actions, ``(num_envs, ...)``; raises as `TeamVectorEnv.step` does."""
-        team, row_actions = self.team, array_of(actions)
-        if row_actions.shape[:1] != (self.num_envs,):
-            raise IllegalAction(
-                f"{self.num_envs} rows take as many actions, got {row_actions.shape}"
-            )
-        by_agent = np.split(row_actions, team.num_agents)
-        observations, rewards, ended, cut, infos = team.step(
-            dict(zip(team.agents, by_agent, strict=True))
-        )
+        team, moves = self.team, array_of(actions)
+        if moves.shape[:1] != (self.num_envs,):
+            raise IllegalAction(f"{self.num_envs} rows take as many actions, got {moves.shape}")
+        by_agent = np.split(moves, team.num_agents)
+        obs, rewards, ended, cut, infos = team.step(dict(zip(team.agents, by_agent, strict=True)))
         over = np.tile(np.all([ended[a] | cut[a] for a in team.agents], axis=0), team.num_agents)
         row_infos = _rows(infos)
         if "final_obs" in row_infos:  # as Gymnasium has them
             row_infos["final_obs"] = final(row_infos["final_obs"], over)
-        return (
-            _rows(observations),
-            _rows(rewards),
-            _rows(ended) & over,
-            _rows(cut) & over,
-            row_infos,
-        )
+        return _rows(obs), _rows(rewards), _rows(ended) & over, _rows(cut) & over, row_infos
 
     def action_masks(self) -> Array:
-        """Return which indexes are legal, bool ``(num_envs, indexes)``."""
+        """Return the legal indexes, bool ``(num_envs, indexes)``."""
         return _rows(self.team.action_masks())
 
 
 def _rows(by_agent: Mapping[str, Any]) -> Any:
-    """Return what is by agent seat after seat."""
+    """Put arrays by agent together, seat after seat."""
     parts = [*by_agent.values()]
     if isinstance(parts[0], dict):
         return {part: _rows({a: by_agent[a][part] for a in by_agent}) for part in parts[0]}

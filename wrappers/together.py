@@ -64,7 +64,7 @@ def first(error: BaseException) -> BaseException:
 
 
 def at_once(work: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine gives that waits for nothing, without an event loop.
+    """Return the outcome of a coroutine that waits for nothing, without an event loop.
 
     One that does wait raises BadParameter.
     """

@@ -63,7 +63,7 @@ class Parameter:
             raise unknown("kind of argument", self.kind, KINDS)
 
     def takes(self, value: Any) -> bool:
-        """Return whether a JSON value is of the kind, and finite."""
+        """Test whether a JSON value is of the kind, and finite."""
         fits = isinstance(value, KINDS[self.kind]) and not isinstance(value, bool)
         return fits and (not isinstance(value, (float, Decimal)) or isfinite(value))
 
@@ -103,7 +103,7 @@ class Tool:
         return [name for name, parameter in self.parameters.items() if not parameter.optional]
 
     def text(self, view: View, arguments: Any) -> str:
-        """Return what it says.
+        """Return its output.
 
         Raises:
             BadCall: the arguments are not what it takes, or it cannot help.
@@ -134,8 +134,8 @@ class Tool:
         parameters = [{"name": name} | vars(p) for name, p in self.parameters.items()]
         return {"name": self.name, "summary": self.summary, "parameters": parameters}
 
-    def native_schema(self) -> dict[str, Any]:
-        """Return the tool's description for servers with native calls."""
+    def definition(self) -> dict[str, Any]:
+        """Return the tool's definition for servers with native calls."""
         arguments: dict[str, Any] = {
             name: {"type": p.kind, "description": p.meaning} for name, p in self.parameters.items()
         }
@@ -214,9 +214,8 @@ class OrCall:
 class Bench:
     """The tools at one decision.
 
-    `remaining` calls may still be made; `messages` are the calls so far with their results.
-    `advice` is the text of tools that are always told; `offer` says which can be called, and how
-    ("" if none).
+    There may be `remaining` more calls; `chat` has those so far, with their results. `advice` is
+    the text of tools that always speak; `offer` says which can be called, and how ("" if none).
     """
 
     def __init__(
@@ -232,14 +231,14 @@ class Bench:
             except BadCall as bad:
                 advice.append(prompts.advice(tool.name, str(bad), True))
         self.advice = "\n".join(advice)
-        native_schema = [tool.summary_fields() for tool in self._tools.values()]
-        self.offer = prompts.offer(native_schema, calls) if native_schema else ""
-        self.messages: tuple[Message, ...] = ()
+        definition = [tool.summary_fields() for tool in self._tools.values()]
+        self.offer = prompts.offer(definition, calls) if definition else ""
+        self.chat: tuple[Message, ...] = ()
 
     def add(self, text: str) -> None:
-        """Add to what was said last."""
-        *earlier, last = self.messages
-        self.messages = (*earlier, {**last, "content": f"{last['content']}\n\n{text}"})
+        """Add a text to the last message."""
+        *earlier, last = self.chat
+        self.chat = (*earlier, {**last, "content": f"{last['content']}\n\n{text}"})
 
     def question(self, question: Question) -> Question:
         """Return the question as it may be answered now."""
@@ -247,10 +246,8 @@ class Bench:
         return cast(Question, both)
 
     def offers(self) -> tuple[dict[str, Any], ...]:
-        """Return what may be called natively now."""
-        return (
-            tuple(tool.native_schema() for tool in self._tools.values()) if self.remaining else ()
-        )
+        """Return the tools that may be called natively now."""
+        return tuple(tool.definition() for tool in self._tools.values()) if self.remaining else ()
 
     def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         """Run native calls of one reply, as many as there may be; return as `call` does."""
@@ -274,18 +271,13 @@ class Bench:
             output, why, kind = str(bad), str(bad), bad.kind
         question = self._view.question
         assert question is not None
-        result_text = self._prompts.result(
-            output, bool(why), self.remaining, question, self._reasoning
-        )
-        call_text = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
+        report = self._prompts.result(output, bool(why), self.remaining, question, self._reasoning)
+        words = json.dumps({"tool": call.tool, "arguments": call.arguments}, default=float)
         if native:  # to be shown in the server's form, which takes plain names and objects alone
-            fits = isinstance(call.arguments, Mapping) and len(call_text) <= LONGEST
+            fits = isinstance(call.arguments, Mapping) and len(words) <= LONGEST
             shown = {"tool": name if _NAME.fullmatch(name) else "unknown", "arguments": {}}
-            call_text = call_text if fits and shown["tool"] == name else json.dumps(shown)
-        call_text = call_text if len(call_text) <= LONGEST else '{"tool": "...", "arguments": {}}'
+            words = words if fits and shown["tool"] == name else json.dumps(shown)
+        words = words if len(words) <= LONGEST else '{"tool": "...", "arguments": {}}'
         hearing = "tool" if native else "user"
-        self.messages += (
-            {"role": "assistant", "content": call_text},
-            {"role": hearing, "content": result_text},
-        )
+        self.chat += ({"role": "assistant", "content": words}, {"role": hearing, "content": report})
         return why, kind

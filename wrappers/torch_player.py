@@ -49,16 +49,13 @@ class ActorCritic(nn.Module):
     """
 
     def __init__(
-        self,
-        observed: spaces.Space[Any],
-        space: spaces.Space[Any],
-        hidden: tuple[int, ...] = (64, 64),
+        self, obs: spaces.Space[Any], space: spaces.Space[Any], hidden: tuple[int, ...] = (64, 64)
     ) -> None:
         super().__init__()
         self.discrete = isinstance(space, spaces.Discrete)
         if not self.discrete and (not isinstance(space, spaces.Box) or space.dtype != np.float32):
             raise BadParameter(f'actions of {space} are not learned here: take "index" or "unit"')
-        numbers: Any = observed["observation"] if isinstance(observed, spaces.Dict) else observed
+        numbers: Any = obs["observation"] if isinstance(obs, spaces.Dict) else obs
         self.observation_space, self.action_space, self.hidden = numbers, space, tuple(hidden)
         columns, acts = numbers.shape[0], cast(Any, space)
         width = int(acts.n) if self.discrete else acts.shape[0]
@@ -76,7 +73,7 @@ class ActorCritic(nn.Module):
         return Categorical(logits=outputs, validate_args=False)
 
     def worth(self, numbers: Tensor) -> Tensor:
-        """Return what rows of numbers are worth."""
+        """Return the state values of rows of numbers."""
         value: Tensor = self.critic(numbers).squeeze(-1)
         return value
 
@@ -84,7 +81,7 @@ class ActorCritic(nn.Module):
 
     @property
     def policy(self) -> ActorCritic:
-        """Return what has weights and a distribution: itself."""
+        """Return itself, which has weights and a distribution."""
         return self
 
     squash_output = False
@@ -104,7 +101,7 @@ class ActorCritic(nn.Module):
         return torch.as_tensor(np.asarray(observed, np.float32)), True
 
     def get_distribution(self, numbers: Tensor, masks: Array | None = None) -> SimpleNamespace:
-        """Return what `chances` does, as Stable-Baselines3 hands it out."""
+        """Return `chances` in the form of Stable-Baselines3."""
         likely = self.chances(numbers, _masks(masks))
         return SimpleNamespace(distribution=likely)
 

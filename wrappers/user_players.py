@@ -29,7 +29,7 @@ PLAYER = (
 CLIENT = "a client has a name, complete and close, or is a function of (request)"
 
 
-def player_of(candidate: Any, name: str = "") -> Policy | Client:
+def player_of(player: Any, name: str = "") -> Policy | Client:
     """Return the policy that something is, else the client to seat a model with.
 
     A class is called without arguments. A function is an `Agent`, which is asked like a model.
@@ -37,35 +37,27 @@ def player_of(candidate: Any, name: str = "") -> Policy | Client:
     Raises:
         BadParameter: it is none of these.
     """
-    candidate = _instance(candidate, PLAYER)
-    if isinstance(candidate, Policy):
-        return candidate
-    return Own(
-        candidate
-        if isinstance(candidate, Client)
-        else Agent(candidate, name or label_of(candidate))
-    )
+    player = _instance(player, PLAYER)
+    if isinstance(player, Policy):
+        return player
+    return Own(player if isinstance(player, Client) else Agent(player, name or label_of(player)))
 
 
-def client_of(candidate: Any) -> Client:
+def client_of(client: Any) -> Client:
     """Return the client that something is: one, what makes one without arguments, or a function.
 
     ``module:Name`` may stand for it. Errors as of `player_of`.
     """
-    name = candidate if isinstance(candidate, str) else label_of(candidate)
-    candidate = named(candidate, "client") if isinstance(candidate, str) else candidate
-    if (
-        not isinstance(candidate, Client)
-        and not iscoroutinefunction(candidate)
-        and _takes(candidate)
-    ):
-        candidate = candidate()
-    candidate = _instance(candidate, CLIENT)
-    return Own(candidate if isinstance(candidate, Client) else Function(candidate, name))
+    name = client if isinstance(client, str) else label_of(client)
+    client = named(client, "client") if isinstance(client, str) else client
+    if not isinstance(client, Client) and not iscoroutinefunction(client) and _takes(client):
+        client = client()
+    client = _instance(client, CLIENT)
+    return Own(client if isinstance(client, Client) else Function(client, name))
 
 
 def asks(candidate: Any) -> bool:
-    """Return whether something in a seat is asked like a language model."""
+    """Test whether a player is asked like a language model."""
     return not isinstance(candidate, Policy) and not (
         isinstance(candidate, type) and issubclass(candidate, Policy)
     )
@@ -106,27 +98,25 @@ class Function:
         return request, {}
 
     async def complete(self, request: Request) -> Completion:
-        """Return what the function says; `BadParameter` if that is no answer of any kind."""
-        first, keywords_given = self._arguments(request)
+        """Return the function's answer; `BadParameter` if it is of no known kind."""
+        first, extra = self._arguments(request)
         if iscoroutinefunction(self.function):
-            answer = await self.function(first, **keywords_given)
+            answer = await self.function(first, **extra)
         else:  # it may wait for something, or run an event loop of its own
             loop = asyncio.get_running_loop()
             if self._process != os.getpid():  # threads stay behind when a process forks
                 self._begin()
-            answer = await loop.run_in_executor(
-                self._thread, self._call, flights(), first, keywords_given
-            )
+            answer = await loop.run_in_executor(self._thread, self._call, flights(), first, extra)
             answer = await answer if isawaitable(answer) else answer
         if isinstance(answer, Completion):
             return answer
         return Completion(_text(answer, request.question, self.name), model=self.name)
 
-    def _call(self, work: Flights | None, first: Any, keywords_given: dict[str, Any]) -> Any:
+    def _call(self, work: Flights | None, first: Any, extra: dict[str, Any]) -> Any:
         if work is not None and work.ended:  # while this call stood in line for the thread
             raise Unsent
         try:
-            return self.function(first, **keywords_given)
+            return self.function(first, **extra)
         except StopIteration as error:  # which no future can hold
             raise RuntimeError(f"{self.name!r} raised StopIteration") from error
 
@@ -172,12 +162,10 @@ class Own(Layer):
 
     async def complete(self, request: Request) -> Completion:
         """Complete; `BadParameter` if that is not what comes back."""
-        completion = await self.client.complete(request)
-        if not isinstance(completion, Completion) or not isinstance(completion.text, str):
-            raise BadParameter(
-                f"{self.name!r} must return a Completion of a text, got {completion!r}"
-            )
-        return completion
+        reply = await self.client.complete(request)
+        if not isinstance(reply, Completion) or not isinstance(reply.text, str):
+            raise BadParameter(f"{self.name!r} must return a Completion of a text, got {reply!r}")
+        return reply
 
 
 def _instance(candidate: Any, wanted: str) -> Any:
@@ -197,7 +185,7 @@ def _instance(candidate: Any, wanted: str) -> Any:
 
 
 def _takes(function: Any, *arguments: Any, **keywords: Any) -> bool:
-    """Return whether something can be called so, as far as it tells."""
+    """Test whether a function takes these arguments, as far as its signature tells."""
     try:
         signature(function).bind(*arguments, **keywords)
     except TypeError:
@@ -208,7 +196,7 @@ def _takes(function: Any, *arguments: Any, **keywords: Any) -> bool:
 
 
 def _text(reply: Any, question: Question | None, name: str) -> str:
-    """Write what a function returned as a reply."""
+    """Return a function's output as the text of a reply."""
     if isinstance(reply, str):
         return reply
     if isinstance(reply, Mapping):

@@ -128,7 +128,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
         self._action, self._steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self._plan = np.zeros((n, self.game.players), np.int64)
-        self._readings: dict[int, dict[str, Any]] = {}  # what replies in words came to
+        self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
 
     # -- Gymnasium's -------------------------------------------------------------------------------
 
@@ -222,12 +222,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
             np.copyto(numbers, 0, where=mask)
         self._steps[mask] = 0
-        self._readings = {
-            table: readings for table, readings in self._readings.items() if not mask[table]
-        }
-        self.seats.outcome_counts = {
-            table: counts for table, counts in self.seats.outcome_counts.items() if not mask[table]
-        }
+        self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
+        self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}
         self._fresh |= mask
         self.codec.begin(mask)
         ready, self._ready = self._ready, False  # if a player fails to start, only reset helps
@@ -302,14 +298,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._looked |= over
 
     def _row(self, part: Any = slice(None)) -> Any:
-        """Return where the learners of these tables stand in what is of all their seats."""
+        """Return the index of these tables' learners in arrays of all seats."""
         if not isinstance(self.seating.seat, str):
             return self.seating.seat
         seats_here = self._learner[part]
         return seats_here, self._indexes[: len(seats_here)]
 
     def _note(self, previous_state: Any, outcome: Outcome, part: Any) -> None:
-        """Note what a step of these tables, of the state `before`, brought to their learners."""
+        """Note the outcome of a step of these tables, from `previous_state`, for their learners."""
         row, moved = self._row(part), self._moved[part]
         payoffs = outcome.rewards[row]
         self._reward[part] += payoffs
@@ -342,7 +338,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._moves[:, acted] = 0
 
     def _ended(self) -> Result:
-        """Return what a step brought; what starts again at once does."""
+        """Return the outcome of a step, and start copies again that do so at once."""
         ended = self._over() & ~self._fresh
         is_paid = self._waits | ended
         rewards = np.where(is_paid, self._reward, 0.0)
@@ -365,11 +361,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return observation, rewards, terminated, truncated, infos
 
     def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
-        """Return what Gymnasium calls the final observation and info of copies that ended."""
+        """Return Gymnasium's final observation and info of copies that ended."""
         last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
         return last | {f"_{name}": ended.copy() for name in last}
 
-    # -- what learners see -------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------------
 
     def _view(self) -> View:
         """Return the learners' view of their tables."""
@@ -415,8 +411,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             tell(played, regret=self._lost)
         if any_true(planned := acted & self._planned):
             tell(planned, plan=self._plan)
-        for copy in [copy for copy in self.seats.outcome_counts if mask[copy]]:
-            outcomes = {"opponents": dict(self.seats.outcome_counts.pop(copy))}
+        for copy in [copy for copy in self.seats.outcomes if mask[copy]]:
+            outcomes = {"opponents": dict(self.seats.outcomes.pop(copy))}
             infos = self._add_info(infos, outcomes, copy)
         for copy, reading in (self._readings | self.codec.reading).items():
             if mask[copy]:

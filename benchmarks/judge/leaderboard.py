@@ -274,7 +274,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     """Return the board of some runs by an edition of the scores; they are open while it is used.
 
     Rows are of language models, learners and players of one's own; of rule players where nobody
-    else sat. The embedded model has none: it is there to try things with.
+    else sat. The embedded model and ``mock`` have none: they are there to try things with.
     """
     tables: list[SeatedTable] = []
     seats_of: dict[str, Mapping[str, Any]] = {}
@@ -286,9 +286,9 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
             keys = [_key(seat) for seat in _planned(game)]
             ranked = [place for place in judged if not run.players[game.seats[place]].toy]
             for name in dict.fromkeys(game.seats[place] for place in judged if place not in ranked):
-                gone[f"{name} in {run.stem} has no row: it is the embedded model, a stand-in."] = (
-                    None
-                )
+                chance = run.players[name].kind == "mock"
+                what = "chance" if chance else "the embedded model"
+                gone[f"{name} in {run.stem} has no row: it is {what}, a stand-in."] = None
             if not game.done:
                 continue
             table = _table(tables, game, {keys[place] for place in judged}, keys, edition)

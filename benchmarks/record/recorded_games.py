@@ -37,7 +37,7 @@ from llm_games.rulebook import Array
 MARK = Fraction(1, 20)  # a game with more filled-in decisions in one episode than this is marked
 KEPT = 30_000
 """Decisions whose records are kept once they have been read, at most; others are read again."""
-TINY = "tiny"  # the embedded model: as a player, and as its own server calls it
+TOYS = {"tiny", "mock"}  # the embedded model and chance: as players, and as clients call them
 
 
 @dataclass
@@ -111,8 +111,8 @@ class Player:
 
     @property
     def toy(self) -> bool:
-        """Whether it is the embedded model."""
-        return TINY in (self.kind, self.did.model)
+        """Whether it shows how things work, and is no result."""
+        return not TOYS.isdisjoint((self.kind, self.did.model))
 
     @property
     def language_model(self) -> bool:

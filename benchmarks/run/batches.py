@@ -136,5 +136,9 @@ def _follow_rules(policies: Sequence[Policy]) -> bool:
 
 
 def can_batch(rules: Rulebook) -> bool:
-    """Return whether moves are numbers by seat: none is a plan or a speech, or makes a run void."""
-    return rules.core is rules and rules.division is None and rules.failed_reply == "fallback"
+    """Return whether moves are numbers by seat: none is a plan or a speech, or makes a run void.
+
+    A table's rows are cut out of the batch's: they must be as long as those of the table alone.
+    """
+    numbers = rules.core is rules and rules.division is None
+    return numbers and rules.failed_reply == "fallback" and not rules.uneven

@@ -1,6 +1,6 @@
 """Values of best responses at some tables, and the shares of them that rule players reach.
 
-``python -m llm_games.benchmarks.learning.best_responses`` computes the tables of
+``python -m llm_games.benchmarks.studies.best_responses`` computes the tables of
 ``best_responses.toml``, row by row to ``best_responses.csv``, and writes the table in
 docs/skill.md.
 """

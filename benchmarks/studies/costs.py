@@ -1,6 +1,6 @@
 """Calls and tokens of the papers' experiments.
 
-    python -m llm_games.benchmarks.papers.costs DOCS
+    python -m llm_games.benchmarks.studies.costs DOCS
 
 It writes a table into ``DOCS/papers/NAME.md`` of each paper, between ``<!-- costs -->`` and ``<!--
 /costs -->``; with names of experiments behind it, it prints only their rows.

@@ -1,4 +1,4 @@
-"""A learner's gain in each game: ``python -m llm_games.benchmarks.learning.games``.
+"""A learner's gain in each game: ``python -m llm_games.benchmarks.studies.gains_by_game``.
 
 One seat learns, all others play ``rational`` (sb3-contrib's MaskablePPO, default parameters, the
 seats in turn). During training it replaces ``rational`` in games that it was not trained on: its

@@ -1,6 +1,6 @@
 """GRPO of the embedded language model: ``grpo.csv``, its table and its picture.
 
-``python -m llm_games.benchmarks.learning.grpo`` runs the trainings of ``grpo.toml`` one after
+``python -m llm_games.benchmarks.studies.grpo_gains`` runs the trainings of ``grpo.toml`` one after
 another, resumes where it was stopped, and writes docs/grpo.svg and the table in
 docs/models_as_learners.md.
 """

@@ -1,10 +1,10 @@
-"""A pair that invents a code: ``python -m llm_games.benchmarks.learning.code``.
+"""A pair that invents a code: ``python -m llm_games.benchmarks.studies.invented_code``.
 
 Two players go to one of four places and are paid if they meet at the right one, which one of them
 knows. With symbols they can always do it, without in a quarter of the rounds. One model in both
 seats (sb3-contrib's MaskablePPO) learns it with and without talk from several seeds; the shares of
-rounds in which the two meet, in games that it was not trained on, go to ``code.csv``. The symbol of
-each place differs between seeds, and is printed.
+rounds in which the two meet, in games that it was not trained on, go to ``code.csv``. The symbol
+of each place differs between seeds, and is printed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Self-play, learners of all seats and learners of auctions, beside players by rule.
 
-``python -m llm_games.benchmarks.learning.league [NAME ...]`` runs the trainings of ``league.toml``,
-each with several seeds, resumes where it was stopped, and writes the tables in docs/training.md.
+``python -m llm_games.benchmarks.studies.league_gains [NAME ...]`` runs the trainings of
+``league.toml``, each with several seeds, resumes where it was stopped, and writes the tables in
+docs/training.md.
 """
 
 from __future__ import annotations

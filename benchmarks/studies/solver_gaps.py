@@ -1,8 +1,8 @@
 """Convergence of solvers of small games to equilibrium, and of Q-learning to the best response.
 
-``python -m llm_games.benchmarks.learning.tabular`` plays the games of ``tabular.toml``, row by row
-to ``tabular.csv`` and ``tabular_q.csv``, resumes where it was stopped, and writes docs/solvers.svg
-and the tables in docs/training.md.
+``python -m llm_games.benchmarks.studies.solver_gaps`` plays the games of ``tabular.toml``, row by
+row to ``tabular.csv`` and ``tabular_q.csv``, resumes where it was stopped, and writes
+docs/solvers.svg and the tables in docs/training.md.
 """
 
 from __future__ import annotations

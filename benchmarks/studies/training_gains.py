@@ -1,6 +1,6 @@
 """Trained learners beside the best response: ``training.csv`` and its table.
 
-``python -m llm_games.benchmarks.learning.training [NAME ...]`` runs the trainings of
+``python -m llm_games.benchmarks.studies.training_gains [NAME ...]`` runs the trainings of
 ``training.toml``, each with five seeds, and resumes where it was stopped.
 """
 

@@ -1,1 +1,1 @@
-"""Where completions come from: one class a kind of source, layers around any of them."""
+"""Clients: a class for each source of completions, and layers around any of them."""

@@ -29,7 +29,7 @@ def _setting(default: Any, allowed: str, kind: Any = Real, **limits: float) -> A
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a reply is drawn; None, or ``"default"``, leaves an option to the server.
+    """Options of a reply's draw; None, or ``"default"``, leaves one to the server.
 
     A further option is a field here and whatever sends it in a client: policies, the cache's key,
     attempts and experiment files take all fields as they are. BadParameter: one is out of limits.
@@ -47,7 +47,7 @@ class Sampling:
     def __post_init__(self) -> None:
         """Check the values."""
         for option in fields(self):
-            value, rule = getattr(self, option.name), option.metadata
+            value, how = getattr(self, option.name), option.metadata
             if isinstance(value, str) and value == LEFT:
                 value = None
             elif option.name == "stop" and value is not None:
@@ -55,13 +55,11 @@ class Sampling:
                 texts = texts if isinstance(texts, Sequence) else [None]
                 value = tuple(texts) if all(isinstance(t, str) for t in texts) else ()
             object.__setattr__(self, option.name, value)
-            is_allowed = isinstance(value, rule["kind"]) and not isinstance(value, bool)
-            is_allowed = is_allowed and (not isinstance(value, Mapping) or _is_json(value))
-            is_allowed = is_allowed and all(
-                getattr(operator, op)(value, x) for op, x in rule["limits"].items()
-            )
-            if value is not None and (not is_allowed or value in ("", [], ())):
-                raise BadParameter(f"{option.name} must be {rule['allowed']}, got {value!r}")
+            held = isinstance(value, how["kind"]) and not isinstance(value, bool)
+            held = held and (not isinstance(value, Mapping) or _is_json(value))
+            held = held and all(getattr(operator, op)(value, x) for op, x in how["limits"].items())
+            if value is not None and (not held or value in ("", [], ())):
+                raise BadParameter(f"{option.name} must be {how['allowed']}, got {value!r}")
 
     def given(self) -> dict[str, Any]:
         """Return the options that are not left to the server."""
@@ -83,7 +81,7 @@ USUAL = Sampling()
 
 @dataclass(frozen=True)
 class Request:
-    """One call: a chat, what a legal answer is, how to sample, and what for (see `Attempt`)."""
+    """One call: a chat, its question, how to sample, and its purpose (see `Attempt`)."""
 
     messages: Chat
     question: Question | None = None

@@ -50,16 +50,14 @@ class Budget:
         }
 
 
-def budget_of(limits_given: Budget | Mapping[str, Any]) -> Budget:
+def budget_of(asked: Budget | Mapping[str, Any]) -> Budget:
     """Return a budget from its limits by name; BadParameter or UnknownName say what is none."""
-    if isinstance(limits_given, Budget):
-        return limits_given
-    if not isinstance(limits_given, Mapping):
-        raise BadParameter(
-            f"a budget has limits by name, such as {{'calls': 1000}}: got {limits_given!r}"
-        )
+    if isinstance(asked, Budget):
+        return asked
+    if not isinstance(asked, Mapping):
+        raise BadParameter(f"a budget has limits by name, such as {{'calls': 1000}}: got {asked!r}")
     limit_names, limits = vars(Budget()), dict[str, Any]()
-    for name, value in limits_given.items():
+    for name, value in asked.items():
         if name not in limit_names:
             raise unknown("limit of a budget", name, limit_names)
         (check_number if name.startswith("money") else check_integer)(f"budget of {name}", value, 0)
@@ -122,7 +120,7 @@ def usage_of(plain: Mapping[str, Any]) -> Usage:
 
 
 class Journal(Protocol):
-    """Where calls are entered before they are sent, so that none is forgotten."""
+    """A list of calls, each entered before it is sent, so that none is forgotten."""
 
     async def begin(self, model: str, seat: str, limit: Usage) -> int:
         """Enter a call that may cost so much, and return its number once that is safe."""
@@ -163,12 +161,12 @@ class Ledger:
         self.allow(self.budget)
 
     def limited(self, *what: str) -> bool:
-        """Return whether there is a budget of any of these, such as ``money``."""
+        """Test whether there is a budget of any of these, such as ``money``."""
         return any(name in limits for limits in self._limits for name in what)
 
     @property
     def ended(self) -> bool:
-        """Whether a call was not made since it might have passed the budget; none is made then."""
+        """A call was not made since it might have passed the budget; no more are made."""
         return self._stop is not None
 
     def allow(self, budget: Budget) -> None:
@@ -177,16 +175,16 @@ class Ledger:
         self._limits = budget.limits(False), budget.limits(True)
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
-        """Book what was spent."""
+        """Book the usage of a call."""
         for usage in (self.total, self.seats[seat], self.models[model], self.pairs[model, seat]):
             usage.add(spent)
 
     def in_flight(self, model: str) -> int:
-        """Return how many calls of a model something is held for."""
+        """Return the number of a model's calls for which something is held."""
         return self._held_of["model", model].calls
 
-    def left(self, seat: str, what: str) -> list[Any]:
-        """Return what is neither spent nor held of each limit of a seat's calls."""
+    def remaining(self, seat: str, what: str) -> list[Any]:
+        """Return the remainder of each limit of a seat's calls, neither spent nor held."""
         return [
             limits[what] - getattr(spent, what) - getattr(held, what)
             for spent, held, limits, *_ in self._accounts(seat)
@@ -194,7 +192,7 @@ class Ledger:
         ]
 
     def bears(self, seat: str, largest_usage: Usage) -> bool:
-        """Return whether a call fits beside those in flight, wherever there are any."""
+        """Test whether the budget can bear a call beside those in flight, if any are."""
         return all(
             getattr(spent, what) + getattr(held, what) + getattr(largest_usage, what) <= limit
             for spent, held, limits, *_ in self._accounts(seat)
@@ -227,7 +225,7 @@ class Ledger:
         return needed
 
     def release(self, model: str, seat: str, held_usage: Usage) -> None:
-        """Hold no longer what was held for a call."""
+        """Release the hold of a call."""
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(held_usage, -1)
         count = WOKEN if self._held.calls else len(self._waiting)
@@ -236,14 +234,14 @@ class Ledger:
                 change.set_result(None)
 
     def _accounts(self, seat: str) -> Iterator[tuple[Usage, Usage, dict[str, Any], str, str]]:
-        """Yield what is spent, held and allowed, in all and by a seat, and how limits are named."""
+        """Yield usage spent, held and allowed, in all and by a seat, and how limits are named."""
         yield self.total, self._held, self._limits[0], "", ""
         if self._limits[1]:
             held = self._held_of["seat", seat]
             yield self.seats[seat], held, self._limits[1], "_per_seat", f" of {seat}" * bool(seat)
 
     def _excesses(self, seat: str, largest_usage: Usage, held: bool) -> Iterator[tuple[str, str]]:
-        """Say which limits a call might pass, on top of what is spent (and held)."""
+        """Say which limits a call might pass, on top of the usage (and holds) so far."""
         for account, held_usage, limits, suffix, whose in self._accounts(seat):
             for what, limit in limits.items():
                 spent, needed = getattr(account, what), getattr(largest_usage, what)

@@ -64,7 +64,7 @@ class Cached(NamedTuple):
 
 
 def default_path() -> Path:
-    """Return where replies are kept if no file is named: the user's folder for caches."""
+    """Return the file of replies if none is named: in the user's folder for caches."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "llm-games" / "replies.db"
 
@@ -149,7 +149,7 @@ class ReplyCache:
         with self._translated():
             self._database.execute(f"INSERT OR REPLACE INTO replies VALUES (?{', ?' * 7})", row)
 
-    def place(self, chat: bytes, family: bytes, numbers: Array) -> None:
+    def put_coordinates(self, chat: bytes, family: bytes, numbers: Array) -> None:
         """Store the coordinates of a situation in its family, float64 ``(columns,)``."""
         row = (chat, family, np.asarray(numbers, np.float64).tobytes())
         with self._translated():
@@ -181,7 +181,7 @@ class ReplyCache:
         return same.index(seat_and_call)
 
     def contents(self) -> list[Cached]:
-        """Return what is kept, by model."""
+        """Return the number of replies by model."""
         query = (
             "SELECT model, source, count(*), sum(length(text)), min(created), max(created) "
             "FROM replies GROUP BY model, source ORDER BY model, source"
@@ -286,7 +286,7 @@ class Cache(Layer):
             flight.set_result(None)
 
     def _asked(self, request: Request) -> dict[str, Any]:
-        """Return what makes two requests the same, but for the draw."""
+        """Return the fields that make two requests the same, the draw left out."""
         return {
             "model": self.name,
             "source": self.source,
@@ -298,8 +298,8 @@ class Cache(Layer):
         }
 
     def _key(self, request: Request) -> bytes:
-        chat, who = digest_of(self._asked(request)), request.who
-        draw = [who.seed, who.step, self.file.rank(chat, who)] if who.run else [request.seed]
+        chat, seat = digest_of(self._asked(request)), request.who
+        draw = [seat.seed, seat.step, self.file.rank(chat, seat)] if seat.run else [request.seed]
         return key_of(chat, draw)
 
 

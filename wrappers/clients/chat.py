@@ -17,7 +17,7 @@ def byte_count(text: str) -> int:
 
 
 class Grown(Generic[T]):
-    """A list that is never changed: what was `before`, and the `last` (None: it is empty)."""
+    """A list that is never changed: the list `before`, and the `last` entry (None: it is empty)."""
 
     __slots__ = ("_length", "before", "last")
 

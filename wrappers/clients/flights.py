@@ -102,7 +102,7 @@ def flights() -> Flights | None:
 
 
 def ended() -> bool:
-    """Return whether that work ends, so that no call shall begin."""
+    """Test whether the present work is ending, so that no call may begin."""
     return (work := _current.get()) is not None and work.ended
 
 

@@ -78,7 +78,7 @@ class Gate:
         self.failing_since: float | None = None
 
     def places(self) -> int:
-        """Return how many calls may be in flight now: after a refusal no more than were not."""
+        """Return the calls that may be in flight now, after a refusal no more than went well."""
         borne = self.maximum if self.clock() >= self._cut_until else self._borne
         return min(self.limit, borne, self._trusted)
 
@@ -196,7 +196,7 @@ class Gates:
         return self._gates[loop]
 
     def history(self) -> list[list[tuple[float, int]]]:
-        """Return how the limit of each gate changed, for logs."""
+        """Return the changes of each gate's limit, for logs."""
         return [list(gate.history) for gate in self._gates.values()]
 
 

@@ -107,7 +107,7 @@ class Metered(Layer):
             cut, room = guard, 4 * guard
 
     async def _call(self, request: Request, seat: str, held: Usage) -> Completion:
-        """Make a call and book it; what was held for it is let go, however it ends."""
+        """Make a call and book it; its hold is released, however it ends."""
         ledger, largest_usage = self.ledger, self._dearest(request)
         spent, sent, number = Usage(1, failures=1), False, None
         try:
@@ -137,7 +137,7 @@ class Metered(Layer):
                 ledger.journal.over(number, self.name, seat)
 
     def _dearest(self, request: Request) -> Usage:
-        """Return what a call may cost, as far as its limit is one."""
+        """Return the largest usage of a call, by its limit if the server keeps to it."""
         lengths, limit = self.ledger.lengths[self.name], self._limit(request)
         out = limit if limit and lengths.limited else max(limit, LONGEST_REPLY)
         return self._usage(self.estimator.tokens_in(request), out)
@@ -147,7 +147,7 @@ class Metered(Layer):
         return request.sampling.max_tokens or getattr(self.client, "max_tokens", None) or 0
 
     def _spent(self, request: Request, answer: Completion) -> Usage:
-        """Return what a completion cost; what the server does not count, it may have cost."""
+        """Return a completion's usage, the largest possible where the server does not count."""
         into = answer.tokens_in or self.estimator.tokens_in(request)
         out = answer.tokens_out
         if not _counted(answer):
@@ -161,7 +161,7 @@ class Metered(Layer):
         return Usage(1, 0, into, out, answer.latency, money, *parts)
 
     def _learn(self, request: Request, answer: Completion) -> None:
-        """Find out how long replies get, and what the server does with limits."""
+        """Learn how long replies get, and how the server treats limits."""
         self.estimator.learn(request, answer)
         lengths, limit = self.ledger.lengths[self.name], request.sampling.max_tokens
         lengths.sent = lengths.sent and "max_tokens" not in (answer.left_out or ())
@@ -189,7 +189,7 @@ class Metered(Layer):
             lengths.seen, lengths.longest = lengths.seen + 1, max(lengths.longest, length)
 
     def _guards(self, request: Request) -> bool:
-        """Return whether a limit that comes from the budget is sent."""
+        """Test whether a limit that comes from the budget is sent."""
         return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
 
     def _limit_and_hold(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
@@ -228,15 +228,12 @@ class Metered(Layer):
         return max(room, min(max(least, spare), lengths.most))
 
     def _spare(self, seat: str, prompt: int, parts: int) -> int:
-        """Return the tokens for a reply if what is left is for so many calls."""
-        tokens = [tokens_left // parts - prompt for tokens_left in self.ledger.left(seat, "tokens")]
+        """Return the tokens for a reply if the remainder is for so many calls."""
+        tokens = [rest // parts - prompt for rest in self.ledger.remaining(seat, "tokens")]
         price = self._highest.for_prompt(prompt)
         if price.output:
-            prompt_cost, money = price.of(prompt, 0), self.ledger.left(seat, "money")
-            tokens += [
-                int((money_left / parts - prompt_cost) * MILLION / price.output)
-                for money_left in money
-            ]
+            cost, money = price.of(prompt, 0), self.ledger.remaining(seat, "money")
+            tokens += [int((rest / parts - cost) * MILLION / price.output) for rest in money]
         return min(tokens, default=LONGEST_REPLY)
 
     def _usage(self, tokens_in: int, tokens_out: int) -> Usage:
@@ -267,7 +264,7 @@ class Metered(Layer):
 
 
 def price_of(client: Client, ledger: Ledger) -> Price | None:
-    """Return what a client's model costs, in a ledger's prices or listed; None: nobody says.
+    """Return the price of a client's model, a ledger's or a listed one; None if unknown.
 
     A listed price is of one server: elsewhere a model of that name has a price of its own, which is
     kept by ``NAME at ADDRESS``.

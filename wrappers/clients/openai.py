@@ -230,7 +230,7 @@ class OpenAIClient:
             self._refused.add(name)
 
     def _body(self, request: Request) -> tuple[dict[str, Any], list[str] | None]:
-        """Return what is sent, and the options that are not since the server refuses them."""
+        """Return the body of a call, and the options left out since the server refuses them."""
         sampling, native = request.sampling, self._calls_natively()
         form = None if self.structured == "never" else request.schema(calls=not native)
         # OpenAI has a new name for the limit of tokens, most others know the old one.
@@ -348,7 +348,7 @@ class OpenAIClient:
         headers = httpx2.Headers({k: v for k, v in headers.items() if isinstance(v, str)})
         return _StreamLine(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
 
-    # -- what came --------------------------------------------------------------------------------
+    # -- replies ----------------------------------------------------------------------------------
 
     def _read(
         self, answer: Any, body: Mapping[str, Any], left_out: list[str] | None, latency: float
@@ -364,14 +364,14 @@ class OpenAIClient:
         try:
             offered = [tool["function"]["name"] for tool in body.get("tools", ())]
             texts = (str(message.get("content") or "") for message in body["messages"])
-            completion = response_parsing.read(
+            got = response_parsing.read(
                 answer, offered, sum(len(t.encode(errors="replace")) for t in texts)
             )
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
         return replace(
-            completion,
-            model=completion.model or self.model,
+            got,
+            model=got.model or self.model,
             latency=latency,
             left_out=left_out,
         )
@@ -452,7 +452,7 @@ class OpenAIClient:
         return text if len(text) <= 300 else f"{text[:300]}…"
 
 
-# -- what is sent ---------------------------------------------------------------------------------
+# -- requests -------------------------------------------------------------------------------------
 
 
 def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
@@ -590,7 +590,6 @@ def knows_keys(base_url: str) -> bool:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Return whether a server is on this machine."""
     host = urlsplit(base_url).hostname or ""
     with suppress(ValueError):
         return ip_address(host).is_loopback
@@ -636,7 +635,7 @@ def _cause(error: BaseException) -> BaseException:
 
 
 def _unconnected(cause: BaseException) -> bool:
-    """Return whether a call was never sent, since there was no connection."""
+    """Test whether a call was never sent, since there was no connection."""
     import aiohttp
     import httpx2
 

@@ -1,4 +1,4 @@
-"""What models cost: prices that somebody gives, and those of a kept list."""
+"""Prices of models: those that somebody gives, and those of a list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs, for each million tokens of prompts and of replies.
+    """The price of a model, for each million tokens of prompts and of replies.
 
     None: tokens of a prompt that were `cached`, or `written` into the server's cache, cost as much
     as the others, those of `reasoning` as much as the rest of a reply. With a prompt of more than
@@ -38,19 +38,15 @@ class Price:
         tokens_reasoning: int = 0,
         tokens_written: int = 0,
     ) -> Decimal:
-        """Return what so many tokens cost, exactly; the last three kinds are among them."""
+        """Return the exact price of so many tokens; the last three kinds are among them."""
         price = self.for_prompt(tokens_in)
         cached = price.input if price.cached is None else price.cached
         written = price.input if price.written is None else price.written
         thought = price.output if price.reasoning is None else price.reasoning
-        cached_tokens, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
-        written_tokens = min(tokens_written, tokens_in - cached_tokens)
-        prompt_cost = (
-            (tokens_in - cached_tokens - written_tokens) * price.input
-            + cached_tokens * cached
-            + written_tokens * written
-        )
-        return (prompt_cost + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
+        hits, thoughts = min(tokens_cached, tokens_in), min(tokens_reasoning, tokens_out)
+        stored = min(tokens_written, tokens_in - hits)
+        cost = (tokens_in - hits - stored) * price.input + hits * cached + stored * written
+        return (cost + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
 
     def for_prompt(self, tokens_in: int) -> Price:
         """Return the price of a prompt of this length."""
@@ -72,7 +68,7 @@ class Price:
         )
 
     def holds(self, url: str) -> bool:
-        """Return whether it is a price at this server: a listed one is of one server only."""
+        """Test whether the price applies at this server; a listed one is of one server only."""
         source, _, server = self.source.partition(" for ")
         return not source.startswith("genai-prices ") or server in ("", url)
 

@@ -33,7 +33,7 @@ from llm_games.wrappers.clients.openai import (
 
 
 class Provider(NamedTuple):
-    """Where a provider's models are, and the environment variables that may hold the key."""
+    """A provider's address, and the environment variables that may hold the key."""
 
     base_url: str
     keys: tuple[str, ...] = ()
@@ -187,15 +187,13 @@ class ProviderClient(OpenAIClient):
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault, name = error, self._refused_by(error, options)
             except odd as error:
-                fault_text = f"{type(error).__name__}: {error}"
+                words = f"{type(error).__name__}: {error}"
                 if sent:
-                    return self._broken(f"sent no completion ({self._shown(fault_text)})")
+                    return self._broken(f"sent no completion ({self._shown(words)})")
                 name = "response_format" if "response_format" in self._optional(options) else None
                 if name is None:  # a fault on this side, which no waiting mends
                     self._refused -= blamed
-                    return ClientError(
-                        f"{self.provider}: nothing was sent ({self._shown(fault_text)})"
-                    )
+                    return ClientError(f"{self.provider}: nothing was sent ({self._shown(words)})")
             if name is None:
                 left_out = self._left_out(request, b"".join(sent[-1:]))
                 failure = self._fault(fault, left_out, time.perf_counter() - began)
@@ -243,20 +241,16 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.tools import ToolDefinition
 
-        model_settings = {
+        how = {
             _NAMES.get(k, k): v
             for k, v in options.items()
             if k not in ("response_format", "tools", "cache_control")
         }
         marks = bool(options.get("cache_control"))
         if marks:
-            model_settings |= {f"{self.provider}_cache_instructions": True}
-            model_settings |= {f"{self.provider}_cache_messages": request.stays}
-        model_settings |= {
-            "timeout": self.timeout,
-            "max_retries": 0,
-            "extra_headers": self._headers,
-        }
+            how |= {f"{self.provider}_cache_instructions": True}
+            how |= {f"{self.provider}_cache_messages": request.stays}
+        how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
         form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         parameters = ModelRequestParameters(
@@ -274,10 +268,10 @@ class ProviderClient(OpenAIClient):
             allow_text_output=True,
         )
         asked = (self._account().model, _messages(request, bool(tools), marks))
-        settings: Any = {"model_settings": model_settings, "model_request_parameters": parameters}
+        extra: Any = {"model_settings": how, "model_request_parameters": parameters}
         if not self.stream or "stream" in self.leave_out:
-            return await model_request(*asked, **settings)
-        async with model_request_stream(*asked, **settings) as pieces:
+            return await model_request(*asked, **extra)
+        async with model_request_stream(*asked, **extra) as pieces:
             async for _ in pieces:
                 pass
         return pieces.get()
@@ -325,10 +319,8 @@ class ProviderClient(OpenAIClient):
 
         session: Any = Session()
         region = session.get_config_variable("region")
-        is_own_address = (
-            self.base_url != ADAPTED["bedrock"].base_url
-        )  # else it is that of the region
-        if is_own_address and not region:
+        custom = self.base_url != ADAPTED["bedrock"].base_url  # else it is that of the region
+        if custom and not region:
             match = re.search(r"bedrock-runtime[\w-]*\.([\w-]+)\.", self.base_url)
             region = match[1] if match else "us-east-1"
         if not region:
@@ -336,7 +328,7 @@ class ProviderClient(OpenAIClient):
                 "bedrock/ needs a region: set the environment variable AWS_DEFAULT_REGION, or give "
                 "base_url, such as https://bedrock-runtime.us-east-1.amazonaws.com"
             )
-        signing: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
+        how: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
         if self._key:
             token = FrozenAuthToken(self._key.reveal())
             session.get_auth_token = lambda **_: token
@@ -345,14 +337,14 @@ class ProviderClient(OpenAIClient):
             read_timeout=self.timeout,
             connect_timeout=min(self.timeout, CONNECT),
             max_pool_connections=64,
-            **signing,
+            **how,
         )
         try:
             client = session.create_client(
                 "bedrock-runtime",
                 region_name=region,
                 config=config,
-                endpoint_url=self.base_url if is_own_address else None,
+                endpoint_url=self.base_url if custom else None,
             )
         except (BotoCoreError, ValueError) as error:
             raise ClientError(f"bedrock/ cannot be called: {self._shown(str(error))}") from error
@@ -472,9 +464,9 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
         ]
         last = answered_texts[-1] if answered_texts else None
     for message in chat:
-        content = message["content"]
+        body = message["content"]
         if message["role"] == "assistant":
-            parts: list[Any] = [of.TextPart(content)] if content else []
+            parts: list[Any] = [of.TextPart(body)] if body else []
             for call in message.get("tool_calls", ()):
                 name, arguments = call["function"].values()
                 names[call["id"]] = name
@@ -483,13 +475,11 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
             continue
         if message["role"] == "tool":
             number = message["tool_call_id"]
-            part: Any = of.ToolReturnPart(names[number], content, number)
+            part: Any = of.ToolReturnPart(names[number], body, number)
         else:
             if marks and message is last:
-                content = [content, of.CachePoint()]
-            part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(
-                content
-            )
+                body = [body, of.CachePoint()]
+            part = (of.SystemPromptPart if message["role"] == "system" else of.UserPromptPart)(body)
         if written and isinstance(written[-1], of.ModelRequest):
             written[-1].parts = [*written[-1].parts, part]
         else:

@@ -26,12 +26,10 @@ class RecordedClient:
         name: str = "recorded",
     ) -> None:
         self.name = name
-        self._completions = {
-            (Chat.of(chat).digest, seed): completion for chat, seed, completion in rows
-        }
+        self._completions = {(Chat.of(chat).digest, seed): reply for chat, seed, reply in rows}
 
     async def complete(self, request: Request) -> Completion:
-        """Return what was recorded for this prompt and seed."""
+        """Return the recorded completion of this prompt and seed."""
         completion = self._completions.get((request.messages.digest, request.seed))
         if completion is None:
             last = request.messages[-1]["content"] if request.messages else ""

@@ -1,7 +1,4 @@
-"""Parsing servers' answers: completions, streams of them, and refusals.
-
-Nothing in them is trusted.
-"""
+"""Parsers of servers' completions, streams and refusals. Nothing in answers is trusted."""
 
 from __future__ import annotations
 
@@ -162,36 +159,31 @@ def _parts(content: Any) -> tuple[list[str], list[str], list[str]]:
         part = {"type": "text", "text": part} if isinstance(part, str) else part
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in ("thinking", "reasoning"):
-            thoughts.append(
-                _first_text(part, "thinking", "reasoning", "text", "summary", "content")
-            )
+            thoughts.append(_text(part, "thinking", "reasoning", "text", "summary", "content"))
         elif kind == "refusal":
-            refusals.append(_first_text(part, "refusal"))
+            refusals.append(_text(part, "refusal"))
         elif kind in (None, "text", "output_text"):
-            texts.append(_first_text(part, "text", "content"))
+            texts.append(_text(part, "text", "content"))
     return ["".join(texts)], thoughts, refusals
 
 
-def _first_text(part: Any, *names: str) -> str:
+def _text(part: Any, *names: str) -> str:
     """Return the first text under one of these names; it may be a list of parts itself."""
     for name in names:
         text = part.get(name) if isinstance(part, dict) else None
         if isinstance(text, list):
-            text = "".join(
-                p if isinstance(p, str) else _first_text(p, "text", "summary") for p in text
-            )
+            text = "".join(p if isinstance(p, str) else _text(p, "text", "summary") for p in text)
         if isinstance(text, str) and text:
             return text
     return ""
 
 
 def _thoughts(message: Mapping[str, Any]) -> str:
-    """Return what a message tells of thoughts beside its content."""
+    """Return the text of thoughts beside a message's content."""
     details = message.get("reasoning_details")
-    text = _first_text(message, "reasoning_content", "reasoning", "thinking")
+    text = _text(message, "reasoning_content", "reasoning", "thinking")
     return text or "".join(
-        _first_text(part, "text", "summary")
-        for part in (details if isinstance(details, list) else ())
+        _text(part, "text", "summary") for part in (details if isinstance(details, list) else ())
     )
 
 
@@ -205,7 +197,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _function(call: Any) -> Any:
-    """Return what is called; llama.cpp's manual has it flat."""
+    """Return the function of a call; llama.cpp's manual has it flat."""
     return call.get("function", call) if isinstance(call, dict) else None
 
 
@@ -348,21 +340,19 @@ def refusal_of(answer: Any) -> dict[str, Any]:
         fault = answer.get("error") or answer.get("Error") or answer
     fault = fault if isinstance(fault, dict) else {"message": fault}
     fault = {str(name).lower(): value for name, value in fault.items()}  # Amazon writes them large
-    detail, metadata = fault.get("detail"), fault.get("metadata")
+    detail, extra = fault.get("detail"), fault.get("metadata")
     loc: set[str] = set()
-    for item in detail if isinstance(detail, list) else ():  # FastAPI's way
-        location = item.get("loc") if isinstance(item, dict) else None
+    for entry in detail if isinstance(detail, list) else ():  # FastAPI's way
+        location = entry.get("loc") if isinstance(entry, dict) else None
         loc |= set(map(str, location if isinstance(location, list) else ()))
     message = str(fault.get("message") or detail or "refused")
-    if isinstance(metadata, dict) and isinstance(
-        metadata.get("raw"), str
-    ):  # what OpenRouter hands on
-        message = f"{message} ({metadata['raw']})"
+    if isinstance(extra, dict) and isinstance(extra.get("raw"), str):  # what OpenRouter hands on
+        message = f"{message} ({extra['raw']})"
     return {**fault, "message": message[:LONGEST_WORDS], "loc": loc}
 
 
 def too_long(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal says that the prompt is too long for the model."""
+    """Test whether a refusal says that the prompt is too long for the model."""
     if status == 413 or (status == 429 and _TOO_LARGE.search(_all(refusal))):
         return True
     named = str(refusal.get("code")) in _TOO_LONG_CODES
@@ -370,18 +360,18 @@ def too_long(status: int | None, refusal: Mapping[str, Any]) -> bool:
 
 
 def broke(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal says that there is no money left, or no quota for long."""
+    """Test whether a refusal says that there is no money left, or no quota for long."""
     numbered = str(refusal.get("code")) in _BROKE_CODES
     return status == 402 or numbered or bool(_BROKE.search(_all(refusal)))
 
 
 def wrong_key(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal is for the key, whatever its status."""
+    """Test whether a refusal is for the key, whatever its status."""
     return status == 401 or (_of_call(status) and bool(_WRONG_KEY.search(_all(refusal))))
 
 
 def no_model(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal says that there is no such model, whatever its status."""
+    """Test whether a refusal says that there is no such model, whatever its status."""
     return status == 404 or (_of_call(status) and bool(_NO_MODEL.search(_all(refusal))))
 
 
@@ -391,7 +381,7 @@ def _of_call(status: int | None) -> bool:
 
 
 def filtered(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal is a filter's of what was said: an outcome, as Azure tells it.
+    """Test whether a filter refused the prompt, which is an outcome, as with Azure.
 
     With OpenRouter it is a 403, as of a key that may not use a model.
     """
@@ -427,7 +417,7 @@ def refused(status: int, refusal: Mapping[str, Any], sent: Iterable[str]) -> str
 
 
 def of_kind(refusal: Mapping[str, Any]) -> bool:
-    """Return whether a refusal of a form of answers is of its kind, and not of all forms."""
+    """Test whether this form of answers alone is refused, and not all forms."""
     return bool(_KIND.search(f"{refusal.get('param')} {refusal['message']}"))
 
 
@@ -439,31 +429,23 @@ def _all(refusal: Mapping[str, Any]) -> str:
 # -- waits ----------------------------------------------------------------------------------------
 
 
-def retry_after(
-    headers: Mapping[str, str], refusal: Mapping[str, Any] | None = None
-) -> float | None:
+def retry_after(headers: Mapping[str, str], body: Mapping[str, Any] | None = None) -> float | None:
     """Read how long a server asks to wait: by `Retry-After`, in words, or by what is used up."""
-    refusal = refusal or {}
-    metadata = refusal.get("metadata")
-    metadata = (
-        metadata.get("headers") if isinstance(metadata, dict) else None
-    )  # what OpenRouter hands on
-    all_headers = {**(metadata if isinstance(metadata, dict) else {}), **headers}
+    body = body or {}
+    extra = body.get("metadata")
+    extra = extra.get("headers") if isinstance(extra, dict) else None  # what OpenRouter hands on
+    all_headers = {**(extra if isinstance(extra, dict) else {}), **headers}
     heads = {str(name).lower(): str(value) for name, value in all_headers.items()}
     date = heads.get("date", "")
     if "retry-after-ms" in heads:
         return _wait(heads["retry-after-ms"] + "ms", date)
     if "retry-after" in heads:
         return _wait(heads["retry-after"], date)
-    if words := _LATER.search(str(refusal.get("message") or "")):
+    if words := _LATER.search(str(body.get("message") or "")):
         return _wait(words[1], date)
     waits = [0.0]
-    for name, remaining in heads.items():
-        if (
-            "ratelimit" in name
-            and "remaining" in name
-            and re.fullmatch(r"-?0*(\.0*)?|-.*", remaining)
-        ):
+    for name, rest in heads.items():
+        if "ratelimit" in name and "remaining" in name and re.fullmatch(r"-?0*(\.0*)?|-.*", rest):
             waits.append(_wait(heads.get(name.replace("remaining", "reset"), ""), date) or 0.0)
     return min(max(waits), _LONGEST_RESET) or None
 
@@ -472,19 +454,15 @@ def _wait(value: str, date: str) -> float | None:
     """Return seconds from now, given as a number, a moment by the server's clock, or spans."""
     if re.fullmatch(r"\d{1,20}(\.\d*)?", value):
         number = float(value)  # of today's seconds, or milliseconds, if it is a moment
-        return (
-            number
-            if number < 1e9
-            else _seconds_until(number / (1000 if number > 1e11 else 1), date)
-        )
+        return number if number < 1e9 else _until(number / (1000 if number > 1e11 else 1), date)
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(TypeError, ValueError, OverflowError):
-            return _seconds_until(read(value).timestamp(), date)
+            return _until(read(value).timestamp(), date)
     spans = _SPAN.findall(value)
     return sum(float(number) * _UNITS[unit.lower()] for number, unit in spans) if spans else None
 
 
-def _seconds_until(moment: float, date: str) -> float:
+def _until(moment: float, date: str) -> float:
     clock = datetime.now(UTC)
     with suppress(TypeError, ValueError):
         clock = parsedate_to_datetime(date)

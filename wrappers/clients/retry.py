@@ -30,9 +30,9 @@ WORTH_TELLING = 2.0
 
 @dataclass
 class Wait:
-    """The calls that wait for one server now; `most` seconds each."""
+    """The calls that wait for one server now, each for at most `limit` seconds."""
 
-    most: float
+    limit: float
     why: str = ""
     since: dict[object, float] = field(default_factory=dict)
     """by call"""
@@ -48,7 +48,7 @@ class Wait:
     def __str__(self) -> str:
         calls = "1 call" if len(self.since) == 1 else f"{len(self.since)} calls"
         why = self.why if len(self.why) <= 120 else f"{self.why[:120]}…"
-        return f"waiting: {why} ({self.seconds:.0f} s of at most {self.most:g} s, {calls})"
+        return f"waiting: {why} ({self.seconds:.0f} s of at most {self.limit:g} s, {calls})"
 
 
 class Waits(dict[str, Wait]):
@@ -140,16 +140,14 @@ class Retry(Layer):
         limit = self._patience(request, failure)
         whole = limit == self.max_wait
         why = f"max_wait = {limit:g} allows no more" if whole else "a greeting waits no longer"
-        remaining, wait_asked = limit - waited, failure.retry_after or 0.0
-        if wait_asked <= remaining and remaining > 0:
-            return min(
-                remaining, max(backoff(tries, failure.limited), wait_asked * random.uniform(1, 1.1))
-            )
-        waiting_text = f"it was waited for {round(waited, 1):g} s"
-        if wait_asked > max(remaining, 0.0):
-            waiting_text += f", and it asks for {round(wait_asked, 1):g} s more"
+        rest, asked = limit - waited, failure.retry_after or 0.0
+        if asked <= rest and rest > 0:
+            return min(rest, max(backoff(tries, failure.limited), asked * random.uniform(1, 1.1)))
+        text = f"it was waited for {round(waited, 1):g} s"
+        if asked > max(rest, 0.0):
+            text += f", and it asks for {round(asked, 1):g} s more"
         raise ClientError(
-            f"{failure} – {waiting_text}: {why}",
+            f"{failure} – {text}: {why}",
             transient=True,
             retry_after=failure.retry_after,
             status=failure.status,

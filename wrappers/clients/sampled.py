@@ -23,7 +23,7 @@ NEIGHBOURS = 8
 
 
 class SampledRequest(NamedTuple):
-    """What a seat asked first for its decision, and how many had asked the same in that step."""
+    """A seat's first request for a decision: step, situation, and how many asked it before."""
 
     step: int
     situation: bytes
@@ -75,43 +75,43 @@ class ReplySampler(Cache):
         words = (who.seed, who.step, who.call) if anew else ()
         seed = Noise(int.from_bytes(key[:8], "little"), *words).seed(31)
         try:
-            found = await self._served(replace(request, seed=seed), key, anew)
+            completion = await self._served(replace(request, seed=seed), key, anew)
         except BudgetExceeded as error:
             self.misses -= 1  # it was not asked
-            if (known := tried(self._stored_or_near, asked, request, draw)) is not None:
-                return known
+            if (fallback := tried(self._stored, asked, request, draw)) is not None:
+                return fallback
             way = "" if self.nearest else ", or let the nearest known situation answer (nearest)"
             raise BudgetExceeded(error.limit, f"{error}{way}") from error
         self._store_coordinates(asked, situation, request)
-        return found
+        return completion
 
     def situation(self, request: Request) -> bytes:
         """Name the situation of a request."""
         return digest_of(self._asked(request))
 
     def keeps(self, situation: bytes, sample: int) -> bool:
-        """Return whether a sample of a situation is known."""
+        """Test whether a sample of a situation is stored."""
         return tried(self.file.get, key_of(situation, [sample])) is not None
 
     @property
     def ended(self) -> bool:
-        """Whether the budget has ended."""
+        """The budget has ended."""
         return self.ledger is not None and self.ledger.ended
 
     def draws(self, seeds: Any, steps: Any, ranks: Any, sampling: Sampling) -> tuple[Any, Any]:
-        """Return which samples are drawn, and whether anew, by numbers or by arrays of them."""
+        """Return samples' numbers and whether they are asked anew, for numbers or arrays."""
         if sampling.temperature == 0:  # one is all there is
             return np.zeros(np.shape(seeds), np.int64), np.zeros(np.shape(seeds), np.bool_)
         noise = Noise(seeds).of("sample", steps, ranks)
         return noise.integers(self.samples), noise.of("fresh").random() < self.fresh
 
     def asked_by(self, who: Who) -> SampledRequest | None:
-        """Return what a seat asked first for its decision in this step."""
+        """Return a seat's first request for its decision in this step."""
         asked = self._seats.get((who.run, who.episode, who.seat))
         return asked if asked and asked.step == who.step else None
 
     def _draw(self, situation: bytes, request: Request) -> tuple[int, bool]:
-        """Return which sample is drawn, and whether it is asked for anew."""
+        """Return the number of the sample, and whether it is asked for anew."""
         who = request.who
         if not who.run:
             return (request.seed % self.samples if request.sampling.temperature != 0 else 0), False
@@ -130,27 +130,25 @@ class ReplySampler(Cache):
         """Keep where a situation lies."""
         if request.view is not None and situation not in self._placed:
             self._placed.add(situation)
-            tried(self.file.place, situation, *_lies(asked, request))
+            tried(self.file.put_coordinates, situation, *_lies(asked, request))
 
-    def _stored_or_near(
-        self, asked: dict[str, Any], request: Request, draw: int
-    ) -> Completion | None:
-        """Return what is known of a situation, or of the nearest one."""
+    def _stored(self, asked: dict[str, Any], request: Request, draw: int) -> Completion | None:
+        """Return a stored reply to a situation, or to the nearest one."""
         situation = digest_of(asked)
-        found = self._any(situation, draw)
-        self.hits += found is not None
-        if found is None and self.nearest and request.view is not None:
+        completion = self._any(situation, draw)
+        self.hits += completion is not None
+        if completion is None and self.nearest and request.view is not None:
             for near in self.file.nearest(*_lies(asked, request), NEIGHBOURS):
-                if (found := self._any(near, draw)) is not None:
+                if (completion := self._any(near, draw)) is not None:
                     self.near += 1
                     break
-        return found
+        return completion
 
     def _any(self, situation: bytes, first: int) -> Completion | None:
-        """Return a reply to a situation: of the first draw from this one on that is known."""
-        draws = ((first + more) % self.samples for more in range(self.samples))
-        kept = (self.file.get(key_of(situation, [draw])) for draw in draws)
-        return next((found for found in kept if found is not None), None)
+        """Return a stored reply to a situation: of the first stored draw from this one on."""
+        draws = ((first + offset) % self.samples for offset in range(self.samples))
+        replies = (self.file.get(key_of(situation, [draw])) for draw in draws)
+        return next((reply for reply in replies if reply is not None), None)
 
 
 def _lies(asked: dict[str, Any], request: Request) -> tuple[bytes, Array]:

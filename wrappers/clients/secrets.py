@@ -105,7 +105,7 @@ class Secret:
 
     @property
     def plain(self) -> bool:
-        """Return whether a text may hold it by chance, as one given to a server that wants any."""
+        """Test whether a text may hold it by chance, as a word for a server that wants any key."""
         return len(self._value) < LEAST or (self._value.isalpha() and len(self._value) < 16)
 
     def redact(self, text: str) -> str:

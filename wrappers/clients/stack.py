@@ -143,7 +143,7 @@ def books_of(clients: Iterable[Client]) -> list[Ledger]:
 
 
 def spent(clients: Iterable[Client]) -> list[Any]:
-    """Return what was spent by these clients, book by book, as plain values for `booked`."""
+    """Return these clients' usage, ledger by ledger, as plain values for `booked`."""
     books = books_of(clients)
     return [[(*pair, usage.plain()) for pair, usage in ledger.pairs.items()] for ledger in books]
 

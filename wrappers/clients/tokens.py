@@ -26,7 +26,7 @@ class Estimator:
         return ceil(self._rate * _size(request))
 
     def tokens_out(self, request: Request) -> int:
-        """Return how many tokens the reply has at most."""
+        """Return the largest number of tokens of the reply."""
         return request.sampling.max_tokens or self._longest
 
     def learn(self, request: Request, completion: Completion) -> None:
@@ -40,7 +40,7 @@ class Estimator:
 
 @dataclass
 class Lengths:
-    """What is known of a model's replies; a run keeps it in its file."""
+    """Lengths of a model's replies so far; a run keeps them in its file."""
 
     seen: int = 0
     longest: int = 0
@@ -55,7 +55,7 @@ class Lengths:
 
     @property
     def limited(self) -> bool:
-        """Whether a limit that is sent is one, as far as is known."""
+        """The server keeps to a limit that is sent, as far as is known."""
         return self.kept and self.sent
 
     @property

@@ -151,19 +151,17 @@ class TransformersClient:
         model, tokenizer = self._loaded
         rows: list[_Row] = []
         futures: list[Future[Completion]] = []
-        context_length = getattr(model.config, "max_position_embeddings", None) or 2**31
+        window = getattr(model.config, "max_position_embeddings", None) or 2**31
         for request, future in jobs:
             try:
                 ids = encode(tokenizer, request.messages)
-                if len(ids) >= context_length:
-                    fault = f"{len(ids)} tokens and the model reads at most {context_length}"
+                if len(ids) >= window:
+                    fault = f"{len(ids)} tokens and the model reads at most {window}"
                     raise ContextOverflow(f"{self.name}: the chat has {fault}")
             except ClientError as error:
                 future.set_exception(error)
             else:
-                limit = min(
-                    request.sampling.max_tokens or self.max_tokens, context_length - len(ids)
-                )
+                limit = min(request.sampling.max_tokens or self.max_tokens, window - len(ids))
                 rows.append((request, ids, limit))
                 futures.append(future)
         replies = _sample(model, rows) if rows else []
@@ -171,14 +169,11 @@ class TransformersClient:
         ends = model.generation_config.eos_token_id
         ends = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id}
         for (_, ids, limit), future, tokens in zip(rows, futures, replies, strict=True):
-            kept_tokens = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
-            whole = len(kept_tokens) < len(tokens[:limit])  # it did not run into its limit
-            text, token_count = (
-                tokenizer.decode(kept_tokens, skip_special_tokens=True),
-                len(kept_tokens) + whole,
-            )
+            reply = list(itertools.takewhile(lambda token: token not in ends, tokens[:limit]))
+            whole = len(reply) < len(tokens[:limit])  # it did not run into its limit
+            text, count = tokenizer.decode(reply, skip_special_tokens=True), len(reply) + whole
             finish: Finish = "stop" if whole else "length"
-            future.set_result(Completion(text, finish, len(ids), token_count, latency, self.name))
+            future.set_result(Completion(text, finish, len(ids), count, latency, self.name))
 
 
 def model_path(path: str | Path) -> str:

@@ -1,4 +1,6 @@
-"""Print speed figures: ``OMP_NUM_THREADS=1 python -m llm_games.benchmarks.speed [--json FILE]``.
+"""Print speed figures.
+
+``OMP_NUM_THREADS=1 python -m llm_games.benchmarks.studies.speed [--json FILE]``.
 
 Rates are decisions per second of CPU time over whole episodes with varied actions, medians of
 `RUNS` runs that alternate with the peer's where there is one: with as many players as it has, and

@@ -2,7 +2,7 @@
 
 A plain script of public calls, so that an older commit can be measured beside this one::
 
-    PYTHONPATH=OLDER python benchmarks/speed/episodes.py public_goods > before.json
+    PYTHONPATH=OLDER python benchmarks/studies/speed/episodes.py public_goods > before.json
 
 Each game is played by random players first. Their moves are then repeated and timed, at one table
 of the environment without words and with them; so actions vary, and states are new.

@@ -1,7 +1,7 @@
-"""Long runs: ``python -m llm_games.benchmarks.speed.long_runs [DECISIONS]``.
+"""Long runs: ``python -m llm_games.benchmarks.studies.speed.long_runs [DECISIONS]``.
 
-The cost of one more decision must not grow with the decisions before, nor memory with the number of
-episodes that are read. Each figure is of a process of its own: CPU time, the peak of resident
+The cost of one more decision must not grow with the decisions before, nor memory with the number
+of episodes that are read. Each figure is of a process of its own: CPU time, the peak of resident
 memory (Linux), and the ratio of both to those of a tenth of the decisions. A scripted model plays
 public goods of four with full memory; pages and comparisons are of rule players.
 """

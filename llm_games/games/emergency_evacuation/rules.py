@@ -147,6 +147,7 @@ class EmergencyEvacuation(Rulebook):
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
     picks: ClassVar[bool] = True
+    uneven: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "shall_we_talk_ee_silent": PAPER,
         "shall_we_talk_ee_talk": PAPER | {"talk": TALK},
