@@ -20,7 +20,7 @@ for name, folder in FOLDERS.items():
 class WithoutCases(build_py):
     """Leave out the games' ``cases.py``, which are for tests."""
 
-    def find_package_modules(self, package, package_dir):
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         modules = super().find_package_modules(package, package_dir)
         return [module for module in modules if module[1] != "cases"]
 
