@@ -93,11 +93,10 @@ def test_the_game_of_contributing_passes_all_that_is_asked_of_games_in_the_house
     for name in ("llm_games", "wrappers", "baselines", "benchmarks", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=unread)
     rooms = [f"{floor}/games/lowest_bid" for floor in ("llm_games", "baselines")]
-    for name, text in re.findall(r"^```\w+\n(?:#|\{#) lowest_bid/(\S+).*\n(.*?)^```$",
-                                 (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S):  # fmt: skip
-        file = tmp_path / rooms[name in ("theory.py", "players.py")] / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+    for block in BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text()):
+        room, _, name = (FILE.match(block[2]) or [""] * 2)[1].partition("/")
+        if room == "lowest_bid":
+            write({name: block[2]}, tmp_path / rooms[name in ("theory.py", "players.py")])
     for room in rooms:
         (tmp_path / room / "__init__.py").write_text('"""lowest_bid."""\n')
     suites = [f"tests/test_{name}.py" for name in GAME_SUITES.split()]
