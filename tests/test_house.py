@@ -66,6 +66,7 @@ def test_every_floor_imports_only_from_below():
             continue  # the porch
         for other in imports(file, at_import_time=False):
             assert MODULES[other][0] <= level, f"{name} imports from above: {other}"
+            assert not other.endswith(".cases"), f"{name} imports what is for tests alone: {other}"
 
 
 LAYERS = {
@@ -162,11 +163,6 @@ def test_nothing_inside_imports_from_the_porch():
                 }
                 taken = {alias.name for alias in node.names} - inside
                 assert not taken or name == "llm_games", (name, taken)
-
-
-def test_cases_of_games_are_for_tests_alone():
-    for name, (_, file) in MODULES.items():
-        assert not any(other.endswith(".cases") for other in imports(file, False)), name
 
 
 def test_no_circle_of_imports():
