@@ -372,7 +372,7 @@ class TracedTables:
         return played
 
     def in_jax(self, episodes: TracedEpisodes, actions: Any) -> tuple[TracedEpisodes, TracedStep]:
-        """Play a step of JAX's arrays. `zero` of episodes must be an argument of what is compiled."""
+        """Play a step of JAX's arrays. Their `zero` must be an argument of what is compiled."""
         with tracing(self.game, episodes.zero):
             played = self.step(*jax.tree.map(Traced, (episodes, actions)))
         return jax.tree.map(lambda leaf: jnp.asarray(bare(leaf)), played)
