@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import QUICK, each_row
 
 import llm_games as lg
 from llm_games.baselines.best_response import best_response
@@ -47,22 +47,6 @@ from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Decision, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 
-SMALL = {
-    "bertrand_competition": {"rounds": 5, "window": 3},
-    "battle_royale": {"players": 4, "max_shots": 12},
-    "beauty_contest": {"players": 4, "rounds": 4},
-    "budget_auction": {"players": 3, "rounds": 4},
-    "diners_dilemma": {"players": 3, "rounds": 5},
-    "divide_dollar": {"players": 3, "rounds": 4},
-    "el_farol_bar": {"players": 4, "rounds": 5},
-    "emergency_evacuation": {"layout": "small", "players": 4, "max_rounds": 3},
-    "english_auction": {"items": "items_3", "players": 3},
-    "pirate_game": {"players": 4, "gold": 20},
-    "public_goods": {"players": 3, "rounds": 5},
-    "sealed_bid_auction": {"players": 3, "rounds": 4},
-    "water_allocation": {"players": 3, "days": 4, "hp_start": 3},
-}
-"""Each game as small as it still is itself; a new one comes as it is."""
 EPISODES = 8
 
 
@@ -72,7 +56,7 @@ def few_trees(monkeypatch):
 
 
 def rules(name, **more):
-    return rulebook(name, **{**SMALL.get(name, {}), **more})
+    return rulebook(name, **{**QUICK[name], **more})
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +67,7 @@ def record(tmp_path_factory):
         game = rules(name)
         last = "random" if game.turns else "best_response"
         seats = ["random"] * (game.players - 1) + [last]
-        games.append({"game": name, "params": SMALL.get(name, {}), "seats": seats})
+        games.append({"game": name, "params": QUICK[name], "seats": seats})
     raw = {"title": "all", "seed": 5, "order": "fixed", "episodes": EPISODES, "games": games}
     return lg.run(raw, path).path
 
@@ -210,7 +194,7 @@ def test_where_ghosts_have_no_tree_there_are_bounds(record):
 
 
 def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
-    env = learner("public_goods", opponents=f"ghost:{record}#0", **SMALL["public_goods"])
+    env = learner("public_goods", opponents=f"ghost:{record}#0", **QUICK["public_goods"])
     observed = [env.reset(seed=7)[0]]
     over = False
     while not over:
@@ -225,8 +209,8 @@ def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
 @each_row("name", ["public_goods", "english_auction"])
 def test_copies_with_ghosts_are_single_environments(record, name):
     opponents = [f"ghost:{record}#{seat}" for seat in range(1, rules(name).players)]
-    many = learners(name, 3, opponents=opponents, **SMALL[name])
-    alone = [learner(name, opponents=opponents, **SMALL[name]) for _ in range(3)]
+    many = learners(name, 3, opponents=opponents, **QUICK[name])
+    alone = [learner(name, opponents=opponents, **QUICK[name]) for _ in range(3)]
     seen, _ = many.reset(seed=4)
     single = [env.reset(seed=4 + i)[0] for i, env in enumerate(alone)]
     over = np.zeros(3, bool)
@@ -272,7 +256,7 @@ class Sloppy(RandomPolicy):
 
 
 def test_answers_against_the_rules_are_no_answers(tmp_path):
-    game = {"game": "public_goods", "params": SMALL["public_goods"], "seats": [Sloppy]}
+    game = {"game": "public_goods", "params": QUICK["public_goods"], "seats": [Sloppy]}
     path = lg.run({"title": "sloppy", "episodes": 4, "games": [game]}, tmp_path / "a.db").path
     ghost = GhostAddress(path).ghost(judge=True)
     assert len(ghost.play.action) == 4 * 3 * 4  # four of five rounds
@@ -515,7 +499,7 @@ def test_too_little_of_a_player(tmp_path):
 
 
 def test_a_record_that_was_changed_is_no_record(tmp_path):
-    game = {"game": "public_goods", "params": SMALL["public_goods"], "seats": ["random"]}
+    game = {"game": "public_goods", "params": QUICK["public_goods"], "seats": ["random"]}
     path = lg.run({"title": "a", "episodes": 4, "games": [game]}, tmp_path / "a.db").path
     with sqlite3.connect(path) as database:
         database.execute("UPDATE decisions SET action = 20 - action WHERE step = 2")
@@ -550,7 +534,7 @@ def fitted(record, tmp_path, monkeypatch):
 def test_ghosts_in_an_experiment(record, fitted, command):
     toml = (
         'title = "g"\nepisodes = 2\n[[games]]\ngame = "beauty_contest"\n'
-        f"params = {json.dumps(SMALL['beauty_contest']).replace(':', ' =')}\n"
+        f"params = {json.dumps(QUICK['beauty_contest']).replace(':', ' =')}\n"
         f'seats = ["ghost:one.ghost", "ghost:{record}#3", "ghost:one.ghost#1", "random"]\n'
     )
     Path("g.toml").write_text(toml)

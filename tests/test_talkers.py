@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import QUICK, each_row
 
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.players import llm_player, make_player, players_for
@@ -23,23 +23,10 @@ from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision
 
 NOTHING = Decision(0)
-SMALL = {
-    "bertrand_competition": {"rounds": 4},
-    "emergency_evacuation": {"players": 6, "walker": "greedy", "max_rounds": 6},
-    "english_auction": {"items": "items_2"},
-    "water_allocation": {"days": 3},
-}
-SMALL |= {
-    name: {"rounds": 3}
-    for name in ("beauty_contest", "el_farol_bar", "divide_dollar", "public_goods")
-}
-SMALL |= {
-    name: {"rounds": 3} for name in ("diners_dilemma", "sealed_bid_auction", "budget_auction")
-}
 
 
 def small(name, **more):
-    return rulebook(name, **SMALL.get(name, {}), **more)
+    return rulebook(name, **QUICK[name] | more)
 
 
 def table(game):
@@ -172,7 +159,7 @@ def test_scripts_talk_and_move_legally(name):
 
 def test_samples_of_talks_are_what_is_asked_and_answered():
     rng = np.random.default_rng(3)
-    game = small("public_goods", players=4, talk={"turns": 1})
+    game = small("public_goods", players=4, rounds=3, talk={"turns": 1})
     drawn = list(talks.table(game, rng, share=1.0))
     assert len(drawn) == talks.ASKED * 2 * 3
     replies = [json.loads(sample.answer) for sample in drawn]

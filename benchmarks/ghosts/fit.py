@@ -256,7 +256,7 @@ class _GhostReading:
         rows, (action, key, here) = columns[:4], columns[4:]
         return ImitationData(
             game=self.source.game,
-            rows=FitData(*rows, np.ones(len(action))),
+            rows=FitData(*rows, weight=np.ones(len(action))),
             action=action,
             key=key,
             here=here,
