@@ -253,10 +253,10 @@ class _GhostReading:
                 f"{self.source.path}: {self.source.seat.name} has decided nothing legal"
             )
         columns = [np.concatenate(parts) for parts in zip(*self.parts, strict=True)]
-        rows, (action, key, here) = columns[:4], columns[4:]
+        features, last, answer, episode, action, key, here = columns
         return ImitationData(
             game=self.source.game,
-            rows=FitData(*rows, weight=np.ones(len(action))),
+            rows=FitData(features, last, answer, episode, np.ones(len(action))),
             action=action,
             key=key,
             here=here,
