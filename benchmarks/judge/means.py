@@ -87,11 +87,11 @@ def averaged(
     low, high = ends if ends[0] < ends[1] else FREE
     low = low if intervals.within(values, low, math.inf) else -math.inf
     high = high if intervals.within(values, -math.inf, high) else math.inf
-    found = None
+    interval = None
     if len(values) >= least:
         method = method if math.isfinite(high - low) else intervals.money
-        found = method(values, low, high)
-    return cell(values)._replace(interval=found, ends=(low, high))
+        interval = method(values, low, high)
+    return cell(values)._replace(interval=interval, ends=(low, high))
 
 
 def plain_ends(ends: Ends) -> list[float | None]:

@@ -54,7 +54,7 @@ def lines(records: Records) -> Iterator[dict[str, Any]]:
             about = {"game": game.name, "label": game.label, "episode": row.number}
             for turn, heard in zip(turns(episode), _heard(episode), strict=True):
                 said = [
-                    {"turn": m.turn, "seat": m.seat, "text": m.said, "hearers": list(m.hearers)}
+                    {"turn": m.turn, "seat": m.seat, "text": m.content, "hearers": list(m.hearers)}
                     for m in turn.talk
                 ]
                 at = {"seed": row.seed, "round": turn.round, "step": turn.steps[1]}

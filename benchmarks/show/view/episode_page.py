@@ -236,7 +236,7 @@ def _cell(found: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionC
 
 
 def _said(found: ReplayedEpisode, message: Message) -> MessageLine:
-    text = message.said if isinstance(message.said, str) else f"symbol {message.said}"
+    text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
     words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
     return MessageLine(message, words, hearing(found, message.hearers))
 
