@@ -98,9 +98,7 @@ class SeatedTable:
         """The name of what players are ranked by here."""
         numbers: list[tuple[Sequence[float], Sequence[float]]]
         numbers = [(entry.of(SCORE), entry.of(MEASURED)) for entry in self.entries.values()]
-        numbers = numbers or [
-            (reference.scores, reference.measured) for reference in self.references
-        ]
+        numbers = numbers or [(row.scores, row.measured) for row in self.references]
         if any(scores for scores, _ in numbers):
             return SCORE
         measured = self.measure and any(values for _, values in numbers)
@@ -139,13 +137,14 @@ class SeatedTable:
             for key, entry in self.entries.items()
         ]
         for reference in self.references:
-            judged, payoff = (
-                reference.series[self.judged.name].mean,
-                reference.own_series[PAID].mean,
-            )
             lines.append(
                 LeaderboardLine(
-                    reference.player, judged, payoff, reference.n, True, reference.about
+                    player=reference.player,
+                    judged=reference.series[self.judged.name].mean,
+                    payoff=reference.own_series[PAID].mean,
+                    n=reference.n,
+                    reference=True,
+                    about=reference.about,
                 )
             )
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
@@ -177,19 +176,14 @@ class Board:
             tables = [table for table in self.tables if title in of[id(table)]]
             rows = []
             for key, name in self.names.items():
-                game_scores = [
+                scores = [
                     (t.game.name, t.entries[key].of(SCORE)) for t in tables if key in t.entries
                 ]
-                if mean := paper.overall(game_scores):
-                    rows.append((name, mean, min(len(values) for _, values in game_scores), False))
+                if mean := paper.overall(scores):
+                    rows.append((name, mean, min(len(values) for _, values in scores), False))
             beside = overalls((t.game.name, t.references) for t in tables) if rows else {}
             for name, mean in beside.items():
-                numbers = (
-                    reference.n
-                    for t in tables
-                    for reference in t.references
-                    if reference.player == name
-                )
+                numbers = (row.n for t in tables for row in t.references if row.player == name)
                 rows.append((name, mean, min(numbers), True))
             if rows:
                 overalls_by_title.append((title, sorted(rows, key=lambda row: -row[1].mean)))
@@ -295,19 +289,17 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
         for game in run.games:
             judged = _judged(game)
             keys = [_key(seat) for seat in _planned(game)]
-            ranked = [position for position in judged if not run.players[game.seats[position]].toy]
-            for name in dict.fromkeys(
-                game.seats[position] for position in judged if position not in ranked
-            ):
+            ranked = [i for i in judged if not run.players[game.seats[i]].toy]
+            for name in dict.fromkeys(game.seats[i] for i in judged if i not in ranked):
                 chance = run.players[name].kind == "mock"
                 what = "chance" if chance else "the embedded model"
                 gone[f"{name} in {run.stem} has no row: it is {what}, a stand-in."] = None
             if not game.done:
                 continue
-            table = _table(tables, game, {keys[position] for position in judged}, keys, edition)
-            for position in ranked:
-                seats_of.setdefault(keys[position], _planned(game)[position])
-                shown.setdefault(keys[position], game.seats[position])
+            table = _table(tables, game, {keys[i] for i in judged}, keys, edition)
+            for i in ranked:
+                seats_of.setdefault(keys[i], _planned(game)[i])
+                shown.setdefault(keys[i], game.seats[i])
             _fill(table, run, game, keys, ranked)
     names = _names(seats_of, shown)
     return Board(_told_apart(tables), names, [*gone])
@@ -327,15 +319,9 @@ def _key(seat: Mapping[str, Any]) -> str:
 
 def _judged(game: RecordedGame) -> list[int]:
     """Return the places of those who could have a row: of all where only rule players sat."""
-    places = [
-        position for position, name in enumerate(game.seats) if not name.startswith(BACKGROUND)
-    ]
-    kinds = {
-        position: str(_planned(game)[position]["player"]).partition(":")[0] for position in places
-    }
-    return [
-        position for position in places if rule_of(kinds[position], game.name) is None
-    ] or places
+    indices = [i for i, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
+    kinds = {i: str(_planned(game)[i]["player"]).partition(":")[0] for i in indices}
+    return [i for i in indices if rule_of(kinds[i], game.name) is None] or indices
 
 
 def _table(
@@ -416,10 +402,8 @@ def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> 
     for key, name in shown.items():
         alike = [seats[other] for other in shown if shown[other] == name]
         settings = [seat.get("settings") or {} for seat in alike]
-        seat_settings = seats[key].get("settings") or {}
-        other = {
-            k: v for k, v in seat_settings.items() if any(seat.get(k) != v for seat in settings)
-        }
+        mine = seats[key].get("settings") or {}
+        other = {k: v for k, v in mine.items() if any(seat.get(k) != v for seat in settings)}
         differing = ", ".join(f"{k}={v}" for k, v in other.items())
         names[key] = f"{name} ({differing})" if counts[name] > 1 and differing else name
     taken: Counter[str] = Counter()

@@ -68,7 +68,15 @@ class StackedEpisode(NamedTuple):
         payoffs = episode.rewards.sum(axis=0)
         if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
             payoffs = np.full_like(payoffs, np.nan)
-        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, payoffs)
+        return cls(
+            rules=episode.rules,
+            seed=row.seed,
+            fixed_chance=row.given,
+            names=episode.seats,
+            places=places,
+            steps=steps,
+            payoffs=payoffs,
+        )
 
 
 class PlayerSkill(NamedTuple):
@@ -242,7 +250,15 @@ class _SkillPart(NamedTuple):
             rounds = deviation.regret.shape[-1] if isinstance(rules, Rounds) else 1
             consumers, total = theory.surplus(rules, steps)
             surplus = float(consumers) / rounds, float(total) / rounds
-        return cls(episode, regret, interim, distance, share, price, surplus)
+        return cls(
+            episode=episode,
+            regret=regret,
+            interim=interim,
+            distance=distance,
+            efficiency=share,
+            anarchy=price,
+            surplus=surplus,
+        )
 
 
 def candidates(rules: Rulebook) -> list[str]:
@@ -303,14 +319,11 @@ def _gains(
         return gains_by_part
     alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
     for number, part in enumerate(parts):
-        alike.setdefault((id(part.episode.rules), repr(part.episode.fixed_chance)), []).append(
-            number
-        )
+        key = id(part.episode.rules), repr(part.episode.fixed_chance)
+        alike.setdefault(key, []).append(number)
     for numbers in alike.values():
-        rules, fixed_chance = (
-            parts[numbers[0]].episode.rules,
-            parts[numbers[0]].episode.fixed_chance,
-        )
+        first = parts[numbers[0]].episode
+        rules, fixed_chance = first.rules, first.fixed_chance
         pairs = [
             (number, seat)
             for number in numbers

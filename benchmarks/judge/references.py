@@ -176,23 +176,20 @@ class _ReferenceTable(NamedTuple):
     def of(cls, game: RecordedGame, player: str) -> _ReferenceTable:
         planned = _planned(game)
         follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
-        positions = [position for position, rule in enumerate(follow) if not rule] or [
-            *range(len(planned))
-        ]
+        positions = [i for i, rule in enumerate(follow) if not rule] or [*range(len(planned))]
         if is_scenario(game.planned):
             positions = focal([seat["name"] for seat in game.planned["seats"]])
-        names = [player if position in positions else name for position, name in enumerate(planned)]
+        names = [player if i in positions else name for i, name in enumerate(planned)]
         usual = [list(range(len(names)))]
         seatings = [list(s) for s in dict.fromkeys(tuple(row.seating) for row in game.rows)]
-        fixed_chance, max_steps = game.planned.get("given") or None, game.planned.get("max_steps")
         return cls(
-            game.name,
-            game.params,
-            names,
-            positions,
-            seatings[:EPISODES] or usual,
-            fixed_chance,
-            max_steps,
+            game=game.name,
+            params=game.params,
+            names=names,
+            positions=positions,
+            seatings=seatings[:EPISODES] or usual,
+            fixed_chance=game.planned.get("given") or None,
+            max_steps=game.planned.get("max_steps"),
         )
 
     def name(self, edition: str, statistics: Sequence[str]) -> str:

@@ -81,15 +81,15 @@ def _scale(about: str) -> Ends:
         return Ends(why=str(error))
     best, random = payoffs["best"], payoffs["random"]
     gain = best - random
-    best_player = players[int(payoffs["chosen"])]
+    best_name = players[int(payoffs["chosen"])]
     least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
     near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
     why = (
-        f"even {best_player}, the best of the rule players, does no better than random"
+        f"even {best_name}, the best of the rule players, does no better than random"
         if near
         else ""
     )
-    return Ends(float(random.mean()), float(best.mean()), best_player, why)
+    return Ends(float(random.mean()), float(best.mean()), best_name, why)
 
 
 class _ScenarioTable:
@@ -140,25 +140,25 @@ class _ScenarioTable:
 
     def payoffs(self, player: str, first: int, games: int) -> Array:
         """Return the mean payoff of the focal seats, by the same chance for all players."""
-        focal_positions = focal(self.names)
+        focal_seats = focal(self.names)
         start = int(sha256(self.game.encode()).hexdigest()[:12], 16) + first
         players = [
-            player if position in focal_positions else seated
+            player if position in focal_seats else seated
             for position, seated in enumerate(self.players)
         ]
         names = list(dict.fromkeys(players))
         row, payoffs = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
             rules = rulebook(self.game, **self._params(self.seatings[rows[0]])).core
-            subset = np.flatnonzero(np.isin(row, rows))
-            places = np.array(self.seatings)[row[subset]].T  # (players, tables)
+            games_here = np.flatnonzero(np.isin(row, rows))
+            places = np.array(self.seatings)[row[games_here]].T  # (players, tables)
             sits = np.array([names.index(name) for name in players])[places]
-            seeds = (start + subset).tolist()
+            seeds = (start + games_here).tolist()
             for _, outcome in play_batch(
                 rules, names, sits, seeds, self.fixed_chance, self.max_steps
             ):
-                payoffs[subset] += outcome.rewards.mean(
-                    axis=0, where=np.isin(places, focal_positions)
+                payoffs[games_here] += outcome.rewards.mean(
+                    axis=0, where=np.isin(places, focal_seats)
                 )
         return payoffs
 

@@ -64,11 +64,11 @@ class TalkRound(NamedTuple):
     round: int
     steps: tuple[int, int]
     talk: list[Message]
-    moves: dict[int, Any]
-    questions: dict[int, Question]
-    record: Mapping[str, Any]
-    spoken: dict[int, list[Message]]
-    heard: dict[int, list[Message]]
+    moves: dict[int, Any] = {}
+    questions: dict[int, Question] = {}
+    record: Mapping[str, Any] = {}
+    spoken: dict[int, list[Message]] = {}
+    heard: dict[int, list[Message]] = {}
 
     def announced(self) -> dict[int, Any]:
         """Return by seat the move that it announced last, of those who announced one."""
@@ -103,40 +103,45 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
     }
     talk: list[Message] = []
     spoken: dict[int, list[Message]] = {}
-    heard_by_seat: dict[int, list[Message]] = {}
+    hearings: dict[int, list[Message]] = {}
     previous_round = 0
     for step in episode.every_step:
-        number, step_number = int(table.state.round) + 1, step.step
-        decisions = decisions_by_step.get(step_number, {})
+        number, index = int(table.state.round) + 1, step.step
+        decisions = decisions_by_step.get(index, {})
         if number != previous_round:
             previous_round = number
             spoken.clear()
-            heard_by_seat.clear()
+            hearings.clear()
         if step.talk:
             utterances, hearers = step.record["actions"], step.record["hearers"]
             for seat in step.asked:
-                read = details.get((step_number, seat), ("valid", ""))
-                about = (step_number, number, step.record["turn"], seat)
+                read = details.get((index, seat), ("valid", ""))
+                about = (index, number, step.record["turn"], seat)
                 message = Message(*about, utterances[seat], tuple(hearers[seat]), *read)
                 talk.append(message)
-                for listed, seats in ((spoken, (seat,)), (heard_by_seat, message.hearers)):
+                for listed, seats in ((spoken, (seat,)), (hearings, message.hearers)):
                     for hearer in seats if message.content else ():
                         listed.setdefault(hearer, []).append(message)
             continue
         questions = {seat: table.game.question(table.state, seat) for seat in decisions}
         moves = {seat: decision.action for seat, decision in decisions.items()}
         asked = {seat: q for seat, q in questions.items() if q is not None}
-        first = talk[0].step if talk else step_number
-        own_talk, others = (
-            {s: of.pop(s) for s in asked if s in of} for of in (spoken, heard_by_seat)
-        )
+        first = talk[0].step if talk else index
+        sent, others = ({s: of.pop(s) for s in asked if s in of} for of in (spoken, hearings))
         yield TalkRound(
-            number, (first, step_number), talk, moves, asked, step.record, own_talk, others
+            round=number,
+            steps=(first, index),
+            talk=talk,
+            moves=moves,
+            questions=asked,
+            record=step.record,
+            spoken=sent,
+            heard=others,
         )
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield TalkRound(talk[0].round, (talk[0].step, talk[-1].step), talk, {}, {}, {}, {}, {})
+        yield TalkRound(talk[0].round, (talk[0].step, talk[-1].step), talk)
 
 
 # -- how players talked ----------------------------------------------------------------------------
@@ -433,13 +438,8 @@ def _persuaded(summary: Persuasion, episode: RecordedEpisode, twin: RecordedEpis
             if number >= len(others):  # it lived longer than without talk
                 continue
             old, question = others[number], turn.questions.get(seat)
-            texts = {
-                message.seat: message.content for message in turn.heard.get(seat, ())
-            }  # last ones
-            drawn = {
-                speaker_seat: _pull(question, text, old, move)
-                for speaker_seat, text in texts.items()
-            }
+            texts = {m.seat: m.content for m in turn.heard.get(seat, ())}  # last ones
+            drawn = {talker: _pull(question, text, old, move) for talker, text in texts.items()}
             for speaker, pull in drawn.items():
                 pair = summary.pairs.setdefault((names[speaker], names[seat]), Influence())
                 pair.plus(move != old, pull)
@@ -481,18 +481,12 @@ def persuasion_grids(
     heads |= columns("", "named", "d") | columns("", "toward, away", ".1%")
     rows: list[list[Any]] = []
     pairs: list[list[Any]] = []
-    for persuaded in persuasions:
-        parts = {
-            "first": persuaded.first,
-            "all": persuaded.all,
-            "first, nothing heard": persuaded.alone,
-        }
-        rows += [[persuaded.label, name, *did.row()] for name, did in parts.items()]
-        order = sorted(
-            persuaded.pairs.items(), key=lambda pair: (-pair[1].toward, -pair[1].changed)
-        )
-        pairs += [[persuaded.label, *pair, *did.row()] for pair, did in order[:limit]]
-    listed = ", ".join(f"{persuaded.episodes} of {persuaded.label}" for persuaded in persuasions)
+    for row in persuasions:
+        parts = {"first": row.first, "all": row.all, "first, nothing heard": row.alone}
+        rows += [[row.label, name, *did.row()] for name, did in parts.items()]
+        order = sorted(row.pairs.items(), key=lambda pair: (-pair[1].toward, -pair[1].changed))
+        pairs += [[row.label, *pair, *did.row()] for pair, did in order[:limit]]
+    listed = ", ".join(f"{row.episodes} of {row.label}" for row in persuasions)
     note = (
         f"Episodes beside the same without talk: {listed}. Changed: moves other than there. Named: "
         "what was heard spoke of one move, by the same rule as announcements; toward: the move "

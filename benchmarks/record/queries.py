@@ -300,10 +300,8 @@ class Records:
             game,
         )
         for episode, number, step in latest:
-            decisions = self._read(
-                rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step
-            )
-            return number, step, [row.action for row in decisions]
+            moves = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+            return number, step, [row.action for row in moves]
         return None
 
     def usage(self) -> Plain:

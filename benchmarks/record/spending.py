@@ -24,20 +24,14 @@ class Spending:
         self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         rows = records.games()
-        games_by_name = {
-            row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1
-        }
-        games_by_name |= {row.label: row for row in rows}
+        games = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
+        games |= {row.label: row for row in rows}
         old = [int(part) for part in re.findall(r"\d{1,9}", records.package)[:2]] < [0, 3]
         for (model, seat), usage in self.pairs.items():
             label, _, position = seat.rpartition("/player_")
             usages = [self.total, self.models[model], self.seats[seat]]
-            seats = (
-                [f"{n}" for n in range(len(games_by_name[label].seats))]
-                if label in games_by_name
-                else []
-            )
-            if (row := games_by_name.get(label)) is not None and position in seats:
+            seats = [f"{n}" for n in range(len(games[label].seats))] if label in games else []
+            if (row := games.get(label)) is not None and position in seats:
                 usages += [self.games[row.label]]
                 usages += [] if old else [self.players[row.seats[int(position)]]]
             for counted in usages:

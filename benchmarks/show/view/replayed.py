@@ -223,5 +223,5 @@ def _as_recorded(found: ReplayedEpisode) -> Iterator[TalkRound]:
             for seat in step.asked
             if (step.step, seat) in found.decisions
         }
-        yield TalkRound(number, (first, step.step), talk, moves, {}, step.record, {}, {})
+        yield TalkRound(number, (first, step.step), talk, moves, record=step.record)
         talk, number = [], number + 1
