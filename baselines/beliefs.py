@@ -219,7 +219,6 @@ class Iteration:
         return [*reversed(folds), _Fold(world * 0, state.table(end).replace(), end)]
 
     def _next_step(self, beliefs: _TableBeliefs) -> tuple[_BeliefStep, _TableBeliefs]:
-        """Return the step from all these beliefs, and the beliefs that it leads to."""
         actions, joint, possible = self._possible_moves(beliefs.state, beliefs.world)
         moves, ways = possible.shape[1:]
         pairs = int(possible.sum(axis=(1, 2))[beliefs.situation].sum())

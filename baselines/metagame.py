@@ -126,7 +126,6 @@ class MetaGame:
         return flat.reshape([count] * self.players)
 
     def part(self, strategies: Sequence[int]) -> MetaGame:
-        """Return the game of only these strategies."""
         rows = ~np.delete(self.counts, strategies, axis=1).any(axis=1)
         part_counts = self.counts[rows][:, strategies]
         names, order = (

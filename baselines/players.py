@@ -370,7 +370,6 @@ def handed(game: str) -> Players:
 
 
 def _room_kinds(*games: str) -> dict[str, Kind]:
-    """Return the kinds of players that only these games have."""
     rules = (item for game in games for item in handed(game).rules.items())
     return {name: kind for name, kind in rules if isinstance(kind, Kind)}
 

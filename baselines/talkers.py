@@ -201,7 +201,6 @@ def rule_player(name: str) -> RulePolicy:
 
 
 def announcer(value: str) -> Talker:
-    """Return a talker that announces its move and makes it."""
     return Talker(f"announcer:{value}", rule_player(value))
 
 

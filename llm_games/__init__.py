@@ -128,14 +128,33 @@ def _to_gymnasium(name: str) -> None:
 _ANNOUNCE = {"pettingzoo": _to_pettingzoo, "gymnasium": _to_gymnasium}
 
 
-class _Finder:
-    """Announces the games to a library when it is imported.
+_FORMER = {
+    "runs": "record, judge, run and show.export",
+    "stats": "judge",
+    "report": "show.page",
+    "view": "show.view",
+    "cli": "show.cli",
+    "learning": "studies",
+    "speed": "studies.speed",
+}
+"""Packages of ``llm_games.benchmarks`` up to version 0.8, and where their modules are."""
 
-    Both take longer to import than all that most commands of the command line need.
+
+class _Finder:
+    """Announces the games to a library when it is imported, and says where modules have moved.
+
+    Both libraries take longer to import than all that most commands of the command line need.
     """
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> _Spec | None:
+        former = name.removeprefix("llm_games.benchmarks.")
+        if former != name and former in _FORMER:
+            raise ModuleNotFoundError(
+                f"{name} is no more: its modules are in llm_games.benchmarks.{_FORMER[former]}; "
+                "CHANGELOG.md has a table of old and new names",
+                name=name,
+            )
         if name not in _ANNOUNCE:
             return None
         others = (finder.find_spec for finder in _sys.meta_path if finder is not cls)

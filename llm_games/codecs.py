@@ -54,7 +54,6 @@ def _refuse(space: Words, n: int = 1, ctx: Any = None) -> Any:
 
 
 def text_space() -> Words:
-    """Return a space of texts."""
     return Words(LONGEST_TEXT, min_length=0, charset=CHARACTERS)
 
 

@@ -58,7 +58,6 @@ class Conflict:
 
     @classmethod
     def inside(cls, value: Any) -> bool:
-        """Search a JSON value for a conflict."""
         return isinstance(value, cls) or any(map(cls.inside, parts(value)))
 
 

@@ -1,6 +1,7 @@
 """A run from Python: what it plays, what it returns, and what wins over the file."""
 
 import asyncio
+from importlib import import_module
 
 import pytest
 from playing import each_row
@@ -95,3 +96,8 @@ def test_chance_can_be_given(tmp_path):
     raw["games"][0]["given"] = {"valuation": 3}
     with pytest.raises(ConfigError, match="did you mean 'valuations'"):
         run(raw, tmp_path / "b.db")
+
+
+def test_an_import_of_former_modules_says_where_they_are():
+    with pytest.raises(ModuleNotFoundError, match=r"record, judge, run.*table of old and new"):
+        import_module("llm_games.benchmarks.runs.rows")

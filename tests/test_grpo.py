@@ -137,7 +137,7 @@ def test_scores_are_what_the_game_pays_from_there_on(name, credit, monkeypatch):
         episode = lg.play(rollout.game, seats, seed=game.seed)
         own = [float(step.outcome.rewards[seat]) for step in episode.steps]
         assert payoff == pytest.approx(sum(own))
-        assert paid == pytest.approx(sum(own[game.turns[place].at :]))
+        assert paid == pytest.approx(sum(own[game.turns[place].step :]))
         if credit == "conversation":
             assert paid == pytest.approx(payoff)
 

@@ -241,25 +241,27 @@ def test_every_game_can_be_played_and_compared(game, tmp_path):
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))
     raw, db = {"params": SMALL.get(game, {})}, tmp_path / "a.db"
-    record(planned(rules, raw, 0, policy, ["random"], {}, 3), db)
+    record(planned(rules, raw, 0, policy, ["random"], server={}, seed=3), db)
     found = played(db, 0)
-    assert [name for name, *_ in found.paid] == rules.names()
-    assert [player for _, player, _ in found.paid] == ["you"] + ["random"] * (rules.players - 1)
+    assert [name for name, *_ in found.payoffs] == rules.names()
+    assert [player for _, player, _ in found.payoffs] == ["you"] + ["random"] * (rules.players - 1)
     with Records.open_readonly(db) as records:
         [episode] = records.episodes()
         assert (episode.seed, episode.status) == (3, "done")
         paid = np.sum([step.rewards for step in records.steps(episode.id)], axis=0)
         asked = [d.step for d in records.decisions(episode.id) if d.seat == 0]
-    assert [payoff for *_, payoff in found.paid] == pytest.approx(paid.tolist())
+    assert [payoff for *_, payoff in found.payoffs] == pytest.approx(paid.tolist())
     assert [move.step for move in found.moves] == asked
-    assert all(move.made for move in found.moves)
+    assert all(move.action for move in found.moves)
 
 
 def test_the_end_of_the_input(tmp_path):
     policy, said = person(["x"])
     rules, db = llm_games.rules("public_goods", players=3), tmp_path / "a.db"
     with pytest.raises(PersonLeft):
-        record(planned(rules, {"params": {"players": 3}}, 0, policy, ["random"], {}, 0), db)
+        record(
+            planned(rules, {"params": {"players": 3}}, 0, policy, ["random"], server={}, seed=0), db
+        )
     assert any("is not a whole number" in text for text in said)
     assert played(db, 0).moves == []
 
@@ -272,7 +274,7 @@ def test_mistakes():
     assert parameters("public_goods", raw) == {"players": 3, "ratio": "3/2"}
 
     def plan(seat, against):
-        return planned(rules, raw, seat, person([])[0], against, {}, 0)
+        return planned(rules, raw, seat, person([])[0], against, server={}, seed=0)
 
     with pytest.raises(ConfigError, match="2 other seats, but --against names 3"):
         plan(0, ["random"] * 3)

@@ -140,7 +140,7 @@ def test_normalised_observations_are_normalised_at_the_table(tmp_path):
     rows = {key: value[None] for key, value in seen.items()}
     view = env.view("player_0")
     own = player.start(env.game, 0, 1).codec
-    shown = player._seen(view.numbers[None], own.mask(view)[None])
+    shown = player._observation(view.numbers[None], own.mask(view)[None])
     wanted = venv.normalize_obs(rows)
     assert set(shown) == set(wanted)
     for key, value in wanted.items():

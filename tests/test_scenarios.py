@@ -12,6 +12,7 @@ from playing import each_row
 import llm_games as lg
 from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.scenarios import FOCAL, Scenario, games, read, scenario, scenarios
+from llm_games.benchmarks.judge import scenario_scores
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.run import scenario_runs
 from llm_games.benchmarks.run.config import load
@@ -41,17 +42,19 @@ train = true
 def few_games(monkeypatch, tmp_path_factory):
     """Keep nothing in the user's cache, and play few games for a scale."""
     monkeypatch.setenv("LLM_GAMES_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.setattr(scenario_runs, "CHOOSING", 4)
-    monkeypatch.setattr(scenario_runs, "VALUING", 8)
-    scenario_runs._scale.cache_clear()
+    monkeypatch.setattr(scenario_scores, "CHOOSING", 4)
+    monkeypatch.setattr(scenario_scores, "VALUING", 8)
+    scenario_scores._scale.cache_clear()
     yield
-    scenario_runs._scale.cache_clear()
+    scenario_scores._scale.cache_clear()
 
 
 def table(one):
     seats = [("own", "default")] * one.focal
-    seats += [(scenario_runs.BACKGROUND + player, player) for player in one.background]
-    return scenario_runs._Table(seats, one.game, dict(one.params), max_steps=one.max_steps)
+    seats += [(scenario_scores.BACKGROUND + player, player) for player in one.background]
+    return scenario_scores._ScenarioTable(
+        seats, one.game, dict(one.params), max_steps=one.max_steps
+    )
 
 
 # -- the games' files ------------------------------------------------------------------------------
@@ -98,10 +101,10 @@ def test_nobody_wins_in_all_of_a_game(game):
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["diners_dilemma", "el_farol_bar", "pirate_game"])
 def test_every_scenario_has_a_scale(game, monkeypatch):
-    monkeypatch.setattr(scenario_runs, "CHOOSING", 40)
-    monkeypatch.setattr(scenario_runs, "VALUING", 200)
+    monkeypatch.setattr(scenario_scores, "CHOOSING", 40)
+    monkeypatch.setattr(scenario_scores, "VALUING", 200)
     for one in scenario_runs.config_of(scenarios_file(game), game)["games"]:
-        found = scenario_runs.scale(planned(one))
+        found = scenario_scores.scale(planned(one))
         assert not found.why, one["label"]
         assert found.score(found.best) == 1
         assert found.score(found.random) == 0
@@ -200,7 +203,7 @@ def test_a_run_plays_what_is_held_out():
     assert [game.label for game in plan.games] == [f"public_goods/{one.name}" for one in held_out]
     for game, one in zip(plan.games, held_out, strict=True):
         names = [seat.name for seat in game.seats]
-        assert scenario_runs.focal(names) == list(range(one.focal))
+        assert scenario_scores.focal(names) == list(range(one.focal))
         assert [seat.player for seat in game.seats[one.focal :]] == list(one.background)
         assert game.order == "rotate"
     every = plan_of("scenarios")
@@ -218,9 +221,9 @@ def test_scores_are_on_the_scale(tmp_path):
     assert game.measure.name == "focal score"
     assert game.scores == []  # the table has no score by a paper
     kind = planned(scenario_runs.config_of(tomllib.loads(TWO), "")["games"][0])
-    ends = scenario_runs.scale(kind)
+    ends = scenario_scores.scale(kind)
     assert (ends.best_player, ends.best) == ("rational", game.payoff_of["rational"])
-    assert scenario_runs._scale.cache_info().misses == 1  # whoever takes the focal seats
+    assert scenario_scores._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()
     others = ["cooperative", "fixed:10"] * 2

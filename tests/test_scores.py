@@ -9,6 +9,7 @@ from playing import each_row
 from llm_games.benchmarks.judge import intervals, means
 from llm_games.benchmarks.papers.gamma_bench import published, scores
 from llm_games.benchmarks.papers.gamma_bench.scores import Shot
+from llm_games.benchmarks.record import recorded_games
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.games.battle_royale.rules import BattleRoyale
 from llm_games.games.beauty_contest.rules import BeautyContest
@@ -385,8 +386,10 @@ def test_means_have_the_interval_of_their_kind():
 
 
 def test_filled_in_marks_only_beyond_five_percent():
-    assert means.filled_in(10, 200) <= means.MARK < means.filled_in(11, 200)
-    assert means.filled_in(0, 0) == 0
+    assert (
+        recorded_games.filled_in(10, 200) <= recorded_games.MARK < recorded_games.filled_in(11, 200)
+    )
+    assert recorded_games.filled_in(0, 0) == 0
 
 
 # -- recorded runs ---------------------------------------------------------------------------

@@ -577,10 +577,10 @@ def test_a_game_with_talk_is_played_and_compared(tmp_path):
     person, _ = person_of(["5", "Hear, hear.", "7"])
     raw = {"params": SMALL, "talk": {"turns": [0, 1]}}
     game = rulebook("public_goods", **SMALL, talk=raw["talk"])
-    record(planned(game, raw, 0, person, ["random"], {}, 3), tmp_path / "a.db")
+    record(planned(game, raw, 0, person, ["random"], server={}, seed=3), tmp_path / "a.db")
     found = played(tmp_path / "a.db", 0)
     assert found.report.startswith("Result of round 2")
-    assert [(move.made, move.rational, move.regret) for move in found.moves] == [
+    assert [(move.action, move.rational, move.regret) for move in found.moves] == [
         ("5", "0", pytest.approx(5 / 3)),
         ("7", "0", pytest.approx(7 / 3)),
     ]

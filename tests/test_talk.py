@@ -25,7 +25,7 @@ from llm_games.rounds import Rounds
 from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 from llm_games.table_batch import Tables
-from llm_games.talk import Said, Talk, Talking
+from llm_games.talk import Talk, Talking, Utterance
 from llm_games.talk.rules import _COPIED
 from llm_games.wrappers.policy import Decision, Policy, RandomPolicy
 from llm_games.wrappers.team_env import TeamVectorEnv
@@ -186,7 +186,7 @@ def test_e_length():
     table = seated(players=2, talk={"turns": 1, "words": 49, "order": "fixed"})
     table.step({0: " ".join(map(str, range(52)))})
     (said,) = table.game.heard(table.state, 1)
-    assert said == Said(1, 1, 0, " ".join(map(str, range(49))), (1,))
+    assert said == Utterance(1, 1, 0, " ".join(map(str, range(49))), (1,))
     table.step({1: ""})
     assert shown(table, 0) == shown(table, 1) == [0]
 

@@ -333,28 +333,28 @@ def test_a_viewer_leaves_one_plain_file(growing, tmp_path):
 
 def test_what_is_kept_is_used_again(copy, decisions, tmp_path, monkeypatch):
     kept = tmp_path / "kept.npz"
-    first = Decisions(copy, kept=kept)
+    first = Decisions(copy, cache_file=kept)
     first.read()
     first.keep()
     monkeypatch.setattr(Records, "decided_since", None)  # nothing is left to be read
-    again = Decisions(copy, kept=kept)
+    again = Decisions(copy, cache_file=kept)
     assert again.read() == len(decisions)
     assert everything(again) == everything(decisions)
     monkeypatch.undo()
     for spoiled in (b"", b"nonsense", kept.read_bytes()[:-100]):
         kept.write_bytes(spoiled)
-        anew = Decisions(copy, kept=kept)
+        anew = Decisions(copy, cache_file=kept)
         assert anew.read() == len(decisions)
 
 
 def test_what_is_kept_of_another_run_is_not_used(growing, copy, tmp_path):
     kept = tmp_path / "kept.npz"
-    first = Decisions(copy, kept=kept)
+    first = Decisions(copy, cache_file=kept)
     first.read()
     first.keep()
     growing.begin(1)
     write(growing, 1, 0)
-    assert Decisions(growing.path, kept=kept).read() == 2
+    assert Decisions(growing.path, cache_file=kept).read() == 2
 
 
 def test_nothing_can_be_kept(copy, tmp_path):
@@ -476,7 +476,7 @@ def test_a_damaged_index_is_made_anew(search):
     search.index.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
     for tail in ("-wal", "-shm"):
         Path(f"{search.index}{tail}").unlink(missing_ok=True)
-    search._kept.clear()
+    search._answers.clear()
     assert sorted(search.find("café", search.upto)[0]) == sorted(known)  # in the file
     again = Search(search.run, search.index)
     decisions = Decisions(search.run)
@@ -754,7 +754,7 @@ def test_a_failure_has_its_guards(inside, monkeypatch):
     def broken(run):
         raise ZeroDivisionError("<script>")
 
-    monkeypatch.setattr(app.pages, "run", broken)
+    monkeypatch.setattr(app.run_page, "run", broken)
     (run,) = inside.shelf.runs()
     outside = TestClient(inside.app, base_url=inside.base_url, raise_server_exceptions=False)
     assert outside.get(f"/run/{run.id}").status_code == 403
@@ -906,7 +906,7 @@ def report(*_):
     print("making it", flush=True)
     time.sleep(600)
 
-pages.report = report
+run_page.report = report
 main()
 """
 

@@ -50,7 +50,7 @@ def test_the_list_of_runs_and_a_run(shelf):
     [line] = shown["lines"]
     assert (line.decisions, line.broke, shown["outcomes"]) == (18, 0, [("valid", 18)])
     text = render("run", **shown)
-    assert f"{shown['base']}/{line.worst.place}?" in text
+    assert f"{shown['base']}/{line.worst.address}?" in text
     assert "No model has been asked" in text
 
 
@@ -114,21 +114,23 @@ def test_a_list_says_what_narrows_it_and_how_to_undo_that(shelf):
     shown = list_page.decisions(run, [("player", "random"), ("regret_min", "1")])
     assert [chip.words for chip in shown["chips"]] == ["player: random", "regret at least 1.0"]
     assert [chip.query for chip in shown["chips"]] == ["regret_min=1", "player=random"]
-    assert shown["heads"]["regret"].query.endswith("sort=-regret")
-    again = list_page.decisions(run, [("sort", "-regret")])["heads"]["regret"]
-    assert (again.query, again.now) == ("sort=regret", "descending")
+    assert "regret_min=1&amp;sort=-regret" in render("decisions", **shown)
+    again = list_page.decisions(run, [("sort", "-regret")])
+    assert again["page"].filter.direction("regret") == "descending"
+    assert "decisions?sort=regret" in render("decisions", **again)
     marked = list_page.decisions(run, [("compare", f"{run.id}/decision/1/0/0"), ("sort", "regret")])
-    assert (marked["problem"], marked["query"]) == ("", "sort=regret")
+    assert (marked["problem"], marked["page"].filter.query()) == ("", "sort=regret")
     last = list_page.decisions(run, [("page", "99")])
-    assert (last["wanted"].page, last["following"]) == (1, None)
+    assert last["page"].filter.page == 1
+    assert "Next page" not in render("decisions", **last)
 
 
 def test_neighbours_of_a_list_are_those_beside_it(shelf):
     run = run_of(shelf, "a")
     rows = run.select(Filter(sort="-regret")).rows
     before, after = list_page.beside(run, rows[1][:3], [("sort", "-regret")])
-    assert before == f"/run/{run.id}/{rows[0].place}?sort=-regret"
-    assert after == f"/run/{run.id}/{rows[2].place}?sort=-regret"
+    assert before == f"/run/{run.id}/{rows[0].address}?sort=-regret"
+    assert after == f"/run/{run.id}/{rows[2].address}?sort=-regret"
     assert list_page.beside(run, rows[0][:3], [("sort", "-regret")])[0] is None
     assert list_page.beside(run, rows[0][:3], []) is None
     assert list_page.beside(run, rows[0][:3], [("sort", "x")]) is None
@@ -140,7 +142,7 @@ def test_what_can_be_compared(shelf):
     for mine, theirs in [
         (a.id, b.id),
         (f"{a.id}/episode/1", f"{b.id}/episode/1"),
-        (f"{a.id}/{rows[0].place}", f"{b.id}/{rows[0].place}"),
+        (f"{a.id}/{rows[0].address}", f"{b.id}/{rows[0].address}"),
     ]:
         [(_, file, query)] = compare_page.compare(shelf, [mine])["twins"]
         assert (file, parse_qs(query)) == ("b.db", {"a": [mine], "b": [theirs]})

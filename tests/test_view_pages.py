@@ -107,7 +107,7 @@ def page(kind, shown):
 
 
 def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
-    shown = episode_page.page(records, 1, "/run/x")
+    shown = episode_page.page(replayed.read(records, 1), "/run/x")
     assert [r.number for r in shown.rounds] == [1, 2, 3]
     assert shown.across
     steps, [first] = records.steps(1), shown.rounds[0].rows
@@ -128,19 +128,19 @@ def test_an_episode_has_its_rounds_moves_payoffs_and_regrets(records):
 
 
 def test_talk_is_a_conversation_before_the_moves(records):
-    shown = episode_page.page(records, 2, "/run/x")
-    said = shown.rounds[0].rows[0].said
+    shown = episode_page.page(replayed.read(records, 2), "/run/x")
+    said = shown.rounds[0].rows[0].talk
     spoken = {d.seat: visible(d.action) for d in records.decisions(2) if d.phase == "talk"}
     assert {m.message.seat: m.words for m in said} == spoken
     for m in said:
-        assert (m.message.seat > 0, m.heard) == ((True, "all") if m.words else (False, "nobody"))
+        assert (m.message.seat > 0, m.hearers) == ((True, "all") if m.words else (False, "nobody"))
     html = page("episode", shown)
     assert html.count("Talk before this move") == 1
     assert html.count("(silence)") == list(spoken.values()).count("")
     [spoke, *_] = [m for m in said if m.words]
     one = decision_page.page(records, 2, spoke.message.step, spoke.message.seat, "/run/x")
     assert one.phase == "talk"
-    assert one.heard == "all"
+    assert one.hearers == "all"
     assert one.better is None
     assert "What it said" in page("decision", one)
 
@@ -231,7 +231,7 @@ def test_beliefs_stand_against_facts_beside_plans(records):
         facts = {fact.what: fact for fact in told.facts}
         budget = facts["remaining budget"]
         truth, said = note.content["truth"], note.content["belief"]
-        assert (budget.fact, budget.said) == (
+        assert (budget.fact, budget.belief) == (
             str(truth["remaining_budget"]),
             str(said["remaining_budget"]),
         )
@@ -246,10 +246,14 @@ def test_beliefs_stand_against_facts_beside_plans(records):
 
 
 def test_many_seats_are_listed_and_drawn(records):
-    shown = episode_page.page(records, 4, "/run/x")
+    shown = episode_page.page(replayed.read(records, 4), "/run/x")
     assert not shown.across
     assert len(shown.pictures) == 4
-    first = episode_page.page(records, 4, "/run/x", first=shown.after) if shown.after else shown
+    first = (
+        episode_page.page(replayed.read(records, 4), "/run/x", first=shown.next_first)
+        if shown.next_first
+        else shown
+    )
     assert first.rounds
     assert "<h3" in page("episode", shown)
     svg = ET.fromstring(episode_page.picture(records, 4, 1).svg())
@@ -260,11 +264,11 @@ def test_many_seats_are_listed_and_drawn(records):
 
 def test_a_kept_episode_needs_no_file_any_more(run):
     with Records.open_readonly(run) as records:
-        assert episode_page.page(records, 3).replayed.why == ""
+        assert episode_page.page(replayed.read(records, 3)).replayed.why == ""
     with Records.open_readonly(run) as records:
         found = replayed.read(records, 3)
         assert found is replayed.read(records, 3)
-    assert len(found.scenes) == len(episode_page.shown(found).pictures) > 1
+    assert len(found.scenes) == len(episode_page.page(found).pictures) > 1
     assert found.picture(1).title == found.scenes[1][1]
     assert found.regret is not None
 
@@ -275,7 +279,7 @@ def places(shown):
 
 
 def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records):
-    shown = episode_page.page(records, 4)
+    shown = episode_page.page(replayed.read(records, 4))
     made = [(d.step, d.seat) for d in records.decisions(4)]
     assert sorted(places(shown)) == made
     for played_round in shown.rounds:
@@ -285,14 +289,14 @@ def test_those_who_are_asked_the_same_one_after_another_stand_in_one_row(records
 
 
 def test_pages_of_rounds_join_without_a_gap(records, monkeypatch):
-    whole = places(episode_page.page(records, 4))
+    whole = places(episode_page.page(replayed.read(records, 4)))
     monkeypatch.setattr(episode_page, "CELLS", 10)
     found, first = [], 1
     while first is not None:
-        shown = episode_page.page(records, 4, first=first)
-        assert shown.before is None or shown.before < first
+        shown = episode_page.page(replayed.read(records, 4), first=first)
+        assert shown.previous_first is None or shown.previous_first < first
         found += places(shown)
-        first = shown.after
+        first = shown.next_first
     assert found == whole
 
 
@@ -325,7 +329,7 @@ def test_a_file_of_an_older_edition_is_shown_as_it_was_recorded(tmp_path):
     path = Path(shutil.copy(OLD, tmp_path / "old.db"))
     with Records.open_readonly(path) as old:
         for row in old.episodes():
-            shown = episode_page.page(old, row.id)
+            shown = episode_page.page(replayed.read(old, row.id))
             assert "edition" in shown.replayed.why or not shown.replayed.why
             moves = {(d.step, d.seat) for d in old.decisions(row.id)}
             assert {(c.decision.step, c.decision.seat) for r in shown.rounds for s in r.rows
@@ -333,7 +337,9 @@ def test_a_file_of_an_older_edition_is_shown_as_it_was_recorded(tmp_path):
             assert page("episode", shown)
             at = min(moves)
             assert page("decision", decision_page.page(old, row.id, *at))
-        assert any(episode_page.page(old, row.id).replayed.why for row in old.episodes())
+        assert any(
+            episode_page.page(replayed.read(old, row.id)).replayed.why for row in old.episodes()
+        )
 
 
 def test_pieces_of_a_text_join_to_the_whole():

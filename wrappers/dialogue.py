@@ -74,7 +74,6 @@ class Dialogue(Grown[Exchange]):
 
     @classmethod
     def of(cls, rules: Chat | str, exchanges: Iterable[Exchange] = ()) -> Dialogue:
-        """Return a dialogue of these exchanges after the rules."""
         chat = Chat().plus("system", rules) if isinstance(rules, str) else rules
         dialogue = cls(chat)
         for exchange in exchanges:
@@ -82,7 +81,6 @@ class Dialogue(Grown[Exchange]):
         return dialogue
 
     def plus(self, exchange: Exchange) -> Dialogue:
-        """Return the dialogue with one more exchange."""
         return Dialogue(self.rules, self, exchange)
 
     def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
@@ -115,7 +113,6 @@ class Dialogue(Grown[Exchange]):
         return sum(self.moves - b.moves > moves or self.size - b.size > size for b in whole)
 
     def last_of(self, kind: str) -> Exchange | None:
-        """Return the last exchange of a kind."""
         exchanges = (node.last for node in self.nodes())
         return next((last for last in exchanges if last and last.kind == kind), None)
 

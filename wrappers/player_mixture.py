@@ -179,7 +179,6 @@ class BySeat(PlayerMixture):
         return np.broadcast_to(np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1)), shape)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> MixtureMemory:
-        """Begin as the player of this seat."""
         self._check(game.players)
         return MixtureMemory(seat, self.players[seat].start(game, seat, seed))
 

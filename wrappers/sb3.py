@@ -121,7 +121,6 @@ class SB3VecEnv(VecEnv):
 
 
 def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
-    """Return the infos of one copy."""
     row: dict[str, Any] = {}
     for name, value in infos.items():
         mask = infos.get(f"_{name}")

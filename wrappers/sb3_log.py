@@ -62,7 +62,6 @@ class OpponentLog(BaseCallback):
 
     @property
     def model_file(self) -> Path:
-        """The file of the model."""
         assert self.folder is not None, "nothing is saved without a folder"
         return self.folder / "model.zip"
 

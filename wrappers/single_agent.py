@@ -300,7 +300,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         return self.windows.observation(self.view(self.agent))
 
     def _infos(self) -> dict[str, Any]:
-        """Return the infos."""
         info = {
             "asked": self.seat in self.table.asked,
             "broke": self._broke,
@@ -344,7 +343,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._outcomes.update(reply.outcome for reply in decisions.values() if reply.attempts)
 
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
-        """Return the infos of a move played in a state."""
         actions = record["actions"].tolist()
         infos: dict[str, Any] = {"action": actions[self.seat]}
         if self.game.division is not None and any_true(self.game.sharers(previous_state)):

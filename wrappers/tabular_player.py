@@ -200,7 +200,6 @@ class TabularPolicy(Policy):
     def _drawn(
         self, game: Rulebook, seats: Array, obs: Array, last: Array, seeds: Array, decided: Array
     ) -> Array:
-        """Return the rows that are drawn in these seats."""
         keys = keys_of(seats, last, obs)
         sets = np.array([self._sets_by_key.get(key.tobytes(), -1) for key in keys], np.int64)
         for index in np.flatnonzero(sets < 0).tolist():
@@ -266,7 +265,6 @@ def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game:
 def table_of(
     game: Rulebook, rows: InformationSets, chances: Array, name: str = "tabular"
 ) -> TabularPolicy:
-    """Return the player of a table of this game."""
     trained = Trained.of(game.core, "rules")
     return TabularPolicy(rows, chances, trained, parameters_of(game), name=name)
 

@@ -442,7 +442,6 @@ def final(observation: Any, ended: PerTable) -> Array:
 
 
 def _row(observation: Any, copy: int) -> Any:
-    """Return the observation of one copy."""
     if isinstance(observation, dict):
         return {name: _row(part, copy) for name, part in observation.items()}
     return observation[copy] if isinstance(observation, tuple) else observation[copy].copy()

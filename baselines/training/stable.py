@@ -108,7 +108,6 @@ def clients_of(run: Run) -> list[Any]:
 
 
 def player_file(run: Run) -> Path:
-    """Return the file of the model as a player."""
     return run.folder / "player.zip"
 
 

@@ -64,11 +64,11 @@ class TalkRound(NamedTuple):
     round: int
     steps: tuple[int, int]
     talk: list[Message]
-    moves: dict[int, Any] = {}
-    questions: dict[int, Question] = {}
-    record: Mapping[str, Any] = {}
-    spoken: dict[int, list[Message]] = {}
-    heard: dict[int, list[Message]] = {}
+    moves: dict[int, Any]
+    questions: dict[int, Question]
+    record: Mapping[str, Any]
+    spoken: dict[int, list[Message]]
+    heard: dict[int, list[Message]]
 
     def announced(self) -> dict[int, Any]:
         """Return by seat the move that it announced last, of those who announced one."""
@@ -141,7 +141,16 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield TalkRound(talk[0].round, (talk[0].step, talk[-1].step), talk)
+        yield TalkRound(
+            round=talk[0].round,
+            steps=(talk[0].step, talk[-1].step),
+            talk=talk,
+            moves={},
+            questions={},
+            record={},
+            spoken={},
+            heard={},
+        )
 
 
 # -- how players talked ----------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from llm_games.wrappers.clients.cache import Cached
 
 
 def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
-    """Return the table of what a run would ask and cost, with the totals."""
     heads = columns("game", "episodes, decisions, calls, in a row", ",")
     heads |= columns("", "tokens in, tokens out", ">")
     if priced := any(row.priced for row in rows):
@@ -58,15 +57,14 @@ def about(value: Any) -> str:
 
 
 def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
-    """Say of each limit of a budget whether the run will stay below it."""
     answers = {"yes": "enough", "no": "too little", "perhaps": "perhaps enough"}
-    for name, found in fits(budget, rows):
-        needs, answer = _range(found["low"], found["high"]), answers[found["fits"]]
-        yield f"budget, {name} = {found['limit']:,}: {answer} for {needs}"
+    for name, check in fits(budget, rows):
+        needs, answer = _range(check["low"], check["high"]), answers[check["fits"]]
+        yield f"budget, {name} = {check['limit']:,}: {answer} for {needs}"
 
 
 def run_tables(
-    games: Sequence[GameResult], overall: MeanCell | None, own: Sequence[ResultTable] = ()
+    games: Sequence[GameResult], overall: MeanCell | None, paper_tables: Sequence[ResultTable] = ()
 ) -> Iterator[ResultTable]:
     """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
 
@@ -77,14 +75,13 @@ def run_tables(
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
     for judged_alike in alike.values():
         yield _results(judged_alike, overall if len(alike) == 1 else None)
-    if own:
-        yield from (grid for grid in own if grid.title)
+    if paper_tables:
+        yield from (grid for grid in paper_tables if grid.title)
     elif any(game.payoff_of for game in games):
         yield _payoffs(games)
 
 
 def _payoffs(games: Sequence[GameResult]) -> ResultTable:
-    """Return the statistics of each player, and of references in their own seats."""
     shown = {
         name: line.statistic
         for game in games
@@ -149,9 +146,13 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
             row.append(bad.get(row[0]))
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
-    missing = ((game.label, one) for game in games for one in game.references if one.why)
+    missing = (
+        (game.label, reference) for game in games for reference in game.references if reference.why
+    )
     notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
-    notes += [f"{label}: no {one.player} reference: {one.why}" for label, one in missing]
+    notes += [
+        f"{label}: no {reference.player} reference: {reference.why}" for label, reference in missing
+    ]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
     if without := lacking(
@@ -164,23 +165,20 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
 
 
 def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[MeanCell | None]:
-    """Return the mean of each statistic of these titles; None where there is none."""
+    """By title; None where there is no such statistic."""
     by_title = {line.statistic.title: line for line in series.values()}
     return [by_title[title].mean if title in by_title else None for title in titles]
 
 
 def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) -> Iterator[str]:
-    """Yield a line for each model, the greatest first: what was spent on it.
-
-    Tokens of those that are `estimated` were counted by nobody.
-    """
+    """A line for each model, the greatest first; nobody counted tokens of the `estimated`."""
     key = attrgetter("money", "tokens")
-    for name, usage in sorted(models.items(), key=lambda one: key(one[1]), reverse=True):
+    for name, usage in sorted(models.items(), key=lambda pair: key(pair[1]), reverse=True):
         failed = f" ({usage.failures:,} failed)" * bool(usage.failures)
         money = f", money {usage.money:.4f}" * bool(usage.money)
         parts = {"cached": usage.tokens_cached, "written": usage.tokens_written}
-        told = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
-        cached = f" ({told})" * bool(told)
+        details = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        cached = f" ({details})" * bool(details)
         thoughts = f" ({usage.tokens_reasoning:,} of thoughts)" * bool(usage.tokens_reasoning)
         tokens = f"{usage.tokens_in:,} tokens in{cached}, {usage.tokens_out:,} out{thoughts}"
         if name in estimated:
@@ -190,7 +188,6 @@ def spent_lines(models: Mapping[str, Usage], estimated: Collection[str] = ()) ->
 
 
 def replies_table(rows: Sequence[Cached]) -> ResultTable:
-    """Return the table of a cache's models."""
     lines = [
         (
             *(row.model, row.source, row.replies, row.characters),
@@ -209,17 +206,16 @@ class Move(NamedTuple):
     """
 
     step: int
-    made: str
+    action: str
     rational: str
     regret: float | None
 
 
 def moves_table(moves: Sequence[Move]) -> ResultTable:
-    """Return the table of a person's moves next to those of a rational player."""
     regrets = [move.regret for move in moves if move.regret is not None]
     return ResultTable(
         columns("step", "you, rational", ">") | {"could have gained": ".2f"},
-        [(str(m.step + 1), m.made, m.rational or None, m.regret) for m in moves],
+        [(str(m.step + 1), m.action, m.rational or None, m.regret) for m in moves],
         foot=[("all", "", "", sum(regrets))] if regrets else [],
         note="in hindsight, by another action against what the others did in that step",
     )

@@ -29,13 +29,13 @@ REFERENCE = {  # pages of names that programs of others import: title and module
     "games": (
         "Writing a game",
         "rulebook rounds facts questions asides talk registry env table view words replies noise "
-        "scale errors",
+        "normalisation errors",
     ),
     "players": (
         "Seating players",
-        "wrappers.policy wrappers.seats wrappers.llm_policy wrappers.planning wrappers.tools "
-        "wrappers.own wrappers.clients.base wrappers.clients.scripted baselines.players "
-        "baselines.rules baselines.tools",
+        "wrappers.policy wrappers.seats wrappers.play wrappers.llm_policy wrappers.planning "
+        "wrappers.tools wrappers.user_players wrappers.clients.base wrappers.clients.scripted "
+        "baselines.players baselines.rules baselines.named_tools",
     ),
     "learners": (
         "Training learners",
@@ -44,13 +44,14 @@ REFERENCE = {  # pages of names that programs of others import: title and module
     ),
     "judging": (
         "Judging play",
-        "baselines.deviation baselines.skill baselines.scenarios benchmarks.stats.intervals "
-        "benchmarks.stats.comparing benchmarks.stats.reliability benchmarks.stats.ratings",
+        "baselines.deviation baselines.batch_play baselines.scenarios benchmarks.judge.intervals "
+        "benchmarks.judge.paired benchmarks.judge.variance benchmarks.judge.pairwise_ratings",
     ),
     "runs": (
         "Running experiments",
-        "benchmarks.runs.api benchmarks.runs.reader benchmarks.runs.paper benchmarks.runs.grid "
-        "benchmarks.runs.compare benchmarks.runs.export benchmarks.runs.estimate benchmarks.report",
+        "benchmarks.run.api benchmarks.record.recorded_games benchmarks.judge.paper "
+        "benchmarks.judge.result_table benchmarks.judge.results benchmarks.judge.compare "
+        "benchmarks.show.export.table_files benchmarks.run.estimate benchmarks.show.page",
     ),
 }
 

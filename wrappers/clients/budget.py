@@ -42,7 +42,6 @@ class Budget:
     money_per_seat: Decimal | None = None
 
     def limits(self, seat: bool) -> dict[str, Any]:
-        """Return the limits that are set, of a seat or of all, by what they limit."""
         return {
             name.removesuffix("_per_seat"): value
             for name, value in vars(self).items()
@@ -175,7 +174,6 @@ class Ledger:
         self._limits = budget.limits(False), budget.limits(True)
 
     def book(self, model: str, seat: str, spent: Usage) -> None:
-        """Book the usage of a call."""
         for usage in (self.total, self.seats[seat], self.models[model], self.pairs[model, seat]):
             usage.add(spent)
 

@@ -68,7 +68,6 @@ class _StreamLine(NamedTuple):
     headers: Any
 
     async def close(self) -> None:
-        """Close them."""
         await self.account.close()
 
 
@@ -353,7 +352,6 @@ class OpenAIClient:
     def _read(
         self, answer: Any, body: Mapping[str, Any], left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
-        """Read what claims to be a completion."""
         if isinstance(answer, str):
             page = answer.lstrip()[:1] == "<"
             what = (
@@ -405,7 +403,6 @@ class OpenAIClient:
         return ClientError(f"{self.base_url} {what}", transient=True, unsure=True)
 
     def _failure(self, status: int | None, refusal: Mapping[str, Any], headers: Any) -> ClientError:
-        """Return the error for a refusal, with a hint what to do about it."""
         how = "sent an error" if status is None else f"refused with status {status}"
         fault = f"{self.base_url} {how}: {self._shown(refusal['message'])}"
         if response_parsing.too_long(status, refusal):

@@ -49,7 +49,6 @@ class Price:
         return (cost + (tokens_out - thoughts) * price.output + thoughts * thought) / MILLION
 
     def for_prompt(self, tokens_in: int) -> Price:
-        """Return the price of a prompt of this length."""
         if self.longer is None or self.above is None or tokens_in <= self.above:
             return self
         return self.longer.for_prompt(tokens_in)

@@ -86,7 +86,6 @@ class ReplySampler(Cache):
         return completion
 
     def situation(self, request: Request) -> bytes:
-        """Name the situation of a request."""
         return digest_of(self._asked(request))
 
     def keeps(self, situation: bytes, sample: int) -> bool:

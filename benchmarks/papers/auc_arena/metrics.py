@@ -127,7 +127,6 @@ class Auction(NamedTuple):
 
 
 def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction, int]]:
-    """Yield each seat that a player took, auction by auction."""
     for auction in auctions:
         for seat, bidder in enumerate(auction.bidders):
             if bidder.name == player:

@@ -217,7 +217,7 @@ def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[lis
     for turn in turns(episode):
         if turn.round > rounds:
             return
-        yield [(message.seat, str(message.said)) for message in turn.talk if message.said]
+        yield [(message.seat, str(message.content)) for message in turn.talk if message.content]
 
 
 def by_rule(episode: RecordedEpisode) -> str:

@@ -144,7 +144,6 @@ def _command_line() -> None:
 
 
 def _damaged(arguments: list[str]) -> LLMGamesError | None:
-    """Return what is wrong with a file of a run that was named, if that is why a command failed."""
     from llm_games.benchmarks.record.damage import damage
 
     files = [Path(word) for word in arguments if word.endswith(".db") and Path(word).is_file()]

@@ -20,8 +20,8 @@ app = typer.Typer(cls=Commands, no_args_is_help=True)
 @app.command("list")
 def list_replies(file: ReplyFile, as_json: AsJson = False) -> None:
     """List the models whose replies a file keeps."""
-    with closing(_replies(file)) as kept:
-        rows = kept.contents()
+    with closing(_replies(file)) as cache:
+        rows = cache.contents()
     if as_json:
         print(json.dumps([row._asdict() for row in rows]))
         return
@@ -38,8 +38,8 @@ def prune(
     """Drop replies from a file, by default all."""
     if not 0 <= older_than < float("inf"):
         raise BadParameter(f"--older-than must be a number of days from 0, not {older_than}")
-    with closing(_replies(file)) as kept:
-        print(f"{kept.prune(older_than=older_than * 86_400)} replies dropped from {file}")
+    with closing(_replies(file)) as cache:
+        print(f"{cache.prune(older_than=older_than * 86_400)} replies dropped from {file}")
 
 
 def _replies(file: Path) -> Any:

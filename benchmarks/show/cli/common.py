@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 
 class Commands(TyperGroup):
-    """A group of commands whose help comes at once, and whose errors name the value."""
+    """Help without pydantic's import; errors name the wrong value."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; say of a value that does not fit which one that is."""
@@ -36,7 +36,6 @@ class Commands(TyperGroup):
 
 
 def value(metavar: str, meaning: str, *names: str, **limits: Any) -> Any:
-    """Return an option that takes a value."""
     return Option(*names, metavar=metavar, help=meaning, **limits)
 
 
@@ -67,7 +66,6 @@ BaseUrl = Annotated[
 
 
 def console(stderr: bool = False) -> Any:
-    """Return a terminal to print on, which no text steers."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -82,7 +80,6 @@ def console(stderr: bool = False) -> Any:
 
 
 def say(text: str) -> None:
-    """Print to the error output."""
     print(text, file=sys.stderr)
 
 

@@ -71,7 +71,6 @@ def _export_dialogues(
     most_regret: float | None,
     selection: dict[str, Any],
 ) -> None:
-    """Write the files to train a model with, and print how much is in them."""
     from llm_games.benchmarks.show.export.dialogues import preferences, sft, write
 
     if sft_path is not None:

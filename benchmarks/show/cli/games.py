@@ -56,12 +56,12 @@ def play(
     server = {} if base_url is None else {"base_url": base_url}
     seed = secrets.randbelow(2**31) if seed is None else seed
     person, path, code = HumanPolicy(prompts=prompts), db or fresh(rules.name), 0
-    plan = human_play.planned(rules, raw, seat, person, against or (), server, seed)
+    plan = human_play.planned(rules, raw, seat, person, against or (), server=server, seed=seed)
     check_free(path)
     try:
         human_play.record(plan, path)
-    except (PersonLeft, KeyboardInterrupt) as left:
-        code = 130 if isinstance(left, KeyboardInterrupt) else 0
+    except (PersonLeft, KeyboardInterrupt) as ending:
+        code = 130 if isinstance(ending, KeyboardInterrupt) else 0
         say("\nyou have left the table")
     if path.exists():
         _show_played(path, seat, prompts)
@@ -74,14 +74,14 @@ def _show_played(path: Path, seat: int, prompts: str) -> None:
     from llm_games.benchmarks.show.tables import moves_table
     from llm_games.wrappers.human import show
 
-    found = human_play.played(path, seat, prompts)
-    if found.paid:
-        show(f"\n{found.report}")
-        console().print(ResultTable(columns("seat, player", "payoff", ".2f"), found.paid))
-    if found.moves:
-        console().print(moves_table(found.moves))
-    if found.best:
-        console().print(f"best reply in your place, {found.best}", **PLAIN)
+    game = human_play.played(path, seat, prompts)
+    if game.payoffs:
+        show(f"\n{game.report}")
+        console().print(ResultTable(columns("seat, player", "payoff", ".2f"), game.payoffs))
+    if game.moves:
+        console().print(moves_table(game.moves))
+    if game.best:
+        console().print(f"best reply in your place, {game.best}", **PLAIN)
     console().print(f"recorded in {path}: llm-games view {path}", soft_wrap=True, **PLAIN)
 
 
@@ -112,25 +112,25 @@ def show(
     from llm_games.registry import game_class
     from llm_games.words import versions
 
-    found = game_class(game)
-    known = about(found, prompts)
+    rules = game_class(game)
+    facts = about(rules, prompts)
     if as_json:
-        print(json.dumps(known, indent=2))
+        print(json.dumps(facts, indent=2))
         return
     terminal = console()
-    description = " ".join((found.__doc__ or "").partition("\n\n")[2].split()).replace("``", "")
-    terminal.print(f"{found.title} ({found.source}). {description}", **PLAIN)
-    if known["seats"]:
-        terminal.print(f"Seats are not worth the same: {known['seats']}.", **PLAIN)
-    for caveat in known["caveats"]:
+    description = " ".join((rules.__doc__ or "").partition("\n\n")[2].split()).replace("``", "")
+    terminal.print(f"{rules.title} ({rules.source}). {description}", **PLAIN)
+    if facts["seats"]:
+        terminal.print(f"Seats are not worth the same: {facts['seats']}.", **PLAIN)
+    for caveat in facts["caveats"]:
         terminal.print(caveat, **PLAIN)
-    for grid in grids(found, known):
+    for grid in grids(rules, facts):
         terminal.print(grid)
         terminal.print()
     terminal.print(
-        f"Wordings: {', '.join(versions(found.name))}. The first seat reads in {prompts}:"
+        f"Wordings: {', '.join(versions(rules.name))}. The first seat reads in {prompts}:"
     )
-    for heading, text in known["sample"].items():
+    for heading, text in facts["sample"].items():
         terminal.print(f"\n[{heading}]\n{text}", **PLAIN)
 
 

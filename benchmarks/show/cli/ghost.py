@@ -50,7 +50,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 def refit(
     name: Name,
     learner: Annotated[str, value("SPEC", "who learned against it, as sb3:PATH", "--seat")],
-    at: Annotated[
+    seats: Annotated[
         list[int] | None, value("N", "the learner's seat; can be repeated", "--at", min=0)
     ] = None,
     episodes: Annotated[int, value("N", "games to add")] = 12,
@@ -72,19 +72,19 @@ def refit(
     named = GhostAddress.read(name)
     path, out = db or fresh(f"{named.path.stem}-refit"), out or named.file
     check_out(out)
-    kept = f"all that happened is in {path}; the same command with --db {path} goes on"
+    hint = f"all that happened is in {path}; the same command with --db {path} goes on"
     try:
         ghost = refit(
-            named.ghost(), learner, path, at or (), episodes=episodes, seed=seed,
+            named.ghost(), learner, path, seats or (), episodes=episodes, seed=seed,
             base_url=base_url, budget_calls=budget_calls,
         )  # fmt: skip
     except RunStopped as error:
         if error.path is None:
             raise
-        say(f"stopped: {str(error).partition(chr(10))[0]}\n{kept}")
+        say(f"stopped: {str(error).partition(chr(10))[0]}\n{hint}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        say(f"interrupted; {kept}" if path.is_file() else "interrupted")
+        say(f"interrupted; {hint}" if path.is_file() else "interrupted")
         raise typer.Exit(130) from None
     _written(ghost, out, as_json)
 
@@ -100,27 +100,28 @@ def _tell(ghost: Ghost, as_json: bool) -> None:
         print(json.dumps(ghost.plain()))
         return
     terminal = console()
-    own = ghost.own
+    decisions = ghost.own
     seats = ", ".join(map(str, ghost.seats))
-    many = f"{len(own.action)} decisions in {own.episodes} episodes"
-    terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {many}", **common.PLAIN)
+    amount = f"{len(decisions.action)} decisions in {decisions.episodes} episodes"
+    terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {amount}", **common.PLAIN)
     terminal.print(_table(ghost))
     for doubt in ghost.doubts():
         terminal.print(f"note: {doubt}", **common.PLAIN)
 
 
 def _table(ghost: Ghost) -> ResultTable:
-    """Return the table of how well parts and mixture foretell."""
     from llm_games.benchmarks.judge.result_table import ResultTable
 
     heads = {"foretold by": "", "weight": ".2f", "log-loss": ".3f", "right": ".0%", "off": ".3f"}
     if ghost.at_table:
         heads["log-loss at the learner's table"] = ".3f"
     weights, rows = ghost.weights, []
-    for name, said in ghost.judged.items():
-        row = [name, weights.get(name), said.loss, said.right, said.off]
-        there = ghost.at_table.get(name)
-        rows.append(row + [there.loss if there else None] * bool(ghost.at_table))
+    for name, evaluation in ghost.judged.items():
+        row = [name, weights.get(name), evaluation.loss, evaluation.right, evaluation.off]
+        table_evaluation = ghost.at_table.get(name)
+        rows.append(
+            row + [table_evaluation.loss if table_evaluation else None] * bool(ghost.at_table)
+        )
     note = (
         "Held-out episodes: nats a decision, the share of decisions whose likeliest answer came, "
         "and how far the chance given to that answer was off."

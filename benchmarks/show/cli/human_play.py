@@ -32,14 +32,13 @@ YOU = "you"
 NONE = "none gains anything"
 
 
-def entries(given: Sequence[str], talk: Sequence[str] = ()) -> dict[str, Any]:
+def entries(params: Sequence[str], talk: Sequence[str] = ()) -> dict[str, Any]:
     """Read ``players=3`` and the like, and those of the talk; raises what `values_of` does."""
-    read = {"params": values_of("--param", given), "talk": values_of("--talk", talk)}
+    read = {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     return {name: values for name, values in read.items() if values}
 
 
 def parameters(game: str, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a game's entries, checked."""
     return params_of(checked(GameSettings, {"game": game, **raw}, "--param"))
 
 
@@ -49,6 +48,7 @@ def planned(
     seat: int,
     person: HumanPolicy,
     against: Sequence[str],
+    *,
     server: Mapping[str, Any],
     seed: int,
 ) -> RunPlan:
@@ -77,8 +77,8 @@ def planned(
     limit = {"max_steps": 1000} if game.length() is None else {}  # a game that may never end
     entry = {"game": game.name, **raw, **limit, "seats": seats}
     plan = plan_of({"title": f"{game.title}, played at a terminal", "games": [entry]})
-    [one] = plan.games
-    return plan.model_copy(update={"games": [one.model_copy(update={"seeds": [seed]})]})
+    [settings] = plan.games
+    return plan.model_copy(update={"games": [settings.model_copy(update={"seeds": [seed]})]})
 
 
 def record(plan: RunPlan, path: Path) -> None:
@@ -86,41 +86,41 @@ def record(plan: RunPlan, path: Path) -> None:
 
     `PersonLeft`: the person has closed the input; what was played is in the file.
     """
-    with seated_players(plan) as made:
-        play_run(lambda: start(plan, path), plan, made)
+    with seated_players(plan) as policies:
+        play_run(lambda: start(plan, path), plan, policies)
 
 
 class PlayedByPerson(NamedTuple):
-    """What came of a person's game: seats with players and payoffs, moves, and the last report.
+    """A person's game: seats with players and payoffs, moves, and the last report.
 
     `best` is the best of all replies that theory names and what it had gained; "" if none does, or
     the game was left.
     """
 
-    paid: list[tuple[str, str, float]]
+    payoffs: list[tuple[str, str, float]]
     moves: list[Move]
     report: str
     best: str
 
 
 def played(path: Path, seat: int, prompts: str = "v1") -> PlayedByPerson:
-    """Read a person's game, also one that was left."""
+    """Also of a game that was left."""
     with Records.open_readonly(path) as records:
         [game] = games(records)
         if not game.played:
             return PlayedByPerson([], [], "", "")
         [episode] = game.played
         names = episode.rules.names()
-        paid = [*zip(names, episode.seats, episode.payoffs.tolist(), strict=True)]
-        made, state = _moves(episode, seat)
+        payoffs = [*zip(names, episode.seats, episode.payoffs.tolist(), strict=True)]
+        moves, state = _moves(episode, seat)
         ended, best = bool(state.over), ""
         if ended:
-            found = next((one for one in skills(game) if one.player == YOU), None)
-            gap = found.gap if found else None
-            if found is not None and gap is not None:
-                best = f"{found.best}: {gap.gap:.2f} more a {found.per}" if found.best else NONE
+            skill = next((skill for skill in skills(game) if skill.player == YOU), None)
+            gap = skill.gap if skill else None
+            if skill is not None and gap is not None:
+                best = f"{skill.best}: {gap.gap:.2f} more a {skill.per}" if skill.best else NONE
         report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
-    return PlayedByPerson(paid, made, report, best)
+    return PlayedByPerson(payoffs, moves, report, best)
 
 
 def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
@@ -128,11 +128,11 @@ def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
 
     Returned is the last state too.
     """
-    game, found = episode.rules, []
-    known = "rational" in players_for(game.name)
+    game, moves = episode.rules, []
+    is_solved = "rational" in players_for(game.name)
     table = Table(game)
     table.reset(episode.row.seed)
-    adviser = Seats(table, {seat: make_player("rational", game)} if known else {})
+    adviser = Seats(table, {seat: make_player("rational", game)} if is_solved else {})
     adviser.start()
     actions: dict[int, dict[int, Any]] = {}
     for row in episode.decisions():
@@ -151,15 +151,14 @@ def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
                 with suppress(BadParameter):  # too large to be solved
                     lost = float(deviation(game, record).regret[seat])
                     regret = None if np.isnan(lost) else lost
-            made = _written(view, actions[step.step][seat])
-            found.append(Move(number, made, "".join(advice), regret))
+            text = _written(view, actions[step.step][seat])
+            moves.append(Move(number, text, "".join(advice), regret))
         table.step(actions[step.step])
         adviser.hear()
-    return found, table.state
+    return moves, table.state
 
 
 def _written(view: View, action: Any) -> str:
-    """Write an action as a person would."""
     assert view.question is not None
     value = view.question.value_of(np.asarray(action) if isinstance(action, list) else action)
     if isinstance(value, dict):

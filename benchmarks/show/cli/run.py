@@ -117,11 +117,11 @@ def run(
     from llm_games.benchmarks.run.plan import Overrides, plan_of
 
     named = ("episodes", "seed", "prompts", "reasoning", "persona", "scoring")
-    given = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
-    given |= costs(context)
-    given |= {"memory": _number(memory), "temperature": _number(temperature)}
-    given |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
-    overrides = Overrides.of(seats=seat, games=game, **given)
+    options = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
+    options |= costs(context)
+    options |= {"memory": _number(memory), "temperature": _number(temperature)}
+    options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
+    overrides = Overrides.of(seats=seat, games=game, **options)
     settings = {**overrides.settings, **values_of("--set", assigned, overrides.settings)}
     plan = plan_of(source, replace(overrides, settings=settings))
     if dry_run:
@@ -185,7 +185,6 @@ def _number(text: str | None) -> Any:
 
 
 def costs(context: Context) -> dict[str, Any]:
-    """Return the cache and the limits that the command line names."""
     from llm_games.benchmarks.record.checked_table import ConfigError
 
     params = context.params
@@ -204,23 +203,23 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
 
     unasked = plan.without_keys()
     shared = unasked.shared(use_cache=False)
-    made, budget = players(unasked, shared), shared.ledger.budget
+    policies, budget = players(unasked, shared), shared.ledger.budget
     with console(stderr=True).status("playing a mute table of each game, offline"):
-        rows = estimate(unasked, made)
+        rows = estimate(unasked, policies)
     if as_json:
-        told = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
-        told["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
-        told["budget"] = dict(fits(budget, rows))
-        told["needed"] = [row.plain() for row in needed(plan)]
-        print(json.dumps(told, default=str))  # money is exact, in words
+        summary = {"plan": plan.model_dump(), "estimate": [row.plain() for row in rows]}
+        summary["prices"] = {name: price.plain() for name, price in shared.ledger.prices.items()}
+        summary["budget"] = dict(fits(budget, rows))
+        summary["needed"] = [row.plain() for row in needed(plan)]
+        print(json.dumps(summary, default=str))  # money is exact, in words
         return
     terminal = console()
-    terminal.print(f"{plan.title}, seed {plan.seed}: {_who(plan)}", **PLAIN)
+    terminal.print(f"{plan.title}, seed {plan.seed}: {_seat_counts(plan)}", **PLAIN)
     terminal.print(estimate_table(rows))
     for line in budget_lines(budget, rows):
         terminal.print(line, **PLAIN)
-    asked = [list(layers(p.client))[-1] for p in made.values() if isinstance(p, LLMPolicy)]
-    served = {client.name for client in asked if hasattr(client, "base_url")}
+    clients = [list(layers(p.client))[-1] for p in policies.values() if isinstance(p, LLMPolicy)]
+    served = {client.name for client in clients if hasattr(client, "base_url")}
     if unpriced := ", ".join(sorted(served - shared.ledger.prices.keys())):
         terminal.print(f"No price is known of {unpriced}: see [prices]", **PLAIN)
     for grid in needed_grids(needed(plan)):
@@ -252,29 +251,29 @@ def carry_out(
     )
     from llm_games.benchmarks.run.progress_bar import progress
 
-    def said(text: object) -> None:
+    def report_stop(text: object) -> None:
         say(str(text))
         with suppress(StoreError), Records.open_readonly(path) as records:
             if lost := unsure(Spending(records).total):
                 say(lost)
 
-    with seated_players(plan, use_cache) as made:
+    with seated_players(plan, use_cache) as policies:
         if not quiet and any(s.player.startswith("tiny") for g in plan.games for s in g.seats):
             say("tiny is a toy model that shows how things work: no result for a leaderboard")
         for line in () if quiet else _notes(plan):
             say(line)
         try:
             with progress(console(stderr=True), quiet) as watch:
-                play_run(open_store, plan, made, watch, resumed)
+                play_run(open_store, plan, policies, watch, resumed)
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)
             how = "terminated" if ended else "interrupted"
-            said(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
+            report_stop(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
             raise Exit(143 if ended else 130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            said(
+            report_stop(
                 f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
             )
             raise Exit(1) from None
@@ -284,7 +283,7 @@ def carry_out(
             if not path.exists():
                 raise
             say(traceback.format_exc(limit=-NEAREST).rstrip())
-            said(f"stopped by an error; {go_on(path)}")
+            report_stop(f"stopped by an error; {go_on(path)}")
             raise Exit(1) from None
 
 
@@ -296,7 +295,6 @@ def _finish(
     open_it: bool,
     baselines: bool,
 ) -> None:
-    """Print what a run came to, and write the report that was asked for."""
     from llm_games.benchmarks.judge.paper import only_owner
     from llm_games.benchmarks.judge.results import run_results, total
     from llm_games.benchmarks.record.recorded_games import games as read_games
@@ -313,31 +311,33 @@ def _finish(
                 nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
             )
             with shown:
-                found = read_games(records)
-                paper = only_owner(found)
-                own = list(paper.tables(found)) if paper and (as_json or not quiet) else []
+                recorded = read_games(records)
+                paper = only_owner(recorded)
+                paper_tables = (
+                    list(paper.tables(recorded)) if paper and (as_json or not quiet) else []
+                )
                 whole = paper is not None and paper.whole
-                beside = baselines and not whole and (as_json or not (quiet or own))
+                beside = baselines and not whole and (as_json or not (quiet or paper_tables))
                 games = [] if whole and not as_json else run_results(records, beside)
         except KeyboardInterrupt:
             say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
             raise Exit(130) from None
         except Exception as error:  # such as of a paper's score; the record and its report stand
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
-            games, own, code = [], [], 1
+            games, paper_tables, code = [], [], 1
     overall = total(games)
     if not as_json and not quiet:
         terminal = console()
-        terminal.print(f"{records.title}: {_who(planned(records))}", **PLAIN)
-        for table in run_tables(games, overall, own):
+        terminal.print(f"{records.title}: {_seat_counts(planned(records))}", **PLAIN)
+        for table in run_tables(games, overall, paper_tables):
             terminal.print(table)
         for line in spent_lines(spent.models, estimated):
             terminal.print(line, soft_wrap=True, **PLAIN)
-        where = f"recorded in {path}; every decision: llm-games view {path}"
-        where += f"; a report: llm-games report {path}"
+        message = f"recorded in {path}; every decision: llm-games view {path}"
+        message += f"; a report: llm-games report {path}"
         if any(rules.core is not rules for rules in (g.rules() for g in planned(records).games)):
-            where += f"; how players talked: llm-games analyse talk {path}"
-        terminal.print(where, soft_wrap=True, **PLAIN)
+            message += f"; how players talked: llm-games analyse talk {path}"
+        terminal.print(message, soft_wrap=True, **PLAIN)
     if out := _report_of(path, report_to, open_it):
         page, missing = common.write_report(
             [path], out, open_it, quiet or as_json, baselines=baselines
@@ -345,27 +345,29 @@ def _finish(
         code = max(code, missing)
     if as_json:
         kinds = {"models": spent.models, "seats": spent.seats}.items()
-        told = {
+        summary = {
             "db": str(path),
             "report": page and str(page),
             "overall": overall and overall.plain(),
             "games": [game.plain() for game in games],
-            "tables": {grid.name: list(grid.dicts()) for grid in own},
+            "tables": {grid.name: list(grid.dicts()) for grid in paper_tables},
             "usage": usage,
             "estimated": estimated,
-            "spent": {kind: {who: s.plain() for who, s in named.items()} for kind, named in kinds},
+            "spent": {
+                kind: {name: s.plain() for name, s in named.items()} for kind, named in kinds
+            },
         }
-        print(json.dumps(told))
+        print(json.dumps(summary))
     raise Exit(code)
 
 
 def _report_of(path: Path, report_to: Path | None, open_it: bool) -> Path | None:
-    """Return where a run's report goes: beside its file unless a place is named; None: nowhere."""
+    """Beside the run's file unless a place is named; None: nowhere."""
     return path.with_suffix(".html") if report_to is None and open_it else report_to
 
 
 def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
-    """Learn before anything is played and paid for whether the report can be written."""
+    """Before anything is played and paid for."""
     if out := _report_of(path, report_to, open_it):
         from llm_games.benchmarks.show.page import check_out
 
@@ -373,16 +375,16 @@ def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
 
 
 def _notes(plan: RunPlan) -> list[str]:
-    """Say what players do not use, and where they had seats unevenly that are worth something."""
-    found: dict[str, list[str]] = {}
+    """Settings that players ignore, and players whose seats are unevenly good."""
+    labels_by_note: dict[str, list[str]] = {}
     for game in plan.games:
         for why in (game.ignored, game.uneven()):
-            found.setdefault(why, []).append(game.label)
-    return [f"{'; '.join(labels)}: {why}" for why, labels in found.items() if why]
+            labels_by_note.setdefault(why, []).append(game.label)
+    return [f"{'; '.join(labels)}: {why}" for why, labels in labels_by_note.items() if why]
 
 
-def _who(plan: RunPlan) -> str:
-    """Name the players and how many seats each has, over all games."""
+def _seat_counts(plan: RunPlan) -> str:
+    """Number of seats of each player, over all games."""
     seats = Counter(seat.name for game in plan.games for seat in game.seats)
     each = ", ".join(f"{name} in {n} seat{'s' * (n > 1)}" for name, n in seats.items())
     return each if len(seats) > 1 else f"{next(iter(seats))} in all seats"

@@ -24,30 +24,29 @@ from llm_games.words import Prompts
 SERVED = {"<provider>/<model>": "a language model, as vllm/NAME or openai/NAME"}
 
 
-def about(found: type[Rulebook], version: str) -> dict[str, Any]:
-    """Return what there is to know of a game as plain values; its own parameters come first.
+def about(game: type[Rulebook], version: str) -> dict[str, Any]:
+    """Facts of a game as plain values; its own parameters come first.
 
     Raises:
         UnknownName: there is no such wording.
     """
     shared = {f.name for f in dataclasses.fields(Rulebook)}
-    rules = rulebook(found.name)
-    fields = sorted(dataclasses.fields(found), key=lambda f: f.name in shared)
+    rules = rulebook(game.name)
+    fields = sorted(dataclasses.fields(game), key=lambda f: f.name in shared)
     return {
-        **{"name": found.name, "title": found.title, "source": found.source},
-        "presets": {name: repr(dict(values)) for name, values in found.presets.items()},
+        **{"name": game.name, "title": game.title, "source": game.source},
+        "presets": {name: repr(dict(values)) for name, values in game.presets.items()},
         "seats": rules.seats_differ,
         "caveats": caveats(rules),
-        "players": _players(found.name) | SERVED,
-        "scenarios": _scenarios(found.name),
+        "players": _players(game.name) | SERVED,
+        "scenarios": _scenarios(game.name),
         "parameters": _parameters(fields),
-        "talk": [] if found.wordless else _parameters(dataclasses.fields(Talk)),
+        "talk": [] if game.wordless else _parameters(dataclasses.fields(Talk)),
         "sample": _sample(rules, version),
     }
 
 
 def _parameters(fields: Iterable[dataclasses.Field[Any]]) -> list[dict[str, str]]:
-    """Return of each parameter its name, its default, and what it means with its range."""
     return [
         {
             "name": f.name,
@@ -59,20 +58,22 @@ def _parameters(fields: Iterable[dataclasses.Field[Any]]) -> list[dict[str, str]
 
 
 def _players(game: str) -> dict[str, str]:
-    """Return the players with a line on each; on the rational one, what it is in this game."""
-    known, claim = players_for(game), claimed(rulebook(game))
-    return known | {"rational": claim} if claim and "rational" in known else known
+    """A line on each; on the rational one, what it is in this game."""
+    players, claim = players_for(game), claimed(rulebook(game))
+    return players | {"rational": claim} if claim and "rational" in players else players
 
 
 def _scenarios(game: str) -> dict[str, str]:
-    """Return the scenarios with a line on each."""
-    known = scenarios.scenarios(game) if game in scenarios.games() else {}
+    scenarios_by_name = scenarios.scenarios(game) if game in scenarios.games() else {}
     training = {True: "training may use it", False: "held out"}
-    return {name: f"{one.about}; {training[one.train]}" for name, one in known.items()}
+    return {
+        name: f"{scenario.about}; {training[scenario.train]}"
+        for name, scenario in scenarios_by_name.items()
+    }
 
 
 def _sample(rules: Rulebook, version: str) -> dict[str, str]:
-    """Return what the first seat reads at the start of a game, and an answer, by heading."""
+    """Prompts of the first seat at the start of a game, and an answer, by heading."""
     prompts, state = Prompts(rules.name, version), rules.reset(0)
     seat = int(np.flatnonzero(rules.asked(state))[0])
     view = View.of(rules, state, seat)
@@ -84,20 +85,19 @@ def _sample(rules: Rulebook, version: str) -> dict[str, str]:
     }
 
 
-def grids(found: type[Rulebook], known: Mapping[str, Any]) -> list[ResultTable]:
-    """Return the tables of a game's parameters, its talk's, presets and players."""
-    own, talk = (
-        [[text.replace("`", "") for text in row.values()] for row in known[name]]
+def grids(game: type[Rulebook], facts: Mapping[str, Any]) -> list[ResultTable]:
+    parameters, talk = (
+        [[text.replace("`", "") for text in row.values()] for row in facts[name]]
         for name in ("parameters", "talk")
     )
     sets = [
         (name, ", ".join(f"{key} {value}" for key, value in values.items()) or "as by default")
-        for name, values in found.presets.items()
+        for name, values in game.presets.items()
     ]
     return [
-        ResultTable(columns("parameter, default, meaning and range"), own),
+        ResultTable(columns("parameter, default, meaning and range"), parameters),
         ResultTable(columns("talk, default, meaning and range"), talk),
         ResultTable(columns("preset, parameters"), sets),
-        ResultTable(columns("player, what it does"), [*known["players"].items()]),
-        ResultTable(columns("scenario, others at the table"), [*known["scenarios"].items()]),
+        ResultTable(columns("player, what it does"), [*facts["players"].items()]),
+        ResultTable(columns("scenario, others at the table"), [*facts["scenarios"].items()]),
     ]

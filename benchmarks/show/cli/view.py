@@ -37,9 +37,9 @@ def view(
         for run in runs:
             if why := run.why():
                 say(f"not shown: {why}")
-        where = ", ".join(map(str, shelf.paths))
-        many = counted(len(runs), "run") if runs else "no run yet"
-        say(f"{many} in {where} (Ctrl-C ends the viewer; the runs go on)")
+        folders = ", ".join(map(str, shelf.paths))
+        count = counted(len(runs), "run") if runs else "no run yet"
+        say(f"{count} in {folders} (Ctrl-C ends the viewer; the runs go on)")
         if open_it and sys.stdout.isatty():
             import webbrowser
 

@@ -21,37 +21,33 @@ HOLD = 8
 
 
 def shown(episode: RecordedEpisode) -> Iterator[tuple[Any, list[tuple[int, str]]]]:
-    """Yield the states of an episode that are to be shown, played again: start, and each round.
-
-    With each comes what was said before it, by whom.
-    """
+    """Yield states to show, start and each round, with the (seat, text) pairs said before each."""
     rules = episode.row.rules()
-    said: list[tuple[int, str]] = []
-    before, moved = -1, False
+    messages: list[tuple[int, str]] = []
+    last_round, moved = -1, False
     for step in played_again(episode):
-        if before < 0:
-            yield step.before, []
-            before = int(step.before.round)
+        if last_round < 0:
+            yield step.previous_state, []
+            last_round = int(step.previous_state.round)
         if step.row.talk:
             words = step.row.record["actions"]
-            said = ([] if moved else said) + [(seat, str(words[seat])) for seat in step.row.asked]
+            messages = ([] if moved else messages) + [
+                (seat, str(words[seat])) for seat in step.row.asked
+            ]
             moved = False
             continue
         moved = True
-        for state in rules.passed(step.before, step.after, step.record):
-            if int(state.round) != before or state.over:
-                yield state, said
-                before = int(state.round)
+        for state in rules.passed(step.previous_state, step.next_state, step.record):
+            if int(state.round) != last_round or state.over:
+                yield state, messages
+                last_round = int(state.round)
 
 
 def frames(episode: RecordedEpisode) -> Iterator[Array]:
-    """Yield pictures of an episode, uint8 ``(height, width, 3)``: its start, and after each round.
-
-    Each shows what players said before it.
-    """
+    """Yield pictures, uint8 ``(height, width, 3)``: the start and each round with its talk."""
     rules = episode.row.rules()
-    for state, said in shown(episode):
-        yield rules.image(state, said)
+    for state, messages in shown(episode):
+        yield rules.image(state, messages)
 
 
 def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
@@ -59,10 +55,7 @@ def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
 
     The file's ending says how: GIF, animated PNG, or WebP. Smaller ones are filled up with white.
 
-    Raises:
-        BadParameter: there are none, or the ending or the speed is no such.
-        PicturesExtraMissing: Pillow is not installed.
-        Unwritable: the file cannot be written.
+    Raises BadParameter for the pictures, ending or speed, PicturesExtraMissing, and Unwritable.
     """
     need_pillow()
     if path.suffix.lower() not in FORMS:
@@ -88,5 +81,5 @@ def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
 
 
 def _filled(picture: Array, high: int, wide: int) -> Array:
-    more = [(0, high - picture.shape[0]), (0, wide - picture.shape[1]), (0, 0)]
-    return np.pad(picture, more, constant_values=255)
+    padding = [(0, high - picture.shape[0]), (0, wide - picture.shape[1]), (0, 0)]
+    return np.pad(picture, padding, constant_values=255)

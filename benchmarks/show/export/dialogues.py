@@ -48,10 +48,7 @@ TIE = 1e-9
 
 
 class SpokenReply(NamedTuple):
-    """A reply, as it came or in words that were found for a move; see `rows.AttemptRow`.
-
-    `move` is what it came to, None if that is no legal move.
-    """
+    """A reply as it came, or words for a move; `move` is None if it is no legal move."""
 
     episode: RecordedEpisode
     step: int
@@ -64,22 +61,24 @@ class SpokenReply(NamedTuple):
 
     @property
     def about(self) -> Plain:
-        """Where it is from."""
         row = self.episode.row
-        at = {"game": row.game.game, "label": row.game.label, "episode": row.number}
-        return at | {"seed": row.seed, "step": self.step, "seat": self.seat, "player": self.player}
+        origin = {"game": row.game.game, "label": row.game.label, "episode": row.number}
+        return origin | {
+            "seed": row.seed,
+            "step": self.step,
+            "seat": self.seat,
+            "player": self.player,
+        }
 
     @property
     def player(self) -> str:
-        """Who said it."""
         return self.episode.seats[self.seat]
 
     @property
     def explains(self) -> bool:
-        """Whether it was to explain itself."""
         seats = self.episode.planned.get("seats", ())
-        place = self.episode.row.seating[self.seat]
-        return bool(seats) and bool(seats[place]["settings"].get("reasoning"))
+        position = self.episode.row.seating[self.seat]
+        return bool(seats) and bool(seats[position]["settings"].get("reasoning"))
 
 
 # -- the files -------------------------------------------------------------------------------------
@@ -95,7 +94,7 @@ def write(rows: Iterable[Plain], path: Path) -> int:
         Unwritable: it cannot be written; what was there before stays.
     """
     partial, ordered = (path.with_name(f".{path.name}{end}") for end in (".part", ".first"))
-    many, least, begin, end = 0, np.inf, 0, 0
+    count, least, begin, end = 0, np.inf, 0, 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as file:
@@ -104,7 +103,7 @@ def write(rows: Iterable[Plain], path: Path) -> int:
                 if (nulls := sum(value is None for value in row.values())) < least:
                     least, begin, end = nulls, file.tell(), file.tell() + len(line)
                 file.write(line)
-                many += 1
+                count += 1
         if begin:
             _put_first(partial, ordered, begin, end)
             os.replace(ordered, partial)
@@ -112,10 +111,10 @@ def write(rows: Iterable[Plain], path: Path) -> int:
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error}") from None
     finally:
-        for left in (partial, ordered):
+        for leftover in (partial, ordered):
             with suppress(OSError):
-                left.unlink(missing_ok=True)
-    return many
+                leftover.unlink(missing_ok=True)
+    return count
 
 
 def _put_first(source: Path, target: Path, begin: int, end: int) -> None:
@@ -159,19 +158,19 @@ def sft(
     names = _names(records, players)
     for game in games(records):
         for episode in game.played:
-            places = {row.step: place for place, row in enumerate(episode.steps)}
-            lost, paid = _lost_in(episode, hindsight), episode.rewards.sum(axis=0).tolist()
-            for said in _replies(episode, names):
-                if said.kind not in kinds or said.outcome != "valid" or not said.text:
+            columns = {row.step: column for column, row in enumerate(episode.steps)}
+            lost, payoffs = _lost_in(episode, hindsight), episode.rewards.sum(axis=0).tolist()
+            for reply in _replies(episode, names):
+                if reply.kind not in kinds or reply.outcome != "valid" or not reply.text:
                     continue
                 regret = None
-                if said.kind == MOVE and said.step in places:
-                    regret = _number(lost[said.seat, places[said.step]])
+                if reply.kind == MOVE and reply.step in columns:
+                    regret = _number(lost[reply.seat, columns[reply.step]])
                 if most_regret is not None and (regret is None or regret > most_regret):
                     continue
-                chat = {"prompt": [*said.prompt], "completion": _message(said.text)}
-                judged = {"kind": said.kind, "regret": regret, "payoff": paid[said.seat]}
-                yield chat | said.about | judged
+                chat = {"prompt": [*reply.prompt], "completion": _message(reply.text)}
+                judged = {"kind": reply.kind, "regret": regret, "payoff": payoffs[reply.seat]}
+                yield chat | reply.about | judged
 
 
 def preferences(
@@ -206,7 +205,7 @@ def preferences(
 
 
 def _names(records: Records, players: Collection[str]) -> Collection[str]:
-    """Return whose replies are meant; none: of those who asked a model."""
+    """Empty: those who asked a model."""
     there = list(dict.fromkeys(name for game in records.games() for name in game.seats))
     for name in players:
         if name not in there:
@@ -226,45 +225,54 @@ def _number(value: Any) -> float | None:
 
 
 def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[SpokenReply]:
-    """Return what players of an episode replied, by step and seat; no names: who asked a model."""
+    """By step and seat; no names: of those who asked a model."""
     attempts, chats = episode.attempts(), episode.file.chats(episode.row.id)
     wanted = {seat for seat, name in enumerate(episode.seats) if not names or name in names}
     asking = {attempt.seat for attempt in attempts}
     decided = {(d.step, d.seat): d.action for d in episode.decisions() if not d.broke}
-    found = []
-    for one in attempts:
-        if one.seat in wanted:
-            listed = isinstance(one.prompt, list)
-            chat = Chat.of(episode.file.messages(one.prompt)) if listed else chats[one.prompt]
-            legal = one.kind == MOVE and one.outcome == "valid"
-            move = decided.get((one.step, one.seat)) if legal else None
-            said = SpokenReply(
-                episode, one.step, one.seat, chat, one.text, one.kind, one.outcome or ""
+    replies = []
+    for attempt in attempts:
+        if attempt.seat in wanted:
+            listed = isinstance(attempt.prompt, list)
+            chat = (
+                Chat.of(episode.file.messages(attempt.prompt)) if listed else chats[attempt.prompt]
             )
-            found.append(said._replace(move=_hashable(move)))
+            legal = attempt.kind == MOVE and attempt.outcome == "valid"
+            move = decided.get((attempt.step, attempt.seat)) if legal else None
+            reply = SpokenReply(
+                episode=episode,
+                step=attempt.step,
+                seat=attempt.seat,
+                prompt=chat,
+                text=attempt.text,
+                kind=attempt.kind,
+                outcome=attempt.outcome or "",
+                move=_hashable(move),
+            )
+            replies.append(reply)
     if names and wanted - asking:
-        found += _in_words(episode, sorted(wanted - asking))
-    return sorted(found, key=lambda said: (said.step, said.seat))
+        replies += _in_words(episode, sorted(wanted - asking))
+    return sorted(replies, key=lambda reply: (reply.step, reply.seat))
 
 
 def _in_words(episode: RecordedEpisode, seats: Sequence[int]) -> Iterator[SpokenReply]:
-    """Yield what seats without a model did, as a model had been asked and had answered."""
-    table, now = Table(episode.rules), dict[int, Action]()
+    """Replies of seats without a model, from prompts that a model would have had."""
+    table, moves_asked = Table(episode.rules), dict[int, Action]()
     table.reset(episode.row.seed, episode.row.given)
 
     def answer(request: Request) -> str:
-        own = now.get(request.who.seat) if request.kind == MOVE else None
-        return "" if own is None or request.question is None else request.question.reply(own)
+        move = moves_asked.get(request.who.seat) if request.kind == MOVE else None
+        return "" if move is None or request.question is None else request.question.reply(move)
 
     players = Seats(table, dict.fromkeys(seats, LLMPolicy(ScriptedClient(answer), max_attempts=1)))
     players.start()
     for step, moves in _again(episode, table):
-        now.clear()
-        now |= {seat: move for seat, move in moves.items() if _legal(table, moves, seat)}
+        moves_asked.clear()
+        moves_asked |= {seat: move for seat, move in moves.items() if _legal(table, moves, seat)}
         for seat, decision in players.ask_now().items():
             for call in decision.attempts:
                 if call.kind == MOVE and call.outcome == "valid":
-                    move = _hashable(now[seat])
+                    move = _hashable(moves_asked[seat])
                     yield SpokenReply(episode, step, seat, call.messages, call.text, move=move)
 
 
@@ -274,12 +282,12 @@ def _legal(table: Table, moves: Mapping[int, Action], seat: int) -> bool:
 
 
 def _again(episode: RecordedEpisode, table: Table) -> Iterator[tuple[int, dict[int, Action]]]:
-    """Play an episode's moves again at a table; yield each step's number and moves before it."""
-    made: dict[int, dict[int, Action]] = {}
+    """Yield each step's number and the moves at it, before the table makes them."""
+    moves_by_step: dict[int, dict[int, Action]] = {}
     for decision in episode.decisions():
-        made.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
+        moves_by_step.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
     for row in episode.steps:
-        moves = made.get(row.step, {})
+        moves = moves_by_step.get(row.step, {})
         yield row.step, moves
         if plain(table.step(moves)) != row.record:
             raise BadParameter(
@@ -296,17 +304,17 @@ def _hashable(move: Any) -> Any:
 
 
 def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
-    """Return what each seat lost in some steps, float64 ``(players, steps)``; NaN: not defined."""
+    """Loss of each seat by step, float64 ``(players, steps)``; NaN: not defined."""
     shape = np.shape(steps["actions"])
-    found = np.full((rules.players, *shape[1:]), np.nan)
+    regrets = np.full((rules.players, *shape[1:]), np.nan)
     try:
         if theory.has(rules.name, "interim") and not hindsight:
-            found = theory.interim(rules, steps)
-        if np.isnan(found).any() and theory.has_deviation(rules.name):
-            found = np.where(np.isnan(found), theory.regret(rules, steps), found)
+            regrets = theory.interim(rules, steps)
+        if np.isnan(regrets).any() and theory.has_deviation(rules.name):
+            regrets = np.where(np.isnan(regrets), theory.regret(rules, steps), regrets)
     except BadParameter:  # of a game too large to be solved
         pass
-    return found
+    return regrets
 
 
 def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
@@ -317,7 +325,7 @@ def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
 
 @dataclass(frozen=True)
 class _DecisionAddress:
-    """Where a seat had to move: the rules, the state before it, and all moves that were made."""
+    """A seat at a move: the rules, the state before it, and the moves of all seats."""
 
     rules: Rulebook
     state: Any
@@ -325,19 +333,19 @@ class _DecisionAddress:
     seat: int
 
     def lost(self, options: Sequence[Any], hindsight: bool) -> Array:
-        """Return what each move had lost here, all else as it was; NaN if it was not legal."""
-        rules, many = self.rules, len(options)
-        rows = (rules.assemble(self.state, {**self.moves, self.seat: one}) for one in options)
+        """Loss by move, all else as it was; NaN if it was not legal."""
+        rules, count = self.rules, len(options)
+        rows = (rules.assemble(self.state, {**self.moves, self.seat: option}) for option in options)
         actions = np.stack([*rows], axis=-1)
         arrays = self.state.arrays().items()
-        each = {name: np.repeat(np.asarray(v)[..., None], many, -1) for name, v in arrays}
+        each = {name: np.repeat(np.asarray(v)[..., None], count, -1) for name, v in arrays}
         state = self.state.replace(**each)
         _, outcome = rules.step(state, actions)
-        found = regret(rules, outcome.record, hindsight)[self.seat]
-        return np.where(outcome.broke[self.seat], np.nan, found)
+        regrets = regret(rules, outcome.record, hindsight)[self.seat]
+        return np.where(outcome.broke[self.seat], np.nan, regrets)
 
     def legal(self) -> list[Any]:
-        """Return legal moves: all if they are few, else shares of what is legal; of plans none."""
+        """All if they are few, else shares of what is legal; of plans none."""
         if self.rules.division is not None:
             return []
         table, cells = Table(self.rules), (np.array([self.seat]),)
@@ -347,8 +355,7 @@ class _DecisionAddress:
         wide = limits.repeated(len(classes))
         return list(dict.fromkeys(answers.actions(classes, wide).tolist()))
 
-    def said(self, move: Any) -> str:
-        """Return a move in the form that the game asks for."""
+    def reply_for(self, move: Any) -> str:
         question = self.rules.question(self.state, self.seat)
         assert question is not None
         return question.reply(move)
@@ -365,41 +372,36 @@ class _ReplySituation:
     bad: dict[str, SpokenReply] = field(default_factory=dict)
     places: list[_DecisionAddress] = field(default_factory=list)
 
-    def add(self, said: SpokenReply, place: _DecisionAddress) -> None:
-        """Add a reply."""
-        if said.move is not None:
-            self.moves.setdefault(said.move, said)
-        elif said.text:
-            self.bad.setdefault(said.text, said)
+    def add(self, reply: SpokenReply, address: _DecisionAddress) -> None:
+        if reply.move is not None:
+            self.moves.setdefault(reply.move, reply)
+        elif reply.text:
+            self.bad.setdefault(reply.text, reply)
         if len(self.places) < MOST:
-            self.places.append(place)
+            self.places.append(address)
 
     def ranked(self, moves: Sequence[Any], hindsight: bool) -> dict[Any, float]:
-        """Return what moves lost on average where they were legal, the least first.
-
-        Without those of which it is not defined.
-        """
+        """Mean loss of moves where they were legal and it is defined, the least first."""
         if not moves:
             return {}
-        each = np.array([place.lost(moves, hindsight) for place in self.places])
-        there = ~np.isnan(each)
-        total, many = np.where(there, each, 0).sum(axis=0), there.sum(axis=0)
-        means = (total / np.maximum(many, 1)).tolist()
-        known = [place for place in range(len(moves)) if many[place]]
-        return {moves[place]: means[place] for place in sorted(known, key=means.__getitem__)}
+        each = np.array([address.lost(moves, hindsight) for address in self.places])
+        is_defined = ~np.isnan(each)
+        total, counts = np.where(is_defined, each, 0).sum(axis=0), is_defined.sum(axis=0)
+        means = (total / np.maximum(counts, 1)).tolist()
+        defined = [index for index in range(len(moves)) if counts[index]]
+        return {moves[index]: means[index] for index in sorted(defined, key=means.__getitem__)}
 
     def pairs(self, hindsight: bool, left_out: Counter[str]) -> Iterator[Plain]:
-        """Yield its pairs, and count why it has none."""
         lost = self.ranked([*self.moves], hindsight)
         best = next(iter(lost or self.moves), None)
         worse = [move for move in lost if lost[move] > lost[best] + TIE]
         if best is not None:
             chosen = self.moves[best].text, lost.get(best)
             for move in worse:
-                own = self.moves[move]
-                yield _pair("record", chosen, own, (own.text, lost[move]))
-            for own in self.bad.values():
-                yield _pair("record", chosen, own, (own.text, None))
+                reply = self.moves[move]
+                yield _pair("record", chosen, reply, (reply.text, lost[move]))
+            for reply in self.bad.values():
+                yield _pair("record", chosen, reply, (reply.text, None))
         if best is None or not (worse or self.bad):
             yield from self._by_rules(lost, hindsight, left_out)
 
@@ -407,19 +409,21 @@ class _ReplySituation:
         self, lost: Mapping[Any, float], hindsight: bool, left_out: Counter[str]
     ) -> Iterator[Plain]:
         """Yield pairs with the best legal move, written as the game asks for it."""
-        place = self.places[0]
-        ranked = self.ranked([*dict.fromkeys([*lost, *place.legal()])], hindsight)
+        address = self.places[0]
+        ranked = self.ranked([*dict.fromkeys([*lost, *address.legal()])], hindsight)
         why = "" if ranked else "no regret is defined"
-        if any(own.explains for own in (*self.moves.values(), *self.bad.values())):
+        if any(reply.explains for reply in (*self.moves.values(), *self.bad.values())):
             why = "an explanation was asked for"
         if not why:
             best, regret = next(iter(ranked.items()))
-            chosen = place.said(best), regret
+            chosen = address.reply_for(best), regret
             worse = [move for move in lost if lost[move] > regret + TIE]
             for move in worse:
-                yield _pair("rules", chosen, self.moves[move], (place.said(move), lost[move]))
-            for own in self.bad.values():
-                yield _pair("rules", chosen, own, (own.text, None))
+                yield _pair(
+                    "rules", chosen, self.moves[move], (address.reply_for(move), lost[move])
+                )
+            for reply in self.bad.values():
+                yield _pair("rules", chosen, reply, (reply.text, None))
             why = "" if worse or self.bad else "no legal move had lost less"
         if why:
             left_out[why] += 1
@@ -428,27 +432,26 @@ class _ReplySituation:
 def _pair(
     source: str,
     chosen: tuple[str, float | None],
-    own: SpokenReply,
+    reply: SpokenReply,
     rejected: tuple[str, float | None],
 ) -> Plain:
-    """Return a pair as a row, each side with its text and its regret; where it is from is `own`."""
+    """Each side is a text with its regret; `reply` says where the pair is from."""
     texts = {"chosen": _message(chosen[0]), "rejected": _message(rejected[0])}
     lost = {"chosen_regret": chosen[1], "rejected_regret": rejected[1]}
-    return {"prompt": [*own.prompt]} | texts | lost | {"source": source} | own.about
+    return {"prompt": [*reply.prompt]} | texts | lost | {"source": source} | reply.about
 
 
 def _situations(game: RecordedGame, names: Collection[str]) -> Iterable[_ReplySituation]:
-    """Return the situations of a game in which a move was asked for, in the order they came up."""
-    found: dict[Chat, _ReplySituation] = {}
+    situations: dict[Chat, _ReplySituation] = {}
     for episode in game.played:
-        said: dict[int, list[SpokenReply]] = {}
-        for one in _replies(episode, names):
-            if one.kind == MOVE and one.outcome != "tool":
-                said.setdefault(one.step, []).append(one)
+        replies_by_step: dict[int, list[SpokenReply]] = {}
+        for reply in _replies(episode, names):
+            if reply.kind == MOVE and reply.outcome != "tool":
+                replies_by_step.setdefault(reply.step, []).append(reply)
         table = Table(episode.rules)
         table.reset(episode.row.seed, episode.row.given)
         for step, moves in _again(episode, table):
-            for one in said.get(step, ()):
-                place = _DecisionAddress(episode.rules, table.state, moves, one.seat)
-                found.setdefault(one.prompt, _ReplySituation()).add(one, place)
-    return found.values()
+            for reply in replies_by_step.get(step, ()):
+                address = _DecisionAddress(episode.rules, table.state, moves, reply.seat)
+                situations.setdefault(reply.prompt, _ReplySituation()).add(reply, address)
+    return situations.values()

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from llm_games.baselines.deviation import has_deviation
 from llm_games.benchmarks.judge.means import POSITIVE, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
-from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import AttemptRow
-from llm_games.benchmarks.show.export.table_files import MissingPackage
+from llm_games.benchmarks.show.export.table_files import MissingPackage, replacing
 from llm_games.errors import install
 
 STOPS = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
@@ -35,40 +34,31 @@ SCORE = "score"
 
 
 def export_eval(records: Records, folder: Path) -> dict[Path, int]:
-    """Write a log for each game, in place of an older one; return how many samples each has.
+    """Write a log for each game, in place of an older one; samples by path.
 
-    Raises:
-        MissingPackage: inspect_ai is needed and missing.
-        Unwritable: the folder cannot be made or written.
+    Raises MissingPackage without inspect_ai, Unwritable if the folder cannot be made or written.
     """
     try:
         from inspect_ai.log import write_eval_log
     except ImportError:
         raise MissingPackage(f"logs of inspect_ai need inspect_ai: {install('inspect')}") from None
     counts: dict[Path, int] = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for game in games(records):
-            path = _path(folder, game.label, counts)
-            partial = path.with_name(f".{path.name}.part")
-            log = _log(records, game)
+    for game in games(records):
+        path, log = _path(folder, game.label, counts), _log(records, game)
+        with replacing(path) as partial:
             write_eval_log(log, str(partial), format="eval")
-            os.replace(partial, path)
-            counts[path] = len(log.samples)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
+        counts[path] = len(log.samples)
     return counts
 
 
 def _path(folder: Path, label: str, taken: Mapping[Path, int]) -> Path:
-    """Return the file of a game; labels may have what names of files have not."""
+    """Labels may have what names of files have not."""
     stem = re.sub(r"[^\w.=+-]+", "-", label).strip("-.")[:120] or "game"
     names = (f"{stem}{f'-{number}' if number else ''}.eval" for number in range(len(taken) + 1))
     return next(folder / name for name in names if folder / name not in taken)
 
 
 def _log(records: Records, game: RecordedGame) -> Any:
-    """Return the log of a game."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
     from inspect_ai.model import ModelConfig
 
@@ -102,34 +92,32 @@ def _began(episode: RecordedEpisode) -> bool:
     return episode.row.status != "pending"
 
 
-def _added(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return usage by model, added up."""
+def _added(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     total: dict[str, Any] = {}
-    for usage in found:
+    for usage in usages:
         for model, used in usage.items():
             total[model] = total[model] + used if model in total else used
     return total
 
 
 def _results(game: RecordedGame, samples: Sequence[Any]) -> Any:
-    """Return the mean of each score over the samples that have it, with its interval."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
-    measure, made = measure_of(game), []
+    measure, scores = measure_of(game), []
     for name in dict.fromkeys(name for sample in samples for name in sample.scores):
         values = [sample.scores[name].value for sample in samples if name in sample.scores]
-        found = _mean(name, values, measure, game)
-        metrics = {"mean": EvalMetric(name="mean", value=found.mean)}
-        if found.interval and found.interval.method != "none":
-            low, high = found.interval[:2]
-            about = {"method": found.interval.method, "n": found.interval.n}
+        mean = _mean(name, values, measure, game)
+        metrics = {"mean": EvalMetric(name="mean", value=mean.mean)}
+        if mean.interval and mean.interval.method != "none":
+            low, high = mean.interval[:2]
+            about = {"method": mean.interval.method, "n": mean.interval.n}
             for key, value in (("low", low), ("high", high)):
                 metrics[key] = EvalMetric(name=key, value=value, metadata=about)
         n = len(values)
         score = EvalScore(name=name, scorer=SCORER, scored_samples=n, metrics=metrics)
-        made.append(score)
+        scores.append(score)
     done = sum(row.status == "done" for row in game.rows)
-    return EvalResults(total_samples=len(game.rows), completed_samples=done, scores=made)
+    return EvalResults(total_samples=len(game.rows), completed_samples=done, scores=scores)
 
 
 def _mean(name: str, values: Sequence[float], measure: Measure | None, game: RecordedGame) -> Any:
@@ -146,20 +134,20 @@ def _mean(name: str, values: Sequence[float], measure: Measure | None, game: Rec
 
 @dataclass
 class _Clock:
-    """When what happens in an episode happened, as far as it is known: see above."""
+    """Times of events, put together as the module says."""
 
     start: datetime
     passed: float = 0.0
 
-    def at(self, seconds: float = 0.0) -> dict[str, Any]:
-        """Return when something happens, so many seconds after the step began."""
+    def stamps(self, seconds: float = 0.0) -> dict[str, Any]:
+        """Time so many seconds after the step began."""
         passed = self.passed + seconds
         return {"timestamp": self.start + timedelta(seconds=passed), "working_start": passed}
 
 
 @dataclass
-class _Told:
-    """The events of an episode, and what they add up to."""
+class _Timeline:
+    """The events of an episode and the usage by model."""
 
     clock: _Clock
     events: list[Any] = field(default_factory=list)
@@ -167,16 +155,20 @@ class _Told:
 
 
 def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
-    """Return an episode as a sample."""
     from inspect_ai.log import EvalError, EvalSample
     from inspect_ai.model import ModelOutput
 
-    row, told = episode.row, _Told(_Clock(_time(episode.row.started or episode.file.created)))
+    row, timeline = (
+        episode.row,
+        _Timeline(_Clock(_time(episode.row.started or episode.file.created))),
+    )
     attempts = episode.attempts()
     chats = _Chats(episode)
-    _tell(episode, attempts, chats, told)
-    own = [one for one in attempts if one.seat == min(a.seat for a in attempts)]
-    last, first = (own[-1], own[0]) if own else (None, None)
+    _add_events(episode, attempts, chats, timeline)
+    seat_attempts = [
+        attempt for attempt in attempts if attempt.seat == min(a.seat for a in attempts)
+    ]
+    last, first = (seat_attempts[-1], seat_attempts[0]) if seat_attempts else (None, None)
     output = _output(last) if last else ModelOutput()
     about = {"game": game.name, "label": game.label, "episode": row.number, "seed": row.seed}
     about |= {"status": row.status, "seats": row.seats, "params": row.params}
@@ -191,8 +183,8 @@ def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
         output=output,
         scores=_scores(game, episode),
         metadata=_clean(about),
-        events=told.events,
-        model_usage=told.usage,
+        events=timeline.events,
+        model_usage=timeline.usage,
         started_at=row.started,
         completed_at=row.ended,
         total_time=episode.seconds,
@@ -201,43 +193,44 @@ def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
 
 
 def _scores(game: RecordedGame, episode: RecordedEpisode) -> dict[str, Any]:
-    """Return what a finished episode came to."""
     from inspect_ai.scorer import Score
 
     if episode.row.status != "done":
         return {}
     measure = measure_of(game)
-    found: dict[str, float | None] = {SCORE: score_of(episode, edition_of(episode.file.config))}
-    found |= {measure.name: measure.of(episode)} if measure else {}
-    found["payoff"] = float(episode.rewards.sum(axis=0).mean())
+    numbers: dict[str, float | None] = {SCORE: score_of(episode, edition_of(episode.file.config))}
+    numbers |= {measure.name: measure.of(episode)} if measure else {}
+    numbers["payoff"] = float(episode.rewards.sum(axis=0).mean())
     if has_deviation(game.name):
-        found["regret"] = episode.seat_regret()
-    known = {n: value for n, value in found.items() if value is not None and math.isfinite(value)}
-    return {name: Score(value=value) for name, value in known.items()}
+        numbers["regret"] = episode.seat_regret()
+    finite = {
+        n: value for n, value in numbers.items() if value is not None and math.isfinite(value)
+    }
+    return {name: Score(value=value) for name, value in finite.items()}
 
 
-def _tell(
-    episode: RecordedEpisode, attempts: Sequence[AttemptRow], chats: _Chats, told: _Told
+def _add_events(
+    episode: RecordedEpisode, attempts: Sequence[AttemptRow], chats: _Chats, timeline: _Timeline
 ) -> None:
     """Add the events of an episode, step by step: the calls of each seat, and what was paid."""
     from inspect_ai.event import InfoEvent, SpanBeginEvent, SpanEndEvent
 
-    asked = {step: list(made) for step, made in groupby(attempts, key=lambda one: one.step)}
+    asked = {step: list(calls) for step, calls in groupby(attempts, key=attrgetter("step"))}
+    add, clock = timeline.events.append, timeline.clock
     rows, moves = {row.step: row for row in episode.every_step}, 0
     for step in sorted({*rows, *asked}):
-        row, clock = rows.get(step), told.clock
+        row = rows.get(step)
         moves += row is not None and not row.talk
         name = "after the end" if row is None else "talk" if row.talk else f"move {moves}"
         span, longest = f"step {step}", 0.0
-        told.events.append(SpanBeginEvent(id=span, name=name, span_id=span, **clock.at()))
-        for seat, calls in groupby(asked.get(step, ()), key=lambda one: one.seat):
-            longest = max(longest, _seat(span, seat, list(calls), episode, chats, told))
+        add(SpanBeginEvent(id=span, name=name, span_id=span, **clock.stamps()))
+        for seat, calls in groupby(asked.get(step, ()), key=attrgetter("seat")):
+            longest = max(longest, _seat(span, seat, list(calls), episode, chats, timeline))
         clock.passed += longest
         if row is not None:
-            paid = {"payoffs": row.rewards, "record": row.record}
-            info = _clean(paid)
-            told.events.append(InfoEvent(source=SCORER, data=info, span_id=span, **clock.at()))
-        told.events.append(SpanEndEvent(id=span, span_id=span, **clock.at()))
+            outcome = _clean({"payoffs": row.rewards, "record": row.record})
+            add(InfoEvent(source=SCORER, data=outcome, span_id=span, **clock.stamps()))
+        add(SpanEndEvent(id=span, span_id=span, **clock.stamps()))
 
 
 def _seat(
@@ -246,21 +239,22 @@ def _seat(
     calls: Sequence[AttemptRow],
     episode: RecordedEpisode,
     chats: _Chats,
-    told: _Told,
+    timeline: _Timeline,
 ) -> float:
-    """Add the calls of a seat in a step, and return how long they took."""
+    """Add the calls of a seat in a step; seconds that they took."""
     from inspect_ai.event import ModelEvent, SpanBeginEvent, SpanEndEvent
     from inspect_ai.model import GenerateConfig
 
-    own, passed = f"{span} seat {seat}", 0.0
-    name, clock = f"seat {seat}: {episode.seats[seat]}", told.clock
-    at = {"span_id": own, **clock.at()}
-    told.events.append(SpanBeginEvent(id=own, parent_id=span, type="agent", name=name, **at))
+    seat_span, passed = f"{span} seat {seat}", 0.0
+    name, clock = f"seat {seat}: {episode.seats[seat]}", timeline.clock
+    stamps = {"span_id": seat_span, **clock.stamps()}
+    add = timeline.events.append
+    add(SpanBeginEvent(id=seat_span, parent_id=span, type="agent", name=name, **stamps))
     for call in calls:
-        output, start = _output(call), clock.at(passed)
+        output, start = _output(call), clock.stamps(passed)
         passed += call.latency
         read = {"kind": call.kind, "outcome": call.outcome, "why": call.why, "detail": call.detail}
-        told.events.append(
+        add(
             ModelEvent(
                 model=output.model,
                 role=f"seat{seat}",
@@ -270,21 +264,20 @@ def _seat(
                 config=GenerateConfig(seed=call.seed),
                 output=output,
                 error=call.error or None,
-                completed=clock.at(passed)["timestamp"],
+                completed=clock.stamps(passed)["timestamp"],
                 working_time=call.latency,
                 metadata=_clean(read),
-                span_id=own,
+                span_id=seat_span,
                 **start,
             )
         )
-        used = told.usage.get(output.model)
-        told.usage[output.model] = used + output.usage if used else output.usage
-    told.events.append(SpanEndEvent(id=own, span_id=own, **clock.at(passed)))
+        used = timeline.usage.get(output.model)
+        timeline.usage[output.model] = used + output.usage if used else output.usage
+    add(SpanEndEvent(id=seat_span, span_id=seat_span, **clock.stamps(passed)))
     return passed
 
 
 def _output(call: AttemptRow) -> Any:
-    """Return what was received, with the thoughts apart."""
     from inspect_ai.model import (
         ChatCompletionChoice,
         ChatMessageAssistant,
@@ -295,13 +288,15 @@ def _output(call: AttemptRow) -> Any:
     )
     from inspect_ai.tool import ToolCall
 
-    made = [
-        ToolCall(id=f"{call.step}-{call.seat}-{call.number}-{i}", function=name, arguments=given)
-        for i, (name, given) in enumerate(map(_called, _clean(call.tool_calls or [])))
+    tool_calls = [
+        ToolCall(
+            id=f"{call.step}-{call.seat}-{call.number}-{i}", function=name, arguments=arguments
+        )
+        for i, (name, arguments) in enumerate(map(_called, _clean(call.tool_calls or [])))
     ]
-    said = [ContentText(text=_clean(call.text))]
+    texts = [ContentText(text=_clean(call.text))]
     thoughts = [ContentReasoning(reasoning=_clean(call.thoughts))] if call.thoughts else []
-    message = ChatMessageAssistant(content=[*thoughts, *said], tool_calls=made or None)
+    message = ChatMessageAssistant(content=[*thoughts, *texts], tool_calls=tool_calls or None)
     usage = ModelUsage(
         input_tokens=call.tokens_in - call.tokens_cached - call.tokens_written,
         output_tokens=call.tokens_out,
@@ -310,7 +305,7 @@ def _output(call: AttemptRow) -> Any:
         input_tokens_cache_write=call.tokens_written or None,
         reasoning_tokens=call.tokens_reasoning or None,
     )
-    stop = "tool_calls" if made else STOPS.get(call.finish, "unknown")
+    stop = "tool_calls" if tool_calls else STOPS.get(call.finish, "unknown")
     choice = ChatCompletionChoice(message=message, stop_reason=stop)
     model = call.model or "unknown"
     refused = _clean(call.refusal) or None
@@ -318,12 +313,12 @@ def _output(call: AttemptRow) -> Any:
 
 
 def _called(call: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name and the arguments of a native call, which may be text that is no JSON."""
-    given = call.get("arguments")
+    """Arguments may be text that is no JSON."""
+    arguments = call.get("arguments")
     try:
-        read = json.loads(given) if isinstance(given, str) else given
+        read = json.loads(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
-        read = given
+        read = arguments
     return str(call.get("name")), read if isinstance(read, dict) else {"arguments": read}
 
 
@@ -332,32 +327,30 @@ class _Chats:
 
     def __init__(self, episode: RecordedEpisode) -> None:
         self.file, self.chats = episode.file, episode.file.chats(episode.row.id)
-        self.made: dict[tuple[str, str], Any] = {}
+        self.cache: dict[tuple[str, str], Any] = {}
 
     def messages(self, prompt: Any) -> list[Any]:
-        """Return the messages of an `AttemptRow.prompt`."""
-        found = self.file.messages(prompt) if isinstance(prompt, list) else self.chats[prompt]
-        return [self._message(one["role"], one["content"]) for one in found]
+        contents = self.file.messages(prompt) if isinstance(prompt, list) else self.chats[prompt]
+        return [self._message(message["role"], message["content"]) for message in contents]
 
     def _message(self, role: str, content: str) -> Any:
         from inspect_ai import model
 
         kinds = {"system": model.ChatMessageSystem, "assistant": model.ChatMessageAssistant}
         kinds |= {"tool": model.ChatMessageTool}
-        if (role, content) not in self.made:
+        if (role, content) not in self.cache:
             kind = kinds.get(role, model.ChatMessageUser)
-            self.made[role, content] = kind(content=_clean(content))
-        return self.made[role, content]
+            self.cache[role, content] = kind(content=_clean(content))
+        return self.cache[role, content]
 
 
 def _time(text: str) -> datetime:
-    """Return a recorded time."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _clean(value: Any) -> Any:
-    """Return plain values without what is no text: halves of UTF-16 pairs, which no file takes."""
+    """Plain values without halves of UTF-16 pairs, which no file takes."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, Mapping):

@@ -10,16 +10,15 @@ the game notes down of the step, such as positions, targets and injuries.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.judge.talk_measures import turns
-from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
 from llm_games.benchmarks.record.rows import TALK, StepRow, move_of
+from llm_games.benchmarks.show.export.table_files import replacing
 from llm_games.table import Table
 from llm_games.talk import Talking
 
@@ -27,69 +26,58 @@ Heard = dict[int, list[list[int]]]
 
 
 def export_trace(records: Records, folder: Path) -> dict[Path, int]:
-    """Write ``trace.jsonl`` in place of an older one; return how many lines it has.
-
-    Raises:
-        Unwritable: the folder cannot be made or written.
-    """
-    path, many = folder / "trace.jsonl", 0
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / ".trace.jsonl.part"
-        with partial.open("w", encoding="utf-8") as file:
-            for line in lines(records):
-                file.write(json.dumps(line) + "\n")
-                many += 1
-        os.replace(partial, path)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
-    return {path: many}
+    """Replace ``trace.jsonl``; lines by path. Raises Unwritable."""
+    path, count = folder / "trace.jsonl", 0
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        for line in lines(records):
+            file.write(json.dumps(line) + "\n")
+            count += 1
+    return {path: count}
 
 
 def lines(records: Records) -> Iterator[dict[str, Any]]:
-    """Yield a trace line by line."""
     for game in games(records):
         for episode in game.played:
             row = episode.row
             about = {"game": game.name, "label": game.label, "episode": row.number}
-            for turn, heard in zip(turns(episode), _heard(episode), strict=True):
-                said = [
+            for turn, shown in zip(turns(episode), _shown_messages(episode), strict=True):
+                messages = [
                     {"turn": m.turn, "seat": m.seat, "text": m.content, "hearers": list(m.hearers)}
                     for m in turn.talk
                 ]
-                at = {"seed": row.seed, "round": turn.round, "step": turn.steps[1]}
-                done = {"actions": turn.moves, "said": said, "heard": heard}
-                yield about | at | done | {"record": dict(turn.record)}
+                position = {"seed": row.seed, "round": turn.round, "step": turn.steps[1]}
+                done = {"actions": turn.moves, "said": messages, "heard": shown}
+                yield about | position | done | {"record": dict(turn.record)}
 
 
-class Again(NamedTuple):
+class ReplayedStep(NamedTuple):
     """A recorded step that is played again: states before and after, and its moves by seat."""
 
-    before: Any
+    previous_state: Any
     row: StepRow
     moves: dict[int, Any]
-    after: Any
+    next_state: Any
     record: Mapping[str, Any]
 
 
-def played_again(episode: RecordedEpisode) -> Iterator[Again]:
+def played_again(episode: RecordedEpisode) -> Iterator[ReplayedStep]:
     """Play the recorded moves of an episode again, with its talk, by `EpisodeRow.rules`."""
-    made: dict[int, dict[int, Any]] = {}
+    moves_by_step: dict[int, dict[int, Any]] = {}
     spoke = set()
     for decision in episode.decisions():
-        made.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
+        moves_by_step.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
         spoke |= {decision.seat} if decision.phase == TALK else set()
     table = Table(episode.row.rules())
     table.reset(episode.row.seed, episode.row.given)
     table.hush([seat for seat in range(table.game.players) if seat not in spoke])
     for row in episode.every_step:
-        before, moves = table.state, made.get(row.step, {})
+        previous_state, moves = table.state, moves_by_step.get(row.step, {})
         record = table.step(moves).record
-        yield Again(before, row, moves, table.state, record)
+        yield ReplayedStep(previous_state, row, moves, table.state, record)
 
 
-def _heard(episode: RecordedEpisode) -> Iterator[Heard]:
-    """Yield for each move what those who decided were shown."""
+def _shown_messages(episode: RecordedEpisode) -> Iterator[Heard]:
+    """For each move, the messages that its deciders were shown."""
     rules = episode.row.rules()
     if not isinstance(rules, Talking):
         yield from ({} for _ in episode.every_step)
@@ -97,6 +85,6 @@ def _heard(episode: RecordedEpisode) -> Iterator[Heard]:
     for step in played_again(episode):
         if not step.row.talk:
             yield {
-                seat: [[m.round, m.turn, m.seat] for m in rules.heard(step.before, seat)]
+                seat: [[m.round, m.turn, m.seat] for m in rules.heard(step.previous_state, seat)]
                 for seat in step.moves
             }

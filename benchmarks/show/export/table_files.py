@@ -10,6 +10,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ Kinds = dict[str, type | None]
 
 
 def _kinds(row: type[Any]) -> Kinds:
-    """Return what a kind of rows holds, None for JSON; a seat has its player beside it."""
-    found = RELATIONS[row].kinds
-    return ({"step": int, "seat": int, "player": str} if "seat" in found else {}) | found
+    """None stands for JSON; a seat has its player beside it."""
+    kinds = RELATIONS[row].kinds
+    return ({"step": int, "seat": int, "player": str} if "seat" in kinds else {}) | kinds
 
 
 _ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
@@ -49,39 +50,40 @@ class MissingPackage(LLMGamesError, ImportError):
     """An optional package is needed."""
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of `path` at the end; raises Unwritable."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        raise Unwritable(f"{path.parent} cannot be written: {error}") from None
+
+
 def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
-    """Write all tables as ``"csv"`` or ``"parquet"``, each in place of an older file.
+    """Write all tables as ``"csv"`` or ``"parquet"``, also of a run that goes on; rows by path.
 
-    Return how many rows each file has. The run may be going on; the folder is made if needed.
-
-    Raises:
-        UnknownName: there is no such form.
-        MissingPackage: pyarrow is needed and missing.
-        Unwritable: the folder cannot be made or written.
+    Raises UnknownName for another form, MissingPackage without pyarrow, and Unwritable.
     """
     if form not in FORMS:
         raise unknown("format", form, FORMS)
     write = FORMS[form]()
     counts = {}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, columns in TABLES.items():
-            path = folder / f"{name}.{form}"
-            partial = folder / f".{name}.{form}.part"
+    for name, columns in TABLES.items():
+        path = folder / f"{name}.{form}"
+        with replacing(path) as partial:
             counts[path] = write(partial, columns, rows(records, name))
-            os.replace(partial, path)
-    except OSError as error:
-        raise Unwritable(f"{folder} cannot be written: {error}") from None
     return counts
 
 
 def rows(records: Records, table: str) -> Iterator[Row]:
-    """Give the rows of one of `TABLES`, episode by episode."""
-    for episode, found in records.table(table):
+    for episode, cells in records.table(table):
         head = (episode.game.game, episode.game.label, episode.number, episode.seed)
         if table == "episodes":
-            found["params"] = episode.params
-        yield *head, *(_plain(kind, found[name]) for name, kind in KINDS[table].items())
+            cells["params"] = episode.params
+        yield *head, *(_plain(kind, cells[name]) for name, kind in KINDS[table].items())
 
 
 def _plain(kind: type | None, value: Any) -> Any:
@@ -93,11 +95,11 @@ def _plain(kind: type | None, value: Any) -> Any:
 Write = Callable[[Path, Mapping[str, type], Iterator[Row]], int]
 
 
-def _csv(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
+def _csv(path: Path, columns: Mapping[str, type], lines: Iterator[Row]) -> int:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        return sum(1 for _ in map(writer.writerow, found))
+        return sum(1 for _ in map(writer.writerow, lines))
 
 
 def _parquet() -> Write:
@@ -110,11 +112,11 @@ def _parquet() -> Write:
         ) from None
     kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
 
-    def write(path: Path, columns: Mapping[str, type], found: Iterator[Row]) -> int:
+    def write(path: Path, columns: Mapping[str, type], lines: Iterator[Row]) -> int:
         schema = arrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
         count = 0
         with parquet.ParquetWriter(path, schema) as writer:
-            while chunk := list(islice(found, CHUNK)):
+            while chunk := list(islice(lines, CHUNK)):
                 values = [list(column) for column in zip(*chunk, strict=True)]
                 writer.write_table(arrow.table(values, schema=schema))
                 count += len(chunk)

@@ -49,7 +49,7 @@ MOST, POINTS = 200, 1500
 
 
 class Look(NamedTuple):
-    """How a thing in a plot is told from others: no two of 24 have colour and dashes in common."""
+    """Colour, mark and dashes: no two of 24 have colour and dashes in common."""
 
     colour: str
     mark: str = ""
@@ -107,12 +107,9 @@ def picture(
     files: bool = True,
     linked: Callable[[Axes], None] = lambda axes: None,
 ) -> Picture:
-    """Draw one plot of a size in inches; its ids on the page start with `name`.
+    """Draw one plot, its size in inches; its ids on the page start with `name`.
 
-    `linked` makes what was drawn links.
-
-    Raises:
-        ReportExtraMissing: matplotlib is not installed.
+    `linked` makes what was drawn links. Raises ReportExtraMissing.
     """
     matplotlib = require()
     from matplotlib.figure import Figure
@@ -133,12 +130,14 @@ def picture(
 
 
 def _legend(axes: Axes, width: float) -> None:
-    """Name what has a name above a plot so wide, in as many columns as there is room for."""
+    """Above a plot so wide, in as many columns as there is room for."""
     parts: list[Any] = [*axes.get_children(), *axes.containers]
-    known = [(one, str(one.get_label())) for one in parts]
-    hidden = [(one, name) for one, name in known if name[:1] == "_" and not _UNNAMED.match(name)]
-    for one, name in hidden:  # matplotlib leaves out what begins so
-        one.set_label(f" {name}")
+    named = [(artist, str(artist.get_label())) for artist in parts]
+    hidden = [
+        (artist, name) for artist, name in named if name[:1] == "_" and not _UNNAMED.match(name)
+    ]
+    for artist, name in hidden:  # matplotlib leaves out what begins so
+        artist.set_label(f" {name}")
     _, labels = axes.get_legend_handles_labels()
     if labels:
         columns = 3 if len(labels) > 4 and max(map(len, labels)) <= 16 else 2
@@ -148,8 +147,8 @@ def _legend(axes: Axes, width: float) -> None:
         legend = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
         for text in legend.get_texts():
             text.set_text(text.get_text().removeprefix(" "))
-    for one, name in hidden:
-        one.set_label(name)
+    for artist, name in hidden:
+        artist.set_label(name)
 
 
 _POSSIBLE: WeakKeyDictionary[Any, dict[str, Ends]] = WeakKeyDictionary()
@@ -158,13 +157,12 @@ _POSSIBLE: WeakKeyDictionary[Any, dict[str, Ends]] = WeakKeyDictionary()
 
 def possible(axes: Axes, along: str, ends: Ends) -> None:
     """Note that what is drawn along ``x`` or ``y`` lies between some ends, as far as is known."""
-    known = _POSSIBLE.setdefault(axes, {})
-    low, high = known.get(along, ends)
-    known[along] = min(low, ends[0]), max(high, ends[1])
+    ends_by_axis = _POSSIBLE.setdefault(axes, {})
+    low, high = ends_by_axis.get(along, ends)
+    ends_by_axis[along] = min(low, ends[0]), max(high, ends[1])
 
 
 def _fit(axes: Axes) -> None:
-    """Let no axis go on beyond what is possible, but for a margin."""
     for along, (low, high) in _POSSIBLE.get(axes, {}).items():
         first, last = getattr(axes, f"get_{along}lim")()
         if first < last:
@@ -183,13 +181,16 @@ _UNNAMED = re.compile(r"_(child|container)\d+$|_nolegend_$")
 def drawn(axes: Axes) -> bool:
     """Return whether anything is drawn but lines across and labels."""
     data = (line for line in axes.get_lines() if line.get_transform() is axes.transData)
-    known = any(np.isfinite(np.asarray(one.get_xydata(), float)).all(axis=1).any() for one in data)
-    boxes = (found.get_datalim(axes.transData).get_points() for found in axes.collections)
-    return known or any(map(len, axes.containers)) or any(np.isfinite(box).all() for box in boxes)
+    has_curve = any(
+        np.isfinite(np.asarray(curve.get_xydata(), float)).all(axis=1).any() for curve in data
+    )
+    boxes = (collection.get_datalim(axes.transData).get_points() for collection in axes.collections)
+    return (
+        has_curve or any(map(len, axes.containers)) or any(np.isfinite(box).all() for box in boxes)
+    )
 
 
 def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
-    """Return a figure as SVG on white, and for files also as PNG."""
     figure.draw_without_rendering()  # finds the layout, which holds for both
     figure.set_layout_engine(None)
     pixels, file = io.BytesIO(), io.StringIO()
@@ -200,7 +201,7 @@ def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
 
 
 def require() -> Any:
-    """Return matplotlib, or raise ReportExtraMissing."""
+    """Matplotlib; raises ReportExtraMissing."""
     try:
         import matplotlib
     except ImportError:
@@ -211,10 +212,7 @@ def require() -> Any:
 
 
 def _inline(text: str, name: str, title: str, sentence: str) -> str:
-    """Return an SVG file as a page has it: named, in its colours, without styles, and small.
-
-    A strict policy of a page's content refuses styles.
-    """
+    """The SVG as a page has it: named, in the page's colours, small; its policy refuses styles."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="patch_1">.*?</g>', "", text, count=1, flags=re.DOTALL)  # the ground
@@ -248,7 +246,6 @@ def _short(tag: re.Match[str]) -> str:
 
 
 def _attributes(style: re.Match[str]) -> str:
-    """Write a style as attributes that SVG has for the same."""
     pairs = (part.partition(":") for part in style[1].split(";") if part.strip())
     return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
@@ -256,19 +253,18 @@ def _attributes(style: re.Match[str]) -> str:
 # -- shapes that several games share -------------------------------------------------------------
 
 
-def some(many: int, points: int = 1) -> Array:
-    """Return the places of single runs that are drawn, evenly spread, of so many points each.
+def some(count: int, points: int = 1) -> Array:
+    """Indices of the runs to draw, evenly spread, of so many points each.
 
-    All are drawn if they are no more than `MOST`, and their points no more than `POINTS`; the rest
-    is for the viewer, not for a page that is read at once.
+    All if they are at most `MOST` with at most `POINTS` points; the viewer has the rest.
     """
-    return np.linspace(0, many - 1, min(many, MOST, max(1, POINTS // points))).astype(int)
+    return np.linspace(0, count - 1, min(count, MOST, max(1, POINTS // points))).astype(int)
 
 
-def single(many: int, points: int, kind: str = "run") -> str:
+def single(count: int, points: int, kind: str = "run") -> str:
     """Say which single runs, or what else, are drawn of so many, of so many points each."""
-    shown = len(some(many, points))
-    return f"single {kind}s" if many <= shown else f"some of the {many:,} {kind}s"
+    shown = len(some(count, points))
+    return f"single {kind}s" if count <= shown else f"some of the {count:,} {kind}s"
 
 
 def paths(
@@ -279,10 +275,7 @@ def paths(
     look: Look | str = BLUE,
     first: int = 1,
 ) -> None:
-    """Draw values from the `first` round on: runs thin (`some`), their mean and its band thick.
-
-    The values lie between `ends`.
-    """
+    """Draw runs from the `first` round on: single ones thin (`some`), their mean and band thick."""
     table, look = padded(runs), _look(look)
     rounds = first + np.arange(table.shape[1])
     look = look if len(rounds) > 1 else look._replace(mark=look.mark or "o")
@@ -296,23 +289,23 @@ def paths(
 
 def mean_line(
     axes: Axes,
-    at: Sequence[float] | Array,
+    positions: Sequence[float] | Array,
     table: Array,
     ends: Ends,
     look: Look | str,
-    **more: Any,
+    **options: Any,
 ) -> None:
     """Draw the means of the columns of ``(runs, points)``, NaN left out, and the `band` of them."""
     look = _look(look)
     possible(axes, "y", ends)
-    seldom = max(1, len(at) // 12)  # else marks hide long lines
+    seldom = max(1, len(positions) // 12)  # else marks hide long lines
     drawn = {"color": look.colour, "linestyle": look.dash, "marker": look.mark, "ms": 5}
-    axes.plot(at, means(table), **{**drawn, "markevery": seldom, **more})
+    axes.plot(positions, means(table), **{**drawn, "markevery": seldom, **options})
     low, high = band(table, ends)
     if np.isfinite(low).any():
-        axes.fill_between(at, low, high, color=look.colour, alpha=0.15, linewidth=0)
-        if len(at) == 1:  # where a band has no width
-            axes.vlines(at, low, high, color=look.colour, alpha=0.35, linewidth=3)
+        axes.fill_between(positions, low, high, color=look.colour, alpha=0.15, linewidth=0)
+        if len(positions) == 1:  # where a band has no width
+            axes.vlines(positions, low, high, color=look.colour, alpha=0.35, linewidth=3)
 
 
 def _look(look: Look | str) -> Look:
@@ -320,15 +313,14 @@ def _look(look: Look | str) -> Look:
 
 
 def means(table: Array) -> Array:
-    """Return the means of the columns, NaN left out, NaN of none."""
+    """Of the columns, NaN left out; NaN of none."""
     return np.asarray(np.ma.masked_invalid(table).mean(axis=0).filled(np.nan))
 
 
 def band(table: Array, ends: Ends, fewest: int = BANDED) -> tuple[Array, Array]:
-    """Return the ends of each column's 95 % interval, NaN left out; none lies beyond `ends`.
+    """Ends of each column's 95 % interval within `ends`, NaN below the `fewest` runs.
 
-    Each point has an interval of its own (`intervals.within_bounds`): all of them together cover
-    less often. NaN where fewer than the `fewest` runs are.
+    Each point has an interval of its own: all of them together cover less often.
     """
     masked = np.ma.masked_invalid(table)
     n = masked.count(axis=0)
@@ -341,7 +333,7 @@ def band(table: Array, ends: Ends, fewest: int = BANDED) -> tuple[Array, Array]:
 
 
 def _around(table: Array, ends: Ends) -> Ends:
-    """Return the ends that hold all values; one that does not, as of broken rules, is none."""
+    """Ends that hold all values; an end that does not, as of broken rules, is infinite."""
     low, high = ends
     with np.errstate(invalid="ignore"):
         return (
@@ -351,52 +343,50 @@ def _around(table: Array, ends: Ends) -> Ends:
 
 
 def points(table: Array, ends: Ends) -> list[MeanCell | None]:
-    """Return what `mean_line` draws in numbers, point by point; None where no run is."""
-    found: list[MeanCell | None] = []
+    """The numbers that `mean_line` draws, by column; None where no run is."""
+    cells: list[MeanCell | None] = []
     bounds = np.isfinite(ends).sum()
     fewest = HALF_OPEN if bounds == 1 else 2
     counts = np.isfinite(table).sum(axis=0)
     for mean, low, high, n in zip(means(table), *band(table, ends, fewest), counts, strict=True):
-        interval, many = None, int(n)
+        interval, count = None, int(n)
         if low == high:
-            interval = no_spread(low, many)
+            interval = no_spread(low, count)
         elif np.isfinite(low):
-            interval = Interval(float(low), float(high), T[bounds], many, few(many))
-        found.append(MeanCell(float(mean), None, many, interval, ends) if n else None)
-    return found
+            interval = Interval(float(low), float(high), T[bounds], count, few(count))
+        cells.append(MeanCell(float(mean), None, count, interval, ends) if n else None)
+    return cells
 
 
-def banded(many: int, ends: Ends, kind: str = "run") -> str:
+def banded(count: int, ends: Ends, kind: str = "run") -> str:
     """Explain the band of so many runs, or what else is drawn; nothing for too few to have one."""
-    if many < BANDED:
+    if count < BANDED:
         return ""
-    rests = f", which rests on near-normal {kind}s" if many <= FEW else ""
+    rests = f", which rests on near-normal {kind}s" if count <= FEW else ""
     method = T[np.isfinite(ends).sum()]
-    return f"band: 95 % interval of the mean at each point ({method}, n = {many} {kind}s{rests})"
+    return f"band: 95 % interval of the mean at each point ({method}, n = {count} {kind}s{rests})"
 
 
 def over_rounds(axes: Axes, word: str = "round") -> None:
-    """Label the horizontal axis and give it whole numbers."""
     axes.set_xlabel(word)
     whole(axes.xaxis)
 
 
 def whole(axis: Axis) -> None:
-    """Put ticks at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def down(axes: Axes, names: Sequence[str]) -> None:
-    """Name the rows of a plot, the first at the top, in at most 34 characters."""
+    """Name the rows, the first at the top, in at most 34 characters."""
     short = [name if len(name) <= 34 else f"{name[:33]}…" for name in names]
     axes.set_yticks(range(len(names)), short)
     axes.set_ylim(len(names) - 0.5, -0.5)
 
 
 def tall(rows: int, series: int = 1) -> tuple[float, float]:
-    """Return the size of a plot of so many named rows, with so many marks below each other."""
+    """Size of a plot of so many named rows, with so many marks below each other."""
     return HALF[0], max(HALF[1], 1.3 + 0.06 * series + (0.15 + 0.15 * series) * rows)
 
 
@@ -406,31 +396,30 @@ def dots(
     series: Mapping[str, Sequence[MeanCell | None]],
     less: float = 0,
 ) -> dict[str, float]:
-    """Draw a mean `less` a number and its interval, or nothing, for each series in each row.
-
-    Returned is how far below the middle of its row a series is.
-    """
+    """Draw means less a number, and intervals, by series and row; shift of each series in a row."""
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
     for (name, values), (colour, mark, _) in zip(series.items(), looks(len(series)), strict=True):
-        known = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
-        if known:
-            at, label = [place for place, _ in known], name[:24]
-            axes.plot([c.mean - less for _, c in known], at, mark, color=colour, ms=6, label=label)
-            across(axes, at, [cell for _, cell in known], colour, less)
+        placed = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
+        if placed:
+            heights, label = [height for height, _ in placed], name[:24]
+            axes.plot(
+                [c.mean - less for _, c in placed], heights, mark, color=colour, ms=6, label=label
+            )
+            across(axes, heights, [cell for _, cell in placed], colour, less)
     down(axes, rows)
     return shifts
 
 
 def across(
     axes: Axes,
-    at: Sequence[float] | Array,
+    heights: Sequence[float] | Array,
     cells: Sequence[MeanCell | None],
     colour: str,
     less: float = 0,
 ) -> None:
-    """Draw level intervals of means, less a number, where there are any; `at` are their heights."""
-    for height, cell in zip(at, cells, strict=True):
+    """Draw level intervals at these heights, less a number."""
+    for height, cell in zip(heights, cells, strict=True):
         if cell:
             possible(axes, "x", (cell.ends[0] - less, cell.ends[1] - less))
         if cell and cell.interval:
@@ -438,23 +427,24 @@ def across(
             axes.hlines(height, low, high, color=colour, linewidth=1)
 
 
-def upright(axes: Axes, at: Sequence[float] | Array, cells: Sequence[MeanCell | None]) -> None:
-    """Draw upright intervals of means, where there are any."""
-    for place, cell in zip(at, cells, strict=True):
+def upright(
+    axes: Axes, positions: Sequence[float] | Array, cells: Sequence[MeanCell | None]
+) -> None:
+    for position, cell in zip(positions, cells, strict=True):
         if cell:
             possible(axes, "y", cell.ends)
         if cell and cell.interval:
-            axes.vlines(place, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
+            axes.vlines(position, cell.interval.low, cell.interval.high, color=INK, linewidth=1.2)
 
 
 def resting(cells: Iterable[MeanCell | None], lead: str = "") -> str:
-    """Say after `lead` what drawn intervals rest on, in brackets; nothing without any."""
-    found = [cell.interval for cell in cells if cell and cell.interval]
-    methods = ", ".join(dict.fromkeys(i.method for i in found if i.method != "none"))
-    sizes = sorted({i.n for i in found})
+    """Methods and sizes of the intervals in brackets, after `lead`; "" without any."""
+    intervals = [cell.interval for cell in cells if cell and cell.interval]
+    methods = ", ".join(dict.fromkeys(i.method for i in intervals if i.method != "none"))
+    sizes = sorted({i.n for i in intervals})
     n = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
-    notes = dict.fromkeys(i.note.split(" in ")[0] for i in found if i.note)
-    return f"{lead} ({'; '.join(filter(None, (methods, f'n = {n}', *notes)))})" if found else ""
+    notes = dict.fromkeys(i.note.split(" in ")[0] for i in intervals if i.note)
+    return f"{lead} ({'; '.join(filter(None, (methods, f'n = {n}', *notes)))})" if intervals else ""
 
 
 def beside_published(
@@ -472,47 +462,44 @@ def beside_published(
         cells = [row[column] for row in rows]
         [values] = padded([[cell.mean if isinstance(cell, MeanCell) else cell for cell in cells]])
         face = colour if filled(column) else "none"
-        at = np.arange(len(rows)) + below
-        axes.plot(values, at, mark, color=colour, mfc=face, ms=6, label=name)
-        across(axes, at, [cell if isinstance(cell, MeanCell) else None for cell in cells], colour)
+        heights = np.arange(len(rows)) + below
+        axes.plot(values, heights, mark, color=colour, mfc=face, ms=6, label=name)
+        across(
+            axes, heights, [cell if isinstance(cell, MeanCell) else None for cell in cells], colour
+        )
     down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
     axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=INK, linewidth=0.8)
 
 
 def padded(rows: Sequence[Sequence[float | None]]) -> Array:
-    """Return rows of values over rounds, float64 ``(rows, rounds)``, NaN where there is none."""
+    """Float64 ``(rows, rounds)``, NaN where a row has no value."""
     columns = zip_longest(*rows)
     table = [[np.nan if x is None else x for x in column] for column in columns]
     return np.array(table, np.float64).reshape(-1, len(rows)).T
 
 
 def zero(axes: Axes) -> None:
-    """Draw a line at 0 across the rows."""
     axes.axvline(0, color=INK, linewidth=0.8, linestyle=":")
 
 
 def line(axes: Axes, height: float, label: str, colour: str = ORANGE, style: str = "--") -> None:
-    """Draw a reference value across the plot."""
     axes.axhline(height, color=colour, linestyle=style, linewidth=1.3, label=label, zorder=1.5)
 
 
 def room(axes: Axes) -> None:
-    """Give a vertical axis a unit of room on both sides where all values are the same.
-
-    What of it is beyond what is `possible` is taken away again.
-    """
+    """Give a vertical axis a unit of room on both sides where all values are the same."""
     low, high = axes.dataLim.intervaly
     if low == high:
         axes.set_ylim(low - 1, high + 1)
 
 
 def looks(count: int) -> list[Look]:
-    """Return a look for each of so many things: colours first, then dashes; marks all along."""
+    """Colours change first, then dashes; marks all along."""
     dashes = (DASHES[i // len(CYCLE) % len(DASHES)] for i in range(count))
     return [Look(CYCLE[i % len(CYCLE)], MARKS[i % len(MARKS)], d) for i, d in enumerate(dashes)]
 
 
 def styled(things: Iterable[Any]) -> list[tuple[Any, Look]]:
     """Return each thing with a look; one alone needs no mark."""
-    found = list(things)
-    return list(zip(found, looks(len(found)) if len(found) > 1 else [Look(BLUE)], strict=False))
+    listed = list(things)
+    return list(zip(listed, looks(len(listed)) if len(listed) > 1 else [Look(BLUE)], strict=False))

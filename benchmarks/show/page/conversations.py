@@ -29,21 +29,18 @@ class SampleDecision(NamedTuple):
     attempts: list[AttemptRow]
 
 
-def sample(run: Run, many: int) -> list[dict[str, Any]]:
-    """Return so many decisions of each player that was asked, those with the most regret first.
-
-    They are from the first `LOOKED_AT` episodes of each game, also unfinished ones.
-    """
-    found: dict[str, list[SampleDecision]] = {}
-    for game in run.games if many else ():
+def sample(run: Run, count: int) -> list[dict[str, Any]]:
+    """So many decisions of each player, the largest regrets first, of `LOOKED_AT` episodes."""
+    decisions_by_player: dict[str, list[SampleDecision]] = {}
+    for game in run.games if count else ():
         for episode in islice(game.played, LOOKED_AT):
-            for one in _decisions(game, episode):
-                found.setdefault(episode.seats[one.seat], []).append(one)
-    chosen = (
-        (player, sorted(ones, key=lambda one: -np.nan_to_num(one.regret, nan=-1.0))[:many])
-        for player, ones in found.items()
-    )
-    return [_shown(player, one) for player, ones in chosen for one in ones]
+            for decision in _decisions(game, episode):
+                decisions_by_player.setdefault(episode.seats[decision.seat], []).append(decision)
+    return [
+        _shown(player, decision)
+        for player, decisions in decisions_by_player.items()
+        for decision in sorted(decisions, key=lambda d: -np.nan_to_num(d.regret, nan=-1.0))[:count]
+    ]
 
 
 def _decisions(game: RecordedGame, episode: RecordedEpisode) -> Iterator[SampleDecision]:
@@ -53,21 +50,20 @@ def _decisions(game: RecordedGame, episode: RecordedEpisode) -> Iterator[SampleD
     regret = episode.regret() if asked and has_deviation(game.name) else None
     column = {step.step: number for number, step in enumerate(episode.steps)}
     for (step, seat), attempts in asked.items():
-        known = regret is not None and step in column
-        lost = float(regret[seat, column[step]]) if regret is not None and known else np.nan
+        lost = np.nan if regret is None or step not in column else float(regret[seat, column[step]])
         yield SampleDecision(game.label, episode, step, seat, lost, attempts)
 
 
-def _shown(player: str, one: SampleDecision) -> dict[str, Any]:
-    """Return what the page shows of a decision: each message once, then how replies were read."""
-    row = one.episode.row
-    about = f"{one.game}, episode {row.number}, step {one.step}, seat {one.seat}"
-    about += "" if np.isnan(one.regret) else f", regret {one.regret:.4g}"
-    lines, before = [], list[dict[str, str]]()
-    for attempt in one.attempts:
-        messages = one.episode.file.messages(attempt.prompt)
-        new = messages[len(before) :] if messages[: len(before)] == before else messages
-        before = messages
+def _shown(player: str, decision: SampleDecision) -> dict[str, Any]:
+    """Each message once, then how replies were read."""
+    row = decision.episode.row
+    about = f"{decision.game}, episode {row.number}, step {decision.step}, seat {decision.seat}"
+    about += "" if np.isnan(decision.regret) else f", regret {decision.regret:.4g}"
+    lines, sent = [], list[dict[str, str]]()
+    for attempt in decision.attempts:
+        messages = decision.episode.file.messages(attempt.prompt)
+        new = messages[len(sent) :] if messages[: len(sent)] == sent else messages
+        sent = messages
         lines += [(message["role"], cut(message["content"])) for message in new]
         lines += [("thoughts", cut(attempt.thoughts))] if attempt.thoughts else []
         lines.append((f"{attempt.kind}: reply", cut(attempt.text)))
@@ -77,6 +73,5 @@ def _shown(player: str, one: SampleDecision) -> dict[str, Any]:
 
 
 def cut(text: str) -> str:
-    """Return a text, or its beginning and how much there is more."""
-    more = len(text) - LONGEST
-    return text if more <= 0 else f"{text[:LONGEST]} … ({more:,} characters more)"
+    remaining = len(text) - LONGEST
+    return text if remaining <= 0 else f"{text[:LONGEST]} … ({remaining:,} characters more)"

@@ -44,9 +44,9 @@ TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "tokens
 
 
 def tables(
-    runs: Sequence[Run], found: Iterable[tuple[Run, ResultTable]], files: Files, page: Parts
+    runs: Sequence[Run], grids: Iterable[tuple[Run, ResultTable]], files: Files, page: Parts
 ) -> list[str]:
-    """Add all numbers of these runs, and the tables of their papers, as CSV; return their paths.
+    """Add the runs' numbers and their papers' tables as CSV; return the paths.
 
     Tables of one name share a file. Published rows belong to no run and are there once.
     """
@@ -56,14 +56,14 @@ def tables(
 
     kinds = (("scores", _scores), ("rounds", _rounds), ("players", _players), ("calls", _calls))
     rows: dict[str, list[Row]] = {}
-    for run, grid in found:
-        own = rows.setdefault(grid.name, [])
+    for run, grid in grids:
+        grid_rows = rows.setdefault(grid.name, [])
         for row in grid.dicts():
             line: Row = {"run": "" if row.get("source") == PUBLISHED else run.stem} | row
-            if line["run"] or line not in own:
-                own.append(line)
+            if line["run"] or line not in grid_rows:
+                grid_rows.append(line)
     written = {
-        name: page.made(f"tables/{name}.csv", partial(listed, of), lambda why: b"")
+        name: page.part(f"tables/{name}.csv", partial(listed, of), lambda why: b"")
         for name, of in kinds
     }
     for name, lines in rows.items():
@@ -73,7 +73,7 @@ def tables(
 
 
 def _scores(run: Run) -> Iterator[Row]:
-    """Yield a row for each episode: its score by each edition, payoffs, replies and time."""
+    """A row for each episode: its score by each edition, payoffs, replies and time."""
     shown = [stat for stat in results.STATISTICS if "csv" in stat.shown]
     names = [*editions(), *(statistic.title.replace(" ", "_") for statistic in shown)]
     for game in run.games:
@@ -94,7 +94,6 @@ def _scores(run: Run) -> Iterator[Row]:
 
 
 def _rounds(run: Run) -> Iterator[Row]:
-    """Yield a row for each round and player of the games in which a mean action means something."""
     for game in run.games:
         for e in game.played if action(game.name) else ():
             for name in game.players:
@@ -107,7 +106,6 @@ def _rounds(run: Run) -> Iterator[Row]:
 
 
 def _calls(run: Run) -> Iterator[Row]:
-    """Yield a row for each player and kind of its calls: how the replies were read."""
     for player in run.players.values():
         for kind, outcomes in {"move": player.did.moves, **player.did.others}.items():
             if calls := outcomes.total():
@@ -116,7 +114,6 @@ def _calls(run: Run) -> Iterator[Row]:
 
 
 def _players(run: Run) -> Iterator[Row]:
-    """Yield a row for each player: its decisions, and the replies that were to be moves."""
     for player in run.players.values():
         did, spent = player.did, run.spent.players.get(player.name)
         yield {

@@ -27,39 +27,34 @@ class Drawer:
     def drawn(
         self, sketches: Iterable[Sketch], name: str, prefix: str, game: str = ""
     ) -> list[dict[str, Any]]:
-        """Draw figures, all of `game` if it is given; `prefix` keeps ids unique.
-
-        Their files are called after `name`.
-        """
-        found = []
+        """Plots, with files called after `name`; ids begin with `prefix`, all are of `game`."""
+        plots = []
         for i, sketch in enumerate(sketches):
             file = f"{self.folder} {name}{f' {sketch.title.lower()}' if i else ''}".strip()
             make = partial(self._picture, sketch, f"{prefix}-{i}", file, game)
-            plot = self.page.made(f"The figure “{file}”", make, undrawn)
-            found.append({"title": sketch.title, "half": sketch.size[0] == HALF[0]} | plot)
-        return found
+            plot = self.page.part(f"The figure “{file}”", make, undrawn)
+            plots.append({"title": sketch.title, "half": sketch.size[0] == HALF[0]} | plot)
+        return plots
 
     def _picture(self, sketch: Sketch, ids: str, name: str, game: str) -> dict[str, Any]:
-        """Draw a figure, add its files, and return what the page shows of it."""
         links, files = self.links, self.files
         linked = partial(link, links=links, game=game) if links else lambda axes: None
         title = f"{sketch.title}: {game}" if game else sketch.title
-        found = canvas.picture(
+        picture = canvas.picture(
             ids, title, sketch.draw, sketch.size, files=files is not None, linked=linked
         )
-        if found.empty:
-            return {"inline": "", "sentence": found.sentence, "files": [], "empty": True}
+        if picture.empty:
+            return {"inline": "", "sentence": picture.sentence, "files": [], "empty": True}
         paths = []
         if files is not None:
-            paths = files.add("figures", name, ("svg", found.svg), ("png", found.png))
+            paths = files.add("figures", name, ("svg", picture.svg), ("png", picture.png))
         addresses = [(Path(path).suffix[1:].upper(), quote(path)) for path in paths]
-        shown = {"inline": found.inline, "sentence": found.sentence}
-        self.page.drawn += len(found.inline)
+        shown = {"inline": picture.inline, "sentence": picture.sentence}
+        self.page.drawn += len(picture.inline)
         if self.page.drawn > ROOM and files is not None:
-            shown = {"inline": "", "sentence": f"In its file, for want of room. {found.sentence}"}
+            shown = {"inline": "", "sentence": f"In its file, for want of room. {picture.sentence}"}
         return {**shown, "files": addresses, "empty": False}
 
 
 def undrawn(why: str) -> dict[str, Any]:
-    """Return what stands in place of a figure."""
     return {"inline": "", "sentence": why, "files": [], "empty": False}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def moves(game: RecordedGame, all_of_them: bool = True) -> list[Sketch]:
-    """Return the figures of a game that has been played, or only those of its moves."""
+    """Figures of a game that has been played, or only those of its moves."""
     special: list[tuple[str, Draw]] = [plot for paper in papers() for plot in paper.drawn(game)]
     draws = special or [("Moves", _moves)]
     if len(game.players) > 1 and action(game.name):
@@ -36,7 +36,6 @@ def moves(game: RecordedGame, all_of_them: bool = True) -> list[Sketch]:
 
 
 def latency(run: Run) -> list[Sketch]:
-    """Return how long completions took; nothing if none was asked for."""
     asked = [player for player in run.players.values() if player.did.calls]
 
     def draw(axes: Axes) -> str:
@@ -55,27 +54,25 @@ def latency(run: Run) -> list[Sketch]:
 
 
 def moved(rules: Rulebook) -> Ends:
-    """Return between which numbers a move lies, as players write it; where it is one below 0, 0."""
+    """Ends of a move as players write it; a lower end below 0 is 0."""
     low, high = rules.core.bounds()
     return max(low, 0) / rules.core.unit, high / rules.core.unit
 
 
 def thin(game: RecordedGame, ends: Ends) -> str:
-    """Explain the thin lines and the band, if there are any."""
-    many = len(game.played)
+    count = len(game.played)
     longest = max((game.shelf.lengths.get(row.id, 0) for row in game.played.rows), default=1)
-    lines = canvas.single(many, max(1, longest))
-    said = ", ".join(filter(None, (lines, canvas.banded(many, ends))))
-    return f"; thin lines: {said}" if many > 1 else ""
+    lines = canvas.single(count, max(1, longest))
+    notes = ", ".join(filter(None, (lines, canvas.banded(count, ends))))
+    return f"; thin lines: {notes}" if count > 1 else ""
 
 
 def first_round(game: RecordedGame) -> int:
-    """Return the round of the first record: a forced one may stand before it."""
+    """Round of the first record: a forced one may stand before it."""
     return 1 + int(game.rules.begun)
 
 
 def _moves(axes: Axes, game: RecordedGame) -> str:
-    """Draw the moves of a game that has no plot of its own."""
     state = game.rules.reset(0)
     questions = (game.rules.question(state, seat) for seat in range(game.rules.players))
     question = next(filter(None, questions), None)
@@ -93,10 +90,10 @@ def _moves(axes: Axes, game: RecordedGame) -> str:
 
 
 def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
-    """Return the mean move of a player's seats in each step, NaN where none of them made one."""
+    """By step, over the player's seats; NaN where none of them moved."""
     moves = ([record["actions"][seat] for seat in episode.of(name)] for record in episode.records)
-    made = ([move for move in moved if np.ndim(move) == 0 and move >= 0] for moved in moves)
-    return [float(np.mean(some)) / unit if some else np.nan for some in made]
+    choices = ([move for move in moved if np.ndim(move) == 0 and move >= 0] for moved in moves)
+    return [float(np.mean(numbers)) / unit if numbers else np.nan for numbers in choices]
 
 
 def _choices(axes: Axes, game: RecordedGame, words: Mapping[str, int]) -> str:
@@ -130,10 +127,12 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
             mew=0,
         )
         taken = np.flatnonzero((sitting == player).any(axis=0))
-        own = np.where(sitting == player, totals, np.nan)[:, taken]
+        player_totals = np.where(sitting == player, totals, np.nan)[:, taken]
         label = name[:40] if len(game.players) > 1 else None
-        axes.plot(taken, canvas.means(own), "_", color=colour, ms=16, mew=2.4, label=label)
-        axes.vlines(taken, *canvas.band(own, ends), color=colour, linewidth=1)
+        axes.plot(
+            taken, canvas.means(player_totals), "_", color=colour, ms=16, mew=2.4, label=label
+        )
+        axes.vlines(taken, *canvas.band(player_totals, ends), color=colour, linewidth=1)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
     canvas.whole(axes.xaxis)
@@ -177,8 +176,8 @@ def _by_player(axes: Axes, game: RecordedGame) -> str:
 
 
 def seats_mean(episode: RecordedEpisode, seats: Sequence[int]) -> list[float]:
-    """Return these seats' mean `paper.action` in each round, NaN where none of them acted."""
+    """Mean `paper.action` of these seats by round, NaN where none of them acted."""
     unit = getattr(episode.rules, "unit", 1)
     moves = ([r["actions"][seat] for seat in seats] for r in episode.records)
-    given = ([move for move in moved if move != MISSING] for moved in moves)
-    return [float(np.mean(moved)) / unit if moved else np.nan for moved in given]
+    choices = ([move for move in moved if move != MISSING] for moved in moves)
+    return [float(np.mean(moved)) / unit if moved else np.nan for moved in choices]

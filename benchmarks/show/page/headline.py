@@ -23,14 +23,14 @@ Beside = Mapping[str, Sequence[Reference]]
 
 
 class GapKind(NamedTuple):
-    """What games are judged by, as the figure says it."""
+    """The statistic that a game is judged by, as the figure names it."""
 
     name: str
     better: str
 
 
 def judged(game: RecordedGame, edition: str) -> GapKind | None:
-    """Return what a game of a run is judged by: a score or its paper's measure, or else None."""
+    """A score or its paper's measure, None without either."""
     statistic = judged_by(game, edition)
     if statistic is None:
         return None
@@ -39,16 +39,14 @@ def judged(game: RecordedGame, edition: str) -> GapKind | None:
 
 
 def scored(runs: Sequence[Run]) -> bool:
-    """Return whether a game of these runs can have a score."""
     papers = (owner(game) for run in runs for game in run.games)
     return any(paper.scoring for paper in papers if paper)
 
 
 def sketches(runs: Sequence[Run], references: Sequence[Beside]) -> list[Sketch]:
-    """Return a figure for each thing that games of these runs are judged by.
+    """A figure for each criterion; payoffs of different games have no scale in common.
 
-    `references` are those of each run, by label. What nobody judges is drawn by nobody: payoffs of
-    different games have no scale in common.
+    `references` are those of each run, by label.
     """
     kinds: dict[GapKind, list[str]] = {}
     for run in runs:
@@ -56,39 +54,39 @@ def sketches(runs: Sequence[Run], references: Sequence[Beside]) -> list[Sketch]:
             kind = judged(game, run.edition) if game.done else None
             if kind and game.label not in kinds.setdefault(kind, []):
                 kinds[kind].append(game.label)
-    found = []
+    figures = []
     for kind, labels in kinds.items():
         series = _series(runs, references, kind, labels)
         if any(cell for cells in series.values() for cell in cells):
             draw = partial(_draw, kind=kind, labels=labels, series=series)
             size = canvas.tall(len(labels), len(series))
-            found.append(Sketch(kind.name[0].upper() + kind.name[1:], draw, size))
-    return found
+            figures.append(Sketch(kind.name[0].upper() + kind.name[1:], draw, size))
+    return figures
 
 
 def _series(
     runs: Sequence[Run], references: Sequence[Beside], kind: GapKind, labels: Sequence[str]
 ) -> dict[str, list[MeanCell | None]]:
-    """Return by run, and by reference if games are few, the mean of each game."""
-    found: dict[str, list[MeanCell | None]] = {}
+    """By run, and by reference if games are few, the mean of each game."""
+    means_by_run: dict[str, list[MeanCell | None]] = {}
     offline: dict[str, list[MeanCell | None]] = {}
     for run, beside in zip(runs, references, strict=True):
         games = {game.label: game for game in run.games if judged(game, run.edition) == kind}
         name = run.stem if len(runs) > 1 else OWN
-        while name in found:
+        while name in means_by_run:
             name += "'"
         statistics = {label: judged_by(game, run.edition) for label, game in games.items()}
         lines = {label: series(games[label], stat) for label, stat in statistics.items() if stat}
-        found[name] = [lines[label].mean if label in lines else None for label in labels]
-        for at, label in enumerate(labels if len(labels) <= FEW else ()):
-            for one in beside.get(label, ()) if label in games else ():
-                cell = one.series[lines[label].statistic.name].mean
-                row = offline.setdefault(f"{one.player}, offline", [None] * len(labels))
-                if row[at] not in (None, cell):  # another table of the same label
-                    own = f"{one.player} of {name}, offline"
-                    row = offline.setdefault(own, [None] * len(labels))
-                row[at] = cell
-    return found | offline
+        means_by_run[name] = [lines[label].mean if label in lines else None for label in labels]
+        for index, label in enumerate(labels if len(labels) <= FEW else ()):
+            for reference in beside.get(label, ()) if label in games else ():
+                cell = reference.series[lines[label].statistic.name].mean
+                row = offline.setdefault(f"{reference.player}, offline", [None] * len(labels))
+                if row[index] not in (None, cell):  # another table of the same label
+                    longer_name = f"{reference.player} of {name}, offline"
+                    row = offline.setdefault(longer_name, [None] * len(labels))
+                row[index] = cell
+    return means_by_run | offline
 
 
 def _draw(
@@ -99,7 +97,7 @@ def _draw(
 ) -> str:
     canvas.dots(axes, labels, series)
     axes.set_xlabel(f"{kind.name} ({kind.better})")
-    own = [cell for cells in series.values() for cell in cells]
+    all_cells = [cell for cells in series.values() for cell in cells]
     offline = any(name.endswith(", offline") for name in series)
     note = " Offline: players by rule in the same seats." * offline
-    return f"Mean of each game{canvas.resting(own, ', with its 95 % interval')}.{note}"
+    return f"Mean of each game{canvas.resting(all_cells, ', with its 95 % interval')}.{note}"

@@ -29,9 +29,11 @@ MOST = 300
 """Points of a figure that are links, at most."""
 
 
-def decisions(where: Mapping[str, Any]) -> str:
-    """Return the address of some of a run's decisions below the run's own."""
-    return "decisions" + (f"?{urlencode(where, doseq=True, quote_via=quote)}" if where else "")
+def decisions(selection: Mapping[str, Any]) -> str:
+    """Address below the run's own."""
+    return "decisions" + (
+        f"?{urlencode(selection, doseq=True, quote_via=quote)}" if selection else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -43,54 +45,58 @@ class Links:
 
     @cached_property
     def names(self) -> Mapping[str, Mapping[str, Any]]:
-        """What words mean, by word: games by setting, by name or by label, a player."""
-        found: dict[str, Mapping[str, Any]] = {}
+        """Selections by word: games by setting, by name or by label, a player."""
+        meanings: dict[str, Mapping[str, Any]] = {}
         for key in ("setting", "name"):
             alike: dict[str, list[str]] = {}
             for game in self.run.games:
                 alike.setdefault(getattr(game, key).replace("_", " "), []).append(game.label)
-            found |= {word: {"game": labels} for word, labels in alike.items()}
-        found |= {name: {"player": name} for name in self.run.players}
-        return found | {game.label: {"game": game.label} for game in self.run.games}
+            meanings |= {word: {"game": labels} for word, labels in alike.items()}
+        meanings |= {name: {"player": name} for name in self.run.players}
+        return meanings | {game.label: {"game": game.label} for game in self.run.games}
 
     def meant(self, words: Any) -> Mapping[str, Any]:
-        """Return what words stand for, also when a figure has cut them; {} for nothing known."""
+        """Selection that words stand for, also when a figure has cut them; {} if unknown."""
         text = str(words).strip()
         if text in self.names:
             return self.names[text]
         cut = text.removesuffix("…")
         if len(cut) < 12:
             return {}
-        found = [meaning for name, meaning in self.names.items() if name.startswith(cut)]
-        return found[0] if len(found) == 1 else {}
+        matches = [meaning for name, meaning in self.names.items() if name.startswith(cut)]
+        return matches[0] if len(matches) == 1 else {}
 
     def all_of(self, words: Iterable[Any]) -> dict[str, Any]:
-        """Return what several words stand for together."""
-        return {key: value for one in words for key, value in self.meant(one).items()}
+        return {key: value for word in words for key, value in self.meant(word).items()}
 
     def row(self, grid: ResultTable, row: Sequence[Value]) -> list[str]:
-        """Return the address behind each cell of a table's row, "" for those without any."""
+        """Address behind each cell, "" for those without any."""
         cells = list(zip(grid.columns.items(), row, strict=True))
         words = [v.text if isinstance(v, Label) else v for (_, form), v in cells if form == ""]
         outside = any(row is grid.rows[number] for number in grid.beside)
         if outside or PUBLISHED in words:
             return [""] * len(row)
-        where: dict[str, Any] = self.all_of(filter(None, words))
-        where |= {PLACES[n]: v for (n, _), v in cells if n in PLACES and isinstance(v, int)}
-        found = []
+        selection: dict[str, Any] = self.all_of(filter(None, words))
+        selection |= {PLACES[n]: v for (n, _), v in cells if n in PLACES and isinstance(v, int)}
+        addresses = []
         for (name, _), value in cells:
-            more = KINDS.get(name) or self.meant(name)
+            narrowing = KINDS.get(name) or self.meant(name)
             empty = value is None or value == ""
-            found.append("" if empty else self.prefix + decisions({**where, **more}))
-        return found
+            addresses.append("" if empty else self.prefix + decisions({**selection, **narrowing}))
+        return addresses
 
 
 def link(axes: Axes, links: Links, game: str = "") -> None:
     """Make the points, bars and names of a figure links; `game`: the label that all of it is of."""
-    own = {"game": game} if game else {}
+    game_filter = {"game": game} if game else {}
+
+    def address(name: Any, x: float, y: float) -> str | None:
+        selection = {**game_filter, **links.meant(name), **_axes_selection(axes, links, x, y)}
+        return links.prefix + decisions(selection) if selection else None
+
     for text in _texts(axes):
         if meaning := links.meant(text.get_text()):
-            text.set_url(links.prefix + decisions({**own, **meaning}))
+            text.set_url(links.prefix + decisions({**game_filter, **meaning}))
     points: list[tuple[float, float, str]] = []
     for drawn in axes.get_lines():
         faint = drawn.get_linewidth() < 1 or (drawn.get_alpha() or 1) < 0.3
@@ -101,33 +107,30 @@ def link(axes: Axes, links: Links, game: str = "") -> None:
             continue  # of other runs, or of references
         data: list[list[float]] = np.asarray(drawn.get_xydata(), np.float64).tolist()
         for x, y in data:
-            where = {**own, **links.meant(name), **_where(axes, links, x, y)}
-            if where and x == x and y == y:
-                points.append((x, y, links.prefix + decisions(where)))
+            if x == x and y == y and (behind := address(name, x, y)):
+                points.append((x, y, behind))
     for bars in axes.containers:
         for bar in bars:
             x, y = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
-            where = {**own, **links.meant(bars.get_label()), **_where(axes, links, x, y)}
-            bar.set_url(links.prefix + decisions(where) if where else None)
+            bar.set_url(address(bars.get_label(), x, y))
     if points := points[:MOST]:
-        at, heights, addresses = zip(*points, strict=True)
+        positions, heights, addresses = zip(*points, strict=True)
         axes.autoscale(False)
-        over = axes.scatter(at, heights, s=120, alpha=0, linewidths=0, zorder=9)
+        over = axes.scatter(positions, heights, s=120, alpha=0, linewidths=0, zorder=9)
         over.set_urls(addresses)
 
 
-def _where(axes: Axes, links: Links, x: float, y: float) -> dict[str, Any]:
-    """Return which decisions a place in a figure is about, as its axes say."""
-    found: dict[str, Any] = {}
+def _axes_selection(axes: Axes, links: Links, x: float, y: float) -> dict[str, Any]:
+    selection: dict[str, Any] = {}
     for axis, value in ((axes.xaxis, x), (axes.yaxis, y)):
         kind = PLACES.get(axis.get_label_text())
         if kind and value == round(value):
-            found[kind] = round(value)
+            selection[kind] = round(value)
         ticks = dict(zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False))
         near = min(ticks, key=lambda tick: abs(tick - value), default=None)
         if near is not None and abs(near - value) < 0.5:
-            found |= links.meant(ticks[near].get_text())
-    return found
+            selection |= links.meant(ticks[near].get_text())
+    return selection
 
 
 def _texts(axes: Axes) -> list[Any]:

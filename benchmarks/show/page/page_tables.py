@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -26,8 +27,12 @@ BREAKS = {
     "failed": "failed",
 }
 """How a completion can be useless, and the column's name."""
-
-
+SPENT = "calls, failed, tokens in, cached, written, tokens out, thoughts"
+counts_of = attrgetter(
+    *("calls", "failures", "tokens_in", "tokens_cached", "tokens_written"),
+    *("tokens_out", "tokens_reasoning"),
+)
+"""Of a usage, by the columns `SPENT`."""
 INSTEAD = """\
 Reference rows are players that follow a rule, played offline in the seats of the language models, \
 or in all seats where only such players sat."""
@@ -96,24 +101,20 @@ def score_grid(
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (len(heads) - 3)) for name, mean in means.items()]
-    said = [INSTEAD] * any(references.values()) + _conditional(run)
-    said += apart(meant(game, run.edition) for game in run.games if game.done)
-    note = "\n".join(said)
+    notes = [INSTEAD] * any(references.values()) + _conditional(run)
+    notes += apart(meant(game, run.edition) for game in run.games if game.done)
+    note = "\n".join(notes)
     strong = [score, *others]
     return ResultTable(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
 
 
 def _conditional(run: Run) -> list[str]:
-    """Say of which games all scores are of one draw."""
     games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
     return [f"{label}: {why}" for label, why in games.items() if why]
 
 
 def payoff_grid(run: Run) -> ResultTable:
-    """Return each player's mean payoff in each game that has several, over its seats and the runs.
-
-    The runs are the units: the seats that a player takes in one of them are averaged first.
-    """
+    """Mean payoff by game and player; a player's seats in one run are averaged first."""
     shown = [stat for stat in results.STATISTICS if stat.by_player and "page" in stat.shown]
     rows: list[list[Value]] = [
         [game.label, player, *(series(game, statistic, player).mean for statistic in shown)]
@@ -126,7 +127,6 @@ def payoff_grid(run: Run) -> ResultTable:
 
 
 def usage_grid(run: Run) -> ResultTable:
-    """Return what each game took, and all together if there are several."""
     heads = columns("game", "decisions, calls, tokens in, tokens out", ",")
     heads |= {"cost": ".4f", "waited for replies": ">", "an episode took (median)": ">"}
     parts = [(game.label, game.rows, game.did) for game in run.games]
@@ -151,22 +151,17 @@ def usage_grid(run: Run) -> ResultTable:
 
 
 def _spent(run: Run, usage: Usage) -> list[Value]:
-    """Return calls, tokens and cost."""
     cost = float(usage.money) if run.priced else None
     return [usage.calls, usage.tokens_in, usage.tokens_out, cost]
 
 
 def spent_grid(run: Run) -> ResultTable:
-    """Return what was spent on each model by each seat, also on tries that brought no reply."""
-    tokens = "tokens in, cached, written, tokens out, thoughts"
-    heads = columns("seat, model", f"calls, failed, {tokens}", ",") | {"money": ".4f"}
+    """By seat and model, with calls that brought no reply."""
+    heads = columns("seat, model", SPENT, ",") | {"money": ".4f"}
     rows: list[list[Value]] = []
     for (model, seat), u in run.spent.pairs.items():
-        tokens_in = u.tokens_in, u.tokens_cached, u.tokens_written
-        tokens_out = u.tokens_out, u.tokens_reasoning
-        calls = u.calls, u.failures
         cost = float(u.money) if run.priced else None
-        rows.append([seat or "greeting", model, *calls, *tokens_in, *tokens_out, cost])
+        rows.append([seat or "greeting", model, *counts_of(u), cost])
     if run.spent.total.unknown:
         heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
         for row, u in zip(rows, run.spent.pairs.values(), strict=True):
@@ -175,7 +170,6 @@ def spent_grid(run: Run) -> ResultTable:
 
 
 def player_grid(run: Run) -> ResultTable:
-    """Return what each player did over all its seats."""
     heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(BREAKS.values(), "d")
     heads |= {"filled in": ".1%", "tokens in / out": ">", "latency, median / 95 %": ">"}
     rows: list[list[Value]] = []
@@ -185,8 +179,8 @@ def player_grid(run: Run) -> ResultTable:
         if did.calls:
             middle, late = np.quantile(did.latencies, [0.5, 0.95])
             latency = f"{seconds(middle)} / {seconds(late)}"
-            paid = run.spent.players.get(player.name, did)
-            tokens = f"{paid.tokens_in:,} / {paid.tokens_out:,}"
+            usage = run.spent.players.get(player.name, did)
+            tokens = f"{usage.tokens_in:,} / {usage.tokens_out:,}"
         name = Label(player.name, did.model, share > MARK)
         breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
@@ -195,7 +189,7 @@ def player_grid(run: Run) -> ResultTable:
 
 
 def other_grid(run: Run) -> ResultTable:
-    """Return a row for each player and kind of its calls, moves apart; often there are none."""
+    """Calls that asked for no move, by player and kind."""
     heads = columns("player, for", "calls", ",") | dict.fromkeys(BREAKS.values(), "d")
     rows = [
         [player.name, kind, outcomes.total(), *(outcomes[outcome] for outcome in BREAKS)]
@@ -206,19 +200,17 @@ def other_grid(run: Run) -> ResultTable:
 
 
 def special_grid(run: Run) -> ResultTable:
-    """Return what was special about replies, by player; often nothing is."""
     rows: list[list[Value]] = []
     for name, did in ((player.name, player.did) for player in run.players.values()):
-        for what, many in did.lenient.most_common():
-            rows.append([name, what, LENIENCIES.get(what), many])
-        for option, many in did.left_out.most_common():
-            rows.append([name, f"no {option}", "the server refuses it: asked without it", many])
+        for what, count in did.lenient.most_common():
+            rows.append([name, what, LENIENCIES.get(what), count])
+        for option, count in did.left_out.most_common():
+            rows.append([name, f"no {option}", "the server refuses it: asked without it", count])
     heads = columns("player, what, meaning", "replies", ",")
     return ResultTable(heads, rows, title="What was special about replies")
 
 
 def seconds(value: float) -> str:
-    """Write a duration with two or three figures."""
     if value < 1:
         return f"{1000 * value:.0f} ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.0f} min"

@@ -22,13 +22,13 @@ class ReportIncomplete(LLMGamesError):
 
 
 class Parts:
-    """Makes the parts of a page, and keeps why some of them could not be made."""
+    """Makes the parts of a page; `failed` says which could not be made."""
 
     def __init__(self) -> None:
         self.failed: dict[str, Exception] = {}
         self.drawn = 0  # characters of its figures
 
-    def made(self, what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
+    def part(self, what: str, make: Callable[[], T], instead: Callable[[str], T]) -> T:
         """Return a part, or what says in its place why there is none."""
         try:
             return make()
@@ -38,7 +38,7 @@ class Parts:
             return instead(why)
 
     def table(self, what: str, make: Callable[[], ResultTable], title: str = "") -> ResultTable:
-        """Return a table all of whose cells can be written, or an empty one that says why."""
+        """A table all of whose cells can be written, or an empty one that says why."""
 
         def checked() -> ResultTable:
             grid = make()
@@ -46,13 +46,11 @@ class Parts:
                 grid.cells(row)
             return grid
 
-        return self.made(what, checked, lambda why: ResultTable({}, [], title, note=why))
+        return self.part(what, checked, lambda why: ResultTable({}, [], title, note=why))
 
-    def section(self, found: Section) -> Section:
-        """Return a section whose tables can all be written."""
-
+    def section(self, section: Section) -> Section:
         def checked(grid: ResultTable) -> ResultTable:
             return self.table(f"The table “{grid.title or grid.name}”", lambda: grid, grid.title)
 
-        pairs = [(sketch, grid and checked(grid)) for sketch, grid in found.pairs]
-        return found._replace(grids=list(map(checked, found.grids)), pairs=pairs)
+        pairs = [(sketch, grid and checked(grid)) for sketch, grid in section.pairs]
+        return section._replace(grids=list(map(checked, section.grids)), pairs=pairs)

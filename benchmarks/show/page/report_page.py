@@ -124,12 +124,7 @@ def _write(out: Path, text: str, files: Files) -> None:
 
 
 def check_out(out: Path) -> None:
-    """Check that a report can be written to a file or folder, and make the folder.
-
-    Raises:
-        BadParameter: it cannot.
-        ReportExtraMissing: matplotlib is not installed.
-    """
+    """Make the folder of a report; raises BadParameter if nothing can be written there."""
     canvas.require()
     folder = out.parent if out.suffix == ".html" else out
     try:
@@ -147,32 +142,26 @@ def html(
 ) -> tuple[str, Files, Mapping[str, Exception]]:
     """Return the page about these runs, the files that it links to, and what could not be made."""
     files, page = Files(), Parts()
-    found = _content(runs, page, files, comparing, baselines, conversations)
+    context = _content(runs, page, files, comparing, baselines, conversations)
     css, _, _ = _LOADER.get_source(_environment(), "page.css")
-    shown = found | {"css": Markup(css), "version": __version__}
+    shown = context | {"css": Markup(css), "version": __version__}
     return _environment().get_template("page.html.j2").render(shown), files, page.failed
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
-    """Return the report about a run as a part of a page that a server shows.
+    """The report about a run as a part of a page that a server shows: without files and styles.
 
-    Its numbers, points and names are links to the decisions behind them, below the address `links`,
-    such as ``/run/ab12/``. It asks for nothing but `css`, has no styles of its own and no files.
-
-    Raises:
-        ReportExtraMissing: matplotlib is not installed.
-        UnknownName: there is no such edition.
+    Numbers, points and names are links below the address `links`, such as ``/run/ab12/``.
     """
     canvas.require()
     if scoring is not None and scoring not in editions():
         raise unknown("scoring", scoring, editions())
     run = read(file, scoring or edition_of(file.config))
-    found = _content([run], Parts(), None, False, baselines, links=links)
-    return Markup(_environment().get_template("body.html.j2").render(found))
+    context = _content([run], Parts(), None, False, baselines, links=links)
+    return Markup(_environment().get_template("body.html.j2").render(context))
 
 
 def css() -> str:
-    """Return the style sheet of `body`."""
     return _LOADER.get_source(_environment(), "page.css")[0]
 
 
@@ -192,233 +181,238 @@ def _content(
     conversations: int = 0,
     links: str = "",
 ) -> dict[str, Any]:
-    """Return what the template shows; without `files` no figure and no table is written to one."""
+    """The template's context; without `files` no figure and no table is written to one."""
     several = len(runs) > 1
     parts = []
     for i, run in enumerate(runs):
-        twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
         drawer = Drawer(page, files, run.stem * several, Links(links, run) if links else None)
-        part = _part(run, f"r{i}", drawer, page, baselines, twins)
-        said = partial(sample, run, conversations)
-        parts.append(part | {"conversations": page.made("The conversations", said, lambda why: [])})
-    boards: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for paper in papers():
-        if paper.scoring:
-            make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
-            if board := page.made(f"{paper.title}'s board", make, partial(Section, paper.title)):
-                boards.append(_bare(page.section(board), f"board-{len(boards)}"))
-        if any(paper in part["papers"] for part in parts):
-            judging = (paper.scoring, paper.measure, *paper.measures.values())
-            notes += [one.note for one in judging if one]
-    sections = ((part["run"], section) for part in parts for section in part["sections"])
-    grids = [(run, grid) for run, found in sections for grid in found["about"].grids if grid.name]
-    own = ("scores", "payoffs", "skill", "spent")
-    grids += [(part["run"], part[name]) for name in own for part in parts if part[name].rows]
-
-    whole: list[Comparisons] = []
-
-    def compared(name: str, other: Run) -> ResultTable:
-        whole.append(compare(runs[0].file, other.file, runs[0].edition, name, len(runs) - 1))
-        return whole[-1].grid()
-
-    named = list(zip(ascii_uppercase, runs, strict=False)) if comparing else []
-    differences = [
-        page.table(f"The comparison of {name} with A", partial(compared, name, run))
-        for name, run in named[1:]
+        twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
+        parts.append(RunPart(f"r{i}", run, drawer, baselines, twins, conversations))
+    boards, notes = _boards(runs, parts, page)
+    grids = [
+        (part.run, grid)
+        for part in parts
+        for section in part.sections
+        for grid in section["about"].grids
+        if grid.name
     ]
-    both = partial(runs_compared.sketches, dict(named), whole)
-    overlays = page.made("The figures of the comparison", both, lambda why: [])
+    for name in ("scores", "payoffs", "skill", "spent"):
+        grids += [(part.run, grid) for part in parts if (grid := getattr(part, name)).rows]
+    named = list(zip(ascii_uppercase, runs, strict=False)) if comparing else []
+    differences, sketches = _comparison(dict(named), page)
     drawer = Drawer(page, files, "", Links(links, runs[0]) if links else None)
-    first = page.made("The headline", partial(_headline, runs, parts), lambda why: [])
-    heads = drawer.drawn(first, "headline", "headline")
-    found = {
+    make = partial(headline.sketches, runs, [part.references for part in parts])
+    first = page.part("The headline", make, lambda why: [])
+    context = {
         "title": f"{len(runs)} runs" if several else runs[0].file.title,
         "headline": "Scores" if headline.scored(runs) else "Results",
-        "heads": heads,
+        "heads": drawer.drawn(first, "headline", "headline"),
         "parts": parts,
         "most": ROWS,
         "skilled": any(
-            part[k].rows or part[k].note for part in parts for k in ("payoffs", "skill")
+            grid.rows or grid.note for part in parts for grid in (part.payoffs, part.skill)
         ),
         "named": named,
-        "compared": [grid for grid in differences if grid.columns],
-        "overlays": drawer.drawn(overlays, "comparison", "comparison"),
+        "compared": differences,
+        "overlays": drawer.drawn(sketches, "comparison", "comparison"),
         "exported": csv_files.tables(runs, grids, files, page) if files else [],
         "boards": boards,
         "scored": notes,
         "mark": f"{float(MARK):.0%}",
         "failed": page.failed,
     }
-    return found | {"contents": list(_contents(found))}
+    return context | {"contents": list(_contents(context))}
 
 
-def _headline(runs: Sequence[Run], parts: Sequence[Mapping[str, Any]]) -> list[Sketch]:
-    return headline.sketches(runs, [part["references"] for part in parts])
+def _boards(
+    runs: Sequence[Run], parts: Sequence[RunPart], page: Parts
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Boards of papers over all runs, and notes on how their games are judged."""
+    boards: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for paper in papers():
+        if paper.scoring:
+            make = partial(paper.scoring.board, [_of(run, paper) for run in runs])
+            if board := page.part(f"{paper.title}'s board", make, partial(Section, paper.title)):
+                boards.append(_bare(page.section(board), f"board-{len(boards)}"))
+        if any(paper in part.papers for part in parts):
+            judging = (paper.scoring, paper.measure, *paper.measures.values())
+            notes += [criterion.note for criterion in judging if criterion]
+    return boards, notes
 
 
-def _contents(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each section of the page, after the id that leads there."""
-    several = len(found["parts"]) > 1
-    yield "scores", found["headline"]
-    if found["compared"]:
+def _comparison(runs: Mapping[str, Run], page: Parts) -> tuple[list[ResultTable], list[Sketch]]:
+    """Tables of what each run has more than A, and the figures of that."""
+    comparisons: list[Comparisons] = []
+
+    def differences(name: str) -> ResultTable:
+        files, edition = (runs["A"].file, runs[name].file), runs["A"].edition
+        comparisons.append(compare(*files, edition, name, len(runs) - 1))
+        return comparisons[-1].grid()
+
+    grids = [
+        page.table(f"The comparison of {name} with A", partial(differences, name))
+        for name in [*runs][1:]
+    ]
+    make = partial(runs_compared.sketches, runs, comparisons)
+    sketches = page.part("The figures of the comparison", make, lambda why: [])
+    return [grid for grid in grids if grid.columns], sketches
+
+
+def _contents(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    several = len(context["parts"]) > 1
+    yield "scores", context["headline"]
+    if context["compared"]:
         yield "comparison", "Comparison"
-    yield from ((board["id"], board["about"].title) for board in found["boards"])
-    for part in found["parts"]:
-        run = f" ({part['run'].stem})" * several
-        yield from ((one["id"], one["about"].title + run) for one in part["sections"])
-        if part["long"]:
-            yield f"{part['id']}-games", f"Moves at each setting{run}"
+    yield from ((board["id"], board["about"].title) for board in context["boards"])
+    for part in context["parts"]:
+        run = f" ({part.run.stem})" * several
+        yield from ((section["id"], section["about"].title + run) for section in part.sections)
+        if part.long:
+            yield f"{part.id}-games", f"Moves at each setting{run}"
         else:
-            yield from ((game["id"], game["label"] + run) for game in part["games"])
-    if found["skilled"]:
+            yield from ((game["id"], game["label"] + run) for game in part.games)
+    if context["skilled"]:
         yield "skill", "Payoffs and measures of skill"
     yield "players", "Players and their replies"
     yield "conversations", "Conversations"
     yield "spent", "Tokens and time"
-    if found["exported"]:
+    if context["exported"]:
         yield "files", "Files"
 
 
-def _part(
-    run: Run,
-    prefix: str,
-    drawer: Drawer,
-    page: Parts,
-    baselines: bool,
-    twins: Sequence[Run] = (),
-) -> dict[str, Any]:
-    """Return what the page shows of a run: what belongs to papers, and what every run has.
+class RunPart:
+    """A run on a page; `twins` are the runs that it is compared with."""
 
-    `twins` are the runs that it is compared with.
-    """
-    owners = {game.label: owner(game) for game in run.games}
-    mine = [paper for paper in papers() if paper in owners.values()]
-    scored = [label for label, paper in owners.items() if paper and paper.scoring]
-    read: dict[str, Any] = {}  # what papers make their parts from, by title
+    def __init__(
+        self,
+        name: str,
+        run: Run,
+        drawer: Drawer,
+        baselines: bool,
+        twins: Sequence[Run],
+        conversations: int,
+    ) -> None:
+        page = drawer.page
+        self.id, self.run, self.drawer, self.links = name, run, drawer, drawer.links
+        self.long = len(run.games) > LONG
+        self.facts, self.warnings = _facts(run), _warnings(run)
+        self.owners = {game.label: owner(game) for game in run.games}
+        self.papers = [paper for paper in papers() if paper in self.owners.values()]
+        self.readings: dict[str, Any] = {}  # what papers make their parts from, by title
+        self.sections = [*self._paper_sections(), *self._other_sections(twins)]
+        wholes = {label for label, paper in self.owners.items() if paper and paper.whole}
+        alone = [game for game in run.games if baselines and game.label not in wholes]
+        self.references: dict[str, list[Reference]] = page.part(
+            "The reference rows",
+            lambda: {game.label: references(game, run.edition) for game in alone},
+            lambda why: {},
+        )
+        self.games = [self._game(f"{name}-{i}", game) for i, game in enumerate(run.games)]
+        self.scores = page.table("The table of scores", self._scores)
+        table, grids = page.table, page_tables
+        self.payoffs = table("The table of payoffs", partial(grids.payoff_grid, run))
+        skill = partial(skill_grid, replace(run, games=alone))
+        self.skill = table("The table of measures of skill", skill)
+        self.usage = table("The table of tokens and time", partial(grids.usage_grid, run))
+        self.spent = table("The table of seats", partial(grids.spent_grid, run))
+        self.players = table("The table of players", partial(grids.player_grid, run))
+        self.calls = table("The table of other calls", partial(grids.other_grid, run))
+        self.special = table("The table of special replies", partial(grids.special_grid, run))
+        self.replies = drawer.drawn(figures.latency(run), "latency", f"{name}-latency")
+        make_sample = partial(sample, run, conversations)
+        self.conversations = page.part("The conversations", make_sample, lambda why: [])
 
-    drawn, long = drawer.drawn, len(run.games) > LONG
+    def _paper_sections(self) -> Iterator[dict[str, Any]]:
+        page, drawn = self.drawer.page, self.drawer.drawn
+        for i, paper in enumerate(self.papers):
+            sections = page.part(
+                paper.title, partial(self._read, paper), partial(_unmade, paper.title)
+            )
+            for k, about in enumerate(map(page.section, sections)):
+                anchor = f"{self.id}-paper-{i}-{k}"
+                pairs = [
+                    (
+                        drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{anchor}-{n}"),
+                        grid,
+                    )
+                    for n, (sketch, grid) in enumerate(about.pairs)
+                ]
+                plots = drawn(about.sketches, about.title, anchor)
+                yield {"id": anchor, "about": about, "plots": plots, "pairs": pairs}
 
-    def sections_of(paper: Paper) -> list[Section]:
-        read[paper.title] = paper.read(_of(run, paper))
-        return paper.sections(read[paper.title])
+    def _read(self, paper: Paper) -> list[Section]:
+        self.readings[paper.title] = paper.read(_of(self.run, paper))
+        return paper.sections(self.readings[paper.title])
 
-    sections = []
-    for i, paper in enumerate(mine):
-        make = partial(sections_of, paper)
-        made = page.made(paper.title, make, partial(_unmade, paper))
-        for k, about in enumerate(map(page.section, made)):
-            at = f"{prefix}-paper-{i}-{k}"
-            pairs = [
-                (drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{at}-{n}"), grid)
-                for n, (sketch, grid) in enumerate(about.pairs)
-            ]
-            plots = drawn(about.sketches, about.title, at)
-            sections.append({"id": at, "about": about, "plots": plots, "pairs": pairs})
+    def _other_sections(self, twins: Sequence[Run]) -> Iterator[dict[str, Any]]:
+        page = self.drawer.page
+        talk = partial(talk_measures.section, self.run, twins)
+        sections = page.part("Talk", talk, partial(_unmade, "Talk"))
+        reliable = partial(_reliability, self.run)
+        sections += page.part("Reliability", reliable, partial(_unmade, "Reliability"))
+        for k, section in enumerate(sections):
+            yield _bare(page.section(section), f"{self.id}-own-{k}")
 
-    def reliable() -> list[Section]:
-        try:
-            grids = reliability(run.games, run.edition)
-        except BadParameter as error:  # what the file calls success is not said of all its games
-            return [Section("Reliability", f"{error}.")]
-        return [Section("Reliability", grids=grids)] if grids else []
-
-    made = page.made(
-        "Talk", lambda: talk_measures.section(run, twins), lambda why: [Section("Talk", why)]
-    )
-    made += page.made("Reliability", reliable, lambda why: [Section("Reliability", why)])
-    sections += [_bare(page.section(one), f"{prefix}-own-{k}") for k, one in enumerate(made)]
-
-    def moves(game: RecordedGame) -> Sequence[Sketch]:
-        if not game.played or long:
-            return []
-        paper = owners[game.label]
-        special = paper.moves(read[paper.title], game) if paper and paper.title in read else []
-        return special or figures.moves(game, len(run.by_game()[game.name]) == 1)
-
-    def plots_of(game: RecordedGame, prefix: str) -> list[dict[str, Any]]:
-        return page.made(
+    def _game(self, anchor: str, game: RecordedGame) -> dict[str, Any]:
+        plots = self.drawer.page.part(
             f"The figures of “{game.label}”",
-            lambda: drawn(moves(game), game.label, prefix, game.label),
+            lambda: self.drawer.drawn(self._moves(game), game.label, anchor, game.label),
             lambda why: [{"title": "Moves", "half": False} | undrawn(why)],
         )
+        return {"id": anchor, "label": game.label, "about": _about(game), "plots": plots}
 
-    wholes = {label for label, paper in owners.items() if paper and paper.whole}
-    alone = [game for game in run.games if game.label not in wholes]
+    def _moves(self, game: RecordedGame) -> Sequence[Sketch]:
+        if not game.played or self.long:
+            return []
+        paper = self.owners[game.label]
+        reading = self.readings.get(paper.title) if paper else None
+        special = paper.moves(reading, game) if paper and reading is not None else []
+        return special or figures.moves(game, len(self.run.by_game()[game.name]) == 1)
 
-    def beside() -> dict[str, list[Reference]]:
-        return {g.label: references(g, run.edition) for g in alone if baselines}
-
-    known = page.made("The reference rows", beside, lambda why: {})
-
-    def scores() -> ResultTable:
-        return page_tables.score_grid(run, scored, _total(run, mine), known)
-
-    def skill() -> ResultTable:
-        return skill_grid(replace(run, games=alone if baselines else []))
-
-    games = [
-        {"id": at, "label": game.label, "about": _about(game), "plots": plots_of(game, at)}
-        for i, game in enumerate(run.games)
-        for at in [f"{prefix}-{i}"]
-    ]
-    return {
-        "id": prefix,
-        "run": run,
-        "references": known,
-        "papers": mine,
-        "sections": sections,
-        "links": drawer.links,
-        "long": long,
-        "scores": page.table("The table of scores", scores),
-        "payoffs": page.table("The table of payoffs", lambda: page_tables.payoff_grid(run)),
-        "skill": page.table("The table of measures of skill", skill),
-        "usage": page.table("The table of tokens and time", lambda: page_tables.usage_grid(run)),
-        "spent": page.table("The table of seats", lambda: page_tables.spent_grid(run)),
-        "facts": _facts(run),
-        "warnings": _warnings(run),
-        "games": games,
-        "players": page.table("The table of players", lambda: page_tables.player_grid(run)),
-        "calls": page.table("The table of other calls", lambda: page_tables.other_grid(run)),
-        "special": page.table(
-            "The table of special replies", lambda: page_tables.special_grid(run)
-        ),
-        "replies": drawn(figures.latency(run), "latency", f"{prefix}-latency"),
-    }
+    def _scores(self) -> ResultTable:
+        scored = [label for label, paper in self.owners.items() if paper and paper.scoring]
+        total = _total(self.run, self.papers)
+        return page_tables.score_grid(self.run, scored, total, self.references)
 
 
-def _bare(about: Section, at: str) -> dict[str, Any]:
-    """Return a section without figures."""
-    return {"id": at, "about": about, "plots": [], "pairs": []}
+def _reliability(run: Run) -> list[Section]:
+    try:
+        grids = reliability(run.games, run.edition)
+    except BadParameter as error:  # what the file calls success is not said of all its games
+        return [Section("Reliability", f"{error}.")]
+    return [Section("Reliability", grids=grids)] if grids else []
 
 
-def _unmade(paper: Paper, why: str) -> list[Section]:
-    """Return what stands in place of a paper's sections."""
-    return [Section(paper.title, why)]
+def _bare(about: Section, anchor: str) -> dict[str, Any]:
+    return {"id": anchor, "about": about, "plots": [], "pairs": []}
+
+
+def _unmade(title: str, why: str) -> list[Section]:
+    return [Section(title, why)]
 
 
 def _of(run: Run, paper: Paper) -> Run:
-    """Return a run with those of its games that belong to a paper."""
     return replace(run, games=[game for game in run.games if owner(game) is paper])
 
 
 def _total(run: Run, mine: Sequence[Paper]) -> MeanCell | None:
-    """Return Overall; nothing unless all games of a benchmark have a score."""
+    """Overall; None unless all games of a benchmark have a score."""
     for paper in mine:
         if paper.scoring:
-            found = paper.scoring.counted(_of(run, paper), run.edition)
-            if mean := paper.scoring.overall(found):
+            counted_games = paper.scoring.counted(_of(run, paper), run.edition)
+            if mean := paper.scoring.overall(counted_games):
                 return mean
     return None
 
 
 def _about(game: RecordedGame) -> str:
-    given = ", ".join(f"{name} = {value}" for name, value in game.params.items())
+    parameters = ", ".join(f"{name} = {value}" for name, value in game.params.items())
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
     shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
     claim, sat = claimed(game.rules), [row.seating for row in game.played.rows]
-    about += f"; {given or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
+    about += f"; {parameters or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
     if "best_response" in {name.partition(":")[0] for name in game.seats}:
         about += f" The best response is that {handed(game.name).assumed}."
     about = " ".join([about, *caveats(game.rules)])
@@ -447,16 +441,18 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 
 
 def _warnings(run: Run) -> list[str]:
-    found = []
-    if left := sum(row.status in ("pending", "running") for row in run.rows):
-        found.append(f"This run is not finished: {left} of {len(run.rows)} episodes are left.")
+    warnings = []
+    if unfinished := sum(row.status in ("pending", "running") for row in run.rows):
+        warnings.append(
+            f"This run is not finished: {unfinished} of {len(run.rows)} episodes are left."
+        )
     if void := [row for row in run.rows if row.status == "void"]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"
-        found.append(f"{which} no score: {'; '.join(reasons)}.")
+        warnings.append(f"{which} no score: {'; '.join(reasons)}.")
     if series := [game.label for game in run.games if game.planned.get("series")]:
-        found.append(
+        warnings.append(
             f"Episodes of {', '.join(series)} follow from each other; intervals take them as "
             "independent, and are too narrow there."
         )
-    return found
+    return warnings

@@ -25,73 +25,75 @@ GAMES = 16
 """Games beyond which the rounds of single ones are left to the viewer."""
 
 
-def sketches(runs: Mapping[str, Run], found: Sequence[Comparisons]) -> list[Sketch]:
-    """Return the figures of runs that are compared with A: differences to it, then each by rounds.
-
-    `runs` are by name.
-    """
-    if not found:
+def sketches(runs: Mapping[str, Run], comparisons: Sequence[Comparisons]) -> list[Sketch]:
+    """Differences to A, then payoffs by round; `runs` are by name."""
+    if not comparisons:
         return []
-    made = []
+    figures = []
     scales: dict[tuple[str, str], dict[str, None]] = {}  # payoffs have one of their own each
     for family in FAMILIES:
-        for game in (game for one in found for game in one.games if family != "payoffs"):
+        compared = [game for comparison in comparisons for game in comparison.games]
+        for game in compared if family != "payoffs" else ():
             if (change := game.of(family)) and change.interval:
                 scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
-    what = found[0].change if len(found) == 1 else "differences to A"
+    what = comparisons[0].change if len(comparisons) == 1 else "differences to A"
     for (family, name), labels in scales.items():
-        draw = partial(_differences, found=found, labels=[*labels], family=family, name=name)
-        size = canvas.tall(len(labels), len(found))
-        made.append(Sketch(f"{name.capitalize()}, {what}", draw, size))
+        draw = partial(
+            _differences, comparisons=comparisons, labels=[*labels], family=family, name=name
+        )
+        size = canvas.tall(len(labels), len(comparisons))
+        figures.append(Sketch(f"{name.capitalize()}, {what}", draw, size))
     paired: dict[str, dict[str, Comparison]] = {}
-    for one in found:
-        for game in one.games:
+    for comparison in comparisons:
+        for game in comparison.games:
             if game.payoffs:
-                paired.setdefault(game.label, {})[one.name] = game
+                paired.setdefault(game.label, {})[comparison.name] = game
     for label, games in paired.items() if len(paired) <= GAMES else ():
         draw = partial(_rounds, runs=runs, games=games)
         names = " and ".join(", ".join(["A", *games]).rsplit(", ", 1))
-        made.append(Sketch(f"{label}, {names} by round", draw, THIRD))
-    return made
+        figures.append(Sketch(f"{label}, {names} by round", draw, THIRD))
+    return figures
 
 
 def _differences(
-    axes: Axes, found: Sequence[Comparisons], labels: Sequence[str], family: str, name: str
+    axes: Axes, comparisons: Sequence[Comparisons], labels: Sequence[str], family: str, name: str
 ) -> str:
-    """Draw what each game has more than in A with its interval, filled if it is significant."""
-    below = np.linspace(-0.4, 0.4, len(found) + 2)[1:-1]
-    alone = len(found) == 1
-    styled = canvas.styled(found) if alone else canvas.styled(["A", *found])[1:]
-    for shift, (one, look) in zip(below, styled, strict=True):
-        for game in one.games:
+    """Draw the difference to A of each game with its interval, filled if significant."""
+    below = np.linspace(-0.4, 0.4, len(comparisons) + 2)[1:-1]
+    alone = len(comparisons) == 1
+    styled = canvas.styled(comparisons) if alone else canvas.styled(["A", *comparisons])[1:]
+    for shift, (comparison, look) in zip(below, styled, strict=True):
+        for game in comparison.games:
             change = game.of(family)
             if change and change.interval and game.shown(family)[0] == name:
                 row = labels.index(game.label) + shift
-                _difference(axes, row, change, bool(one.significant(change)), look)
+                _difference(axes, row, change, bool(comparison.significant(change)), look)
         if not alone:
-            axes.plot([], [], look.mark, color=look.colour, ms=7, label=one.change)
+            axes.plot([], [], look.mark, color=look.colour, ms=7, label=comparison.change)
     canvas.zero(axes)
     canvas.down(axes, labels)
-    axes.set_xlabel(f"{name}, {found[0].change}" if alone else f"{name} more than in A")
-    share = f"{100 - 100 * found[0].level:.3g}"
+    axes.set_xlabel(f"{name}, {comparisons[0].change}" if alone else f"{name} more than in A")
+    share = f"{100 - 100 * comparisons[0].level:.3g}"
     return (
         f"Mean over pairs of episodes from the same seed, with the {share} % interval of the "
         "paired t test; filled: significant after Holm's correction."
     )
 
 
-def _difference(axes: Axes, row: float, one: Difference, sure: bool, look: canvas.Look) -> None:
-    assert one.interval is not None
+def _difference(
+    axes: Axes, row: float, difference: Difference, sure: bool, look: canvas.Look
+) -> None:
+    assert difference.interval is not None
     colour = look.colour if look.mark else canvas.ORANGE if sure else canvas.BLUE
     mark = look.mark or "o"
-    axes.plot(one.mean, row, mark, color=colour, mfc=colour if sure else "none", ms=7)
-    axes.hlines(row, one.interval.low, one.interval.high, color=colour, linewidth=1.4)
+    axes.plot(difference.mean, row, mark, color=colour, mfc=colour if sure else "none", ms=7)
+    axes.hlines(row, difference.interval.low, difference.interval.high, color=colour, linewidth=1.4)
 
 
 def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]) -> str:
-    """Draw what seats earned in each round in all runs, over the episodes that all of them have."""
+    """Draw payoffs so far by round, over the episodes that all runs have."""
     numbers = set.intersection(*(set(game.changes["payoffs"]) for game in games.values()))
-    places = sorted({place for game in games.values() for place in game.seats})
+    positions = sorted({position for game in games.values() for position in game.seats})
     label = next(iter(games.values())).label
     sides = {
         name: next(game for game in runs[name].games if game.label == label)
@@ -99,16 +101,16 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
     }
     for (name, look), game in zip(canvas.styled(sides), sides.values(), strict=True):
         done = [episode for episode in game.done if episode.row.number in numbers]
-        earned = [_earned(episode, places) for episode in done]
+        earned = [_earned(episode, positions) for episode in done]
         longest = max(map(len, earned), default=0)  # whose episode is over keeps what it earned
-        lines = [[*own, *own[-1:] * (longest - len(own))] for own in earned]
+        lines = [[*earnings, *earnings[-1:] * (longest - len(earnings))] for earnings in earned]
         if lines:
             canvas.paths(axes, lines, name, game.rules.core.payable, look, 1 + game.rules.begun)
     canvas.over_rounds(axes, "move" if sides["A"].rules.turns else "round")
     axes.set_ylabel("payoff so far")
     canvas.room(axes)
-    some = f"of place {', '.join(map(str, places))}"
-    which = "of a seat" if len(places) == len(sides["A"].seats) else some
+    which_places = f"of place {', '.join(map(str, positions))}"
+    which = "of a seat" if len(positions) == len(sides["A"].seats) else which_places
     return (
         f"Payoff {which} so far, over the {len(numbers)} pairs of episodes; thin lines are single "
         "episodes, bands 95 % intervals of the mean at each point. After the end of an "
@@ -116,8 +118,8 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
     )
 
 
-def _earned(episode: RecordedEpisode, places: Sequence[int]) -> list[float]:
-    """Return what the players of these places had earned by each step, mean over them."""
-    seats = [episode.row.seating.index(place) for place in places]
+def _earned(episode: RecordedEpisode, positions: Sequence[int]) -> list[float]:
+    """Payoff so far by step, mean over the players of these places."""
+    seats = [episode.row.seating.index(position) for position in positions]
     earned: list[float] = np.cumsum(episode.rewards[:, seats].mean(axis=1)).tolist()
     return earned

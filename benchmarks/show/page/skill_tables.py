@@ -26,36 +26,29 @@ in so few episodes."""
 
 
 def skill_grid(run: Run) -> ResultTable:
-    """Return a row for each game of a run and each player in it; none where no theory is known."""
+    """A row for each player of each game; none where no theory is known."""
     heads = {"game": "", "player": "", "per": "", "regret": ".2f", "interim": ".2f"}
     heads |= {"solver's reply": ".2f", "by": "", "best-reply gap": ".2f", "with": ""}
-    heads |= {
-        "response gap": ".2f",
-        "exploitability": ".3f",
-        "predicted": ".3f",
-        "distance": ".3f",
-        "efficiency": ".3f",
-        "price of anarchy": ".2f",
-        "of": "",
-    }
-    surplus = any(found.consumers for game in run.games for found in skills(game))
+    heads |= {"response gap": ".2f", "exploitability": ".3f", "predicted": ".3f"}
+    heads |= {"distance": ".3f", "efficiency": ".3f", "price of anarchy": ".2f", "of": ""}
+    surplus = any(skill.consumers for game in run.games for skill in skills(game))
     heads |= dict.fromkeys(["consumer surplus", "total surplus"] * surplus, ".2f")
     rows: list[list[Value]] = []
     failed = dict[str, None]()  # why nothing was measured, each once
     for game in run.games:
-        for found in skills(game):
-            if found.why:
-                failed[f"“{game.label}” could not be measured: {found.why}"] = None
-            mean = found.means()
+        for skill in skills(game):
+            if skill.why:
+                failed[f"“{game.label}” could not be measured: {skill.why}"] = None
+            mean = skill.means()
             rows.append(
                 [
-                    *(game.label, Label(found.player), found.per),
+                    *(game.label, Label(skill.player), skill.per),
                     *(mean["regret"], mean["interim regret"]),
-                    *(mean["solver's reply"], found.solver or None),
-                    *(mean["best-reply gap"], found.best or None, mean["response gap"]),
+                    *(mean["solver's reply"], skill.solver or None),
+                    *(mean["best-reply gap"], skill.best or None, mean["response gap"]),
                     *(mean["exploitability"], mean["predicted"]),
-                    *(mean["distance"], mean["efficiency"], found.anarchy),
-                    found.welfare if found.efficiency else None,
+                    *(mean["distance"], mean["efficiency"], skill.anarchy),
+                    skill.welfare if skill.efficiency else None,
                     *([mean["consumer surplus"], mean["total surplus"]] if surplus else []),
                 ]
             )

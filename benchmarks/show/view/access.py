@@ -1,4 +1,4 @@
-"""Who is let in: this machine's user, who has the token of the address that was printed."""
+"""Requests need the token of the printed address, and this machine's host."""
 
 from __future__ import annotations
 
@@ -31,18 +31,13 @@ WAY = "Open the address that llm-games view printed: it holds a token, another o
 
 
 class Door:
-    """Stands before an application: checks host, origin and token, adds headers to every answer.
-
-    The host must be this machine by name, or another site could reach the viewer under a name of
-    its own. A token in an address goes into a cookie, and out of the address.
-    """
+    """Middleware: requests need this machine's host, no other origin, and the token."""
 
     def __init__(self, app: Any, token: str) -> None:
         self.app, self.token = app, token
         self.cookie = f"llm-games-{sha256(token.encode()).hexdigest()[:12]}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request in, or answer it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -63,7 +58,6 @@ class Door:
             await answer(scope, receive, guarded)
 
     def _answer(self, scope: Any) -> Response | None:
-        """Return what is answered at the door, None for who is let in."""
         asked = HTTPConnection(scope)
         headers = asked.headers
         host, origin = headers.get("host", ""), headers.get("origin")
@@ -74,9 +68,9 @@ class Door:
         if scope["path"].startswith(OPEN):
             return None
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = [value for name, value in pairs if name == "token"]
-        if given and scope["type"] == "http":
-            return self._welcome(scope, given[0], [p for p in pairs if p[0] != "token"])
+        tokens = [value for name, value in pairs if name == "token"]
+        if tokens and scope["type"] == "http":
+            return self._welcome(scope, tokens[0], [p for p in pairs if p[0] != "token"])
         if self._knows(asked.cookies.get(self.cookie, "")):
             return None
         return _closed("a token is missing", "This page needs the token of this viewer.")

@@ -33,8 +33,8 @@ from llm_games.benchmarks.show.view import (
     texts,
 )
 from llm_games.benchmarks.show.view.access import Door
-from llm_games.benchmarks.show.view.render import Crumb, render
-from llm_games.benchmarks.show.view.replayed import NoSuchPage
+from llm_games.benchmarks.show.view.render import Context, Crumb, render
+from llm_games.benchmarks.show.view.replayed import NoSuchPage, read
 from llm_games.benchmarks.show.view.run_shelf import Gone, NoSuchRun, RunFile, RunShelf
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 
@@ -49,19 +49,17 @@ STATUS: dict[type[LLMGamesError], int] = {
     Gone: 410,
     StoreError: 503,
 }
-"""What each kind of error is to a browser; the first that fits."""
-Context = dict[str, Any]
+"""Of the first kind of error that fits."""
 
 
 def app(shelf: RunShelf, token: str) -> Door:
-    """Return the application that shows the runs of a shelf to who has the token."""
     handlers: Any = {LLMGamesError: _refused, 404: _nowhere, 405: _nowhere, 500: _failed}
     # Around all of it, not as its middleware: an answer to a failure needs its headers too.
     return Door(Starlette(routes=_Site(shelf).routes(), exception_handlers=handlers), token)
 
 
 class _Number(IntegerConvertor):
-    """A number in an address, of as many digits as an integer of the file can have."""
+    """An integer of as many digits as one of the file can have."""
 
     regex = "[0-9]{1,18}"
 
@@ -70,14 +68,13 @@ register_url_convertor("number", _Number())
 
 
 class _Site:
-    """What stands at each address; each function that shows a page returns its context."""
+    """Handlers by address; those of pages return the template's context."""
 
     def __init__(self, shelf: RunShelf) -> None:
         self.shelf = shelf
 
     def routes(self) -> list[Any]:
-        """Return all addresses."""
-        place = "{episode:number}/{step:number}/{seat:number}"
+        address = "{episode:number}/{step:number}/{seat:number}"
         shown: dict[str, tuple[str, Callable[[Request], Context]]] = {
             "/": ("runs", self.runs),
             "/compare": ("compare", self.compare),
@@ -87,21 +84,21 @@ class _Site:
             "/run/{run}/report": ("report", self.report),
             "/run/{run}/decisions": ("decisions", self.decisions),
             "/run/{run}/episode/{episode:number}": ("episode", self.episode),
-            f"/run/{{run}}/decision/{place}": ("decision", self.decision),
+            f"/run/{{run}}/decision/{address}": ("decision", self.decision),
         }
-        text = f"{place}/{{name}}"
+        text = f"{address}/{{name}}"
         return [
-            *(Route(at, partial(_page, *what), methods=["GET"]) for at, what in shown.items()),
+            *(Route(path, partial(_page, *what), methods=["GET"]) for path, what in shown.items()),
             Route("/run/{run}/episode/{episode:number}/picture/{number:number}", self.picture),
             Route(f"/run/{{run}}/raw/{text}", self.raw),
-            Route(f"/run/{{run}}/more/{text}", self.more),
+            Route(f"/run/{{run}}/more/{text}", self.continuation),
             WebSocketRoute("/live", self.live),
             Route("/static/report.css", self.style),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
 
     def run(self, request: Request) -> RunFile:
-        """Return the run of an address, which is read on while somebody asks for it."""
+        """The run of an address; its file is followed while somebody asks for it."""
         run = self.shelf.run(request.path_params["run"])
         run.follow()
         return run
@@ -129,23 +126,24 @@ class _Site:
         run, number = self.run(request), request.path_params["episode"]
         first, picture = _integer(request, "first", 1), _integer(request, "picture", None)
         with run.records() as records:
-            page = episode_page.page(records, number, _here(run), first or 1, picture)
+            replayed = read(records, number)
+            page = episode_page.page(replayed, _here(run), first or 1, picture)
         return _framed(run, page)
 
     def decision(self, request: Request) -> Context:
         run = self.run(request)
         with run.records() as records:
-            place, query = _place(request), request.query_params.multi_items()
-            beside = list_page.beside(run, place, query)
-            page = decision_page.page(records, *place, _here(run), beside=beside)
+            numbers, query = _decision_numbers(request), request.query_params.multi_items()
+            beside = list_page.beside(run, numbers, query)
+            page = decision_page.page(records, *numbers, _here(run), beside=beside)
         return _framed(run, page)
 
     # -- other files ---------------------------------------------------------------------------
 
     def picture(self, request: Request) -> Response:
-        place = request.path_params["episode"], request.path_params["number"]
+        numbers = request.path_params["episode"], request.path_params["number"]
         with self.run(request).records() as records:
-            drawing = episode_page.picture(records, *place)
+            drawing = episode_page.picture(records, *numbers)
         dark = request.query_params.get("dark") == "1"
         return Response(drawing.svg(dark=dark), media_type="image/svg+xml")
 
@@ -153,37 +151,39 @@ class _Site:
         return Response(css(), media_type="text/css")
 
     def text(self, request: Request) -> str:
-        """Return a whole text of a decision."""
         with self.run(request).records() as records:
-            return decision_page.text(records, *_place(request), request.path_params["name"])
+            return decision_page.text(
+                records, *_decision_numbers(request), request.path_params["name"]
+            )
 
     def raw(self, request: Request) -> Response:
         text, name = self.text(request), request.path_params["name"]
-        file = f"{'-'.join(map(str, _place(request)))}-{name}.{'json' if name == 'all' else 'txt'}"
+        numbers = "-".join(map(str, _decision_numbers(request)))
+        file = f"{numbers}-{name}.{'json' if name == 'all' else 'txt'}"
         headers = {"content-disposition": f'attachment; filename="{file}"'}
         return PlainTextResponse(text.encode(errors="replace"), headers=headers)
 
-    def more(self, request: Request) -> Response:
+    def continuation(self, request: Request) -> Response:
         begin = _integer(request, "from", 0) or 0
         return JSONResponse(texts.piece(self.text(request), begin, texts.MORE)._asdict())
 
     # -- what grows ----------------------------------------------------------------------------
 
     async def live(self, socket: WebSocket) -> None:
-        """Send a number whenever there is more of a run, or of the shelf, than at the last one."""
+        """Send the number of the run, or of the shelf, whenever it is another one."""
         name, last = socket.query_params.get("run"), socket.query_params.get("after")
         await socket.accept()
         gone = asyncio.ensure_future(_until_gone(socket))
-        said = monotonic()
+        last_sent = monotonic()
         with suppress(WebSocketDisconnect, RuntimeError):
             while not gone.done():
                 try:
                     number = await run_in_threadpool(self._number, name)
                 except NoSuchRun:
                     break
-                if str(number) != last or monotonic() > said + BEAT:
+                if str(number) != last or monotonic() > last_sent + BEAT:
                     await socket.send_json({"number": number} if str(number) != last else {})
-                    last, said = str(number), monotonic()
+                    last, last_sent = str(number), monotonic()
                 await asyncio.wait([gone], timeout=INTERVAL)
             if not gone.done():
                 await socket.close(1008)
@@ -198,7 +198,7 @@ class _Site:
 
 
 async def _until_gone(socket: WebSocket) -> None:
-    """Wait until a browser leaves; what it says is not listened to."""
+    """Wait for the disconnect; messages of the browser are ignored."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
 
@@ -208,15 +208,15 @@ def _page(template: str, shown: Callable[[Request], Context], request: Request) 
 
 
 def _framed(run: RunFile, page: Any) -> Context:
-    about = {"title": page.title, "crumbs": page.crumbs, "live": run_page.live(run)}
-    return {**about, "page": page, "run": run, "here": _here(run)}
+    live = run_page.live(run)
+    return {"title": page.title, "crumbs": page.crumbs, "live": live, "page": page}
 
 
 def _here(run: RunFile) -> str:
     return f"/run/{run.id}"
 
 
-def _place(request: Request) -> tuple[int, int, int]:
+def _decision_numbers(request: Request) -> tuple[int, int, int]:
     asked = request.path_params
     return asked["episode"], asked["step"], asked["seat"]
 
@@ -237,7 +237,6 @@ def _integer(request: Request, name: str, default: int | None) -> int | None:
 def problem(
     title: str, why: str, status: int, way: str = "", crumbs: Sequence[Crumb] = ()
 ) -> Response:
-    """Return a page that says why something is not shown."""
     about = {"title": title, "problem": why, "way": way, "crumbs": crumbs, "live": ""}
     return HTMLResponse(render("problem", **about), status)
 

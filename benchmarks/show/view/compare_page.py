@@ -29,7 +29,7 @@ class BadComparison(BadParameter):
 
 
 class Side(NamedTuple):
-    """What is to be compared: a run, or an episode or a decision of it by its numbers."""
+    """A run, or an episode or a decision of it by its numbers."""
 
     run: RunFile
     kind: str
@@ -37,23 +37,16 @@ class Side(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What stands for it in a query."""
-        more = [self.kind, *map(str, self.numbers)] if self.numbers else []
-        return "/".join([self.run.id, *more])
+        parts = [self.kind, *map(str, self.numbers)] if self.numbers else []
+        return "/".join([self.run.id, *parts])
 
     @property
     def address(self) -> str:
-        """Its own page."""
         return f"/run/{self.name}"
 
 
-def side(shelf: RunShelf, text: str) -> Side:
-    """Read ``RUN``, ``RUN/episode/E`` or ``RUN/decision/E/STEP/SEAT``.
-
-    Raises:
-        NoSuchRun: the shelf has none of this id.
-        BadComparison: it is none of these.
-    """
+def parse_side(shelf: RunShelf, text: str) -> Side:
+    """Read ``RUN``, ``RUN/episode/E`` or ``RUN/decision/E/STEP/SEAT``."""
     name, *parts = text.split("/")
     run = shelf.run(name)
     if not parts:
@@ -70,53 +63,46 @@ def side(shelf: RunShelf, text: str) -> Side:
 
 
 def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
-    """Return what the page of a comparison shows: of one thing what it can be compared with.
-
-    Raises:
-        BadComparison: more than two, none, or two of different kinds.
-        StoreError: a file cannot be read, or has no such episode or decision.
-    """
+    """The template's context; of one thing what it can be compared with."""
     if not 1 <= len(names) <= 2:
         raise BadComparison(
             f"two things can be compared, got {len(names)}: mark two rows, or give a and b"
         )
-    sides = [side(shelf, name) for name in names]
-    if len({one.kind for one in sides}) > 1:
-        kinds = " and ".join(one.kind for one in sides)
+    sides = [parse_side(shelf, name) for name in names]
+    if len({side.kind for side in sides}) > 1:
+        kinds = " and ".join(side.kind for side in sides)
         raise BadComparison(f"{kinds} cannot stand side by side; give two of a kind")
     with ExitStack() as opened:
-        files = [opened.enter_context(one.run.records()) for one in sides]
-        base = {"crumbs": [], "live": "", "sides": sides, "kind": sides[0].kind, "move": move}
-        base |= {"titles": [file.title for file in files]}
+        files = [opened.enter_context(side.run.records()) for side in sides]
+        kind, titles = sides[0].kind, [file.title for file in files]
+        frame = {"crumbs": [], "live": "", "sides": sides, "kind": kind, "titles": titles}
         if len(sides) == 1:
-            found = list(twins(shelf, sides[0], files[0]))
-            return {**base, "title": "Compare", "twins": found, "one": True}
-        make = {"run": _runs, "episode": _episodes, "decision": _decisions}[sides[0].kind]
-        shown = {"title": f"Two {sides[0].kind}s", "one": False}
-        return {**base, **shown, **make(sides, files)}
+            return frame | {"title": "Compare", "twins": list(twins(shelf, sides[0], files[0]))}
+        make = {"run": _runs, "episode": _episodes, "decision": _decisions}[kind]
+        return frame | {"title": f"Two {kind}s", "move": move} | make(sides, files)
 
 
 # -- what there is to compare with -----------------------------------------------------------------
 
 
 def twins(shelf: RunShelf, mine: Side, file: Records) -> Iterator[tuple[str, str, str]]:
-    """Yield title, file and query of what other runs of the shelf have from the same seed."""
+    """Title, file and query of the same thing in other runs of the shelf."""
     for run in shelf.runs():
         if run.id == mine.run.id:
             continue
         try:
             with run.records() as other:
-                found = _twin(mine, file, other)
+                numbers = _twin(mine, file, other)
                 title = other.title
         except LLMGamesError:  # no run, or gone; the list of runs says which
             continue
-        if found is not None:
-            b = Side(run, mine.kind, found).name
+        if numbers is not None:
+            b = Side(run, mine.kind, numbers).name
             yield title, run.path.name, urlencode({"a": mine.name, "b": b})
 
 
 def _twin(mine: Side, file: Records, other: Records) -> tuple[int, ...] | None:
-    """Return the numbers of the same thing in another run; None if that has none."""
+    """Numbers of the same thing in another run; None if that has none."""
     if mine.kind == "run":
         return () if next(beside.pairs(file, other), None) else None
     pair = _pair(file, other, mine.numbers[0])
@@ -125,8 +111,8 @@ def _twin(mine: Side, file: Records, other: Records) -> tuple[int, ...] | None:
     if mine.kind == "episode":
         return (pair.b.row.id,)
     _, step, seat = mine.numbers
-    for found in beside.moves(pair):
-        for both in found.seats:
+    for compared_move in beside.moves(pair):
+        for both in compared_move.seats:
             if both.seat == seat and both.a and both.a.step == step:
                 return (pair.b.row.id, both.b.step, seat) if both.b else None
     return None
@@ -143,29 +129,25 @@ class PairLine(NamedTuple):
     """An episode of both runs: payoffs are means over seats; `parted` is None for all the same."""
 
     pair: Pair
-    payoffs: tuple[float, float]
+    payoffs: Sequence[float]
     parted: ComparedMove | None
     query: str
 
 
 def _runs(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
-    lines, many = [], 0
-    for pair in beside.pairs(files[0], files[1]):
-        many += 1
-        if many <= PAIRS:
-            paid = [float(one.rewards.sum(axis=0).mean()) for one in pair]
-            names = [
-                Side(one.run, "episode", (episode.row.id,)).name
-                for one, episode in zip(sides, pair, strict=True)
-            ]
-            query = urlencode(dict(zip("ab", names, strict=True)))
-            lines.append(PairLine(pair, (paid[0], paid[1]), beside.parted(pair), query))
+    pairs = list(beside.pairs(files[0], files[1]))
+    lines = []
+    for pair in pairs[:PAIRS]:
+        payoffs = [float(episode.rewards.sum(axis=0).mean()) for episode in pair]
+        names = (f"{side.run.id}/episode/{e.row.id}" for side, e in zip(sides, pair, strict=True))
+        query = urlencode(dict(zip("ab", names, strict=True)))
+        lines.append(PairLine(pair, payoffs, beside.parted(pair), query))
     grid: ResultTable | None = None
     try:
         grid, why = tested(files[0], files[1]).grid(), ""
     except LLMGamesError as error:
         why = str(error)
-    return {"pairs": lines, "more": many - len(lines), "grid": grid, "why": why}
+    return {"pairs": lines, "unlisted": len(pairs) - len(lines), "grid": grid, "why": why}
 
 
 def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
@@ -175,23 +157,24 @@ def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]
             "these episodes are not from the same seed: they differ in label, number, seed or "
             "seating; compare their runs to see which episodes are"
         )
-    found, cells = [], 0
-    for one in beside.moves(pair):
-        found.append(one)
-        cells += len(one.seats)
+    moves, cells = [], 0
+    for compared in beside.moves(pair):
+        moves.append(compared)
+        cells += len(compared.seats)
         if cells >= CELLS:
             break
-    parted = beside.parted(pair)
-    more = max(len(episode.steps) for episode in pair) - len(found)
-    names = pair.a.rules.names()
-    paid = [one.rewards.sum(axis=0).tolist() for one in pair]
-    about = {"pair": pair, "moves": found, "parted": parted, "more": more}
-    return about | {"names": names, "paid": paid, "players": [one.seats for one in pair]}
+    return {
+        "pair": pair,
+        "moves": moves,
+        "parted": beside.parted(pair),
+        "unlisted": max(len(episode.steps) for episode in pair) - len(moves),
+        "payoffs": [episode.rewards.sum(axis=0).tolist() for episode in pair],
+    }
 
 
 def _decisions(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]:
-    found = []
-    for one, file in zip(sides, files, strict=True):
-        number, step, seat = one.numbers
-        found.append(decision_page.page(file, number, step, seat, f"/run/{one.run.id}"))
-    return {"decisions": found, "same": found[0].place == found[1].place}
+    pages = []
+    for side, file in zip(sides, files, strict=True):
+        number, step, seat = side.numbers
+        pages.append(decision_page.page(file, number, step, seat, f"/run/{side.run.id}"))
+    return {"decisions": pages, "same": pages[0].twin_key == pages[1].twin_key}

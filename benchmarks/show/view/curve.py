@@ -1,4 +1,4 @@
-"""What players did over the rounds, as a figure whose points lead to the decisions behind them."""
+"""A figure of means by player and round; its points lead to the decisions behind them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOURS = 5  # classes c0, c1 … of the style sheet
 
 
 class CurvePoint(NamedTuple):
-    """A mean of so `many` decisions, where it is drawn, and the query of these decisions."""
+    """A mean over decisions, its position in the figure, and the query of these decisions."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class CurvePoint(NamedTuple):
 
 
 class CurveLine(NamedTuple):
-    """One player's points; `look` is its colour's class and its dashes."""
+    """One player's points; `colour` is a class of the style sheet."""
 
     player: str
     points: list[CurvePoint]
@@ -40,14 +40,15 @@ class CurveLine(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The line through the points."""
         return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
 class Curve(NamedTuple):
-    """A figure: `ticks` are places and words on both axes; `left_out` counts players not drawn."""
+    """A figure: `across` and `up` are positions and words on both axes.
 
-    what: str
+    `left_out` counts players that are not drawn; a point has so many rounds `together`.
+    """
+
     title: str
     lines: list[CurveLine]
     across: list[tuple[float, str]]
@@ -59,70 +60,69 @@ class Curve(NamedTuple):
 def curve(
     columns: Mapping[str, Array], names: Mapping[str, Sequence[str]], label: str, what: str
 ) -> Curve | None:
-    """Draw the mean of a column of decisions over the rounds of a game, by player.
-
-    None where there are fewer than two rounds, or no value.
-    """
+    """Mean of a column by round and player; None below two rounds, or without any value."""
     if label not in names["game"]:
         return None
-    mine = columns["game"] == [*names["game"]].index(label)
-    mine &= (columns["phase"] == PHASES.index("move")) & np.isfinite(columns[what])
-    rounds, players, values = (columns[name][mine] for name in ("round", "player", what))
+    is_shown = columns["game"] == [*names["game"]].index(label)
+    is_shown &= (columns["phase"] == PHASES.index("move")) & np.isfinite(columns[what])
+    rounds, players, values = (columns[name][is_shown] for name in ("round", "player", what))
     last = int(rounds.max(initial=0))
     if last < 2:
         return None
     together = -(-last // POINTS)
-    place = (rounds - 1) // together
-    means = list(_means(place, players, values))
+    means = list(_means((rounds - 1) // together, players, values))
     heights = np.concatenate([mean for _, _, mean, _ in means])
     low, high = min(0.0, float(heights.min())), max(0.0, float(heights.max()))
-    up = ticks(low, high)
-    low, high = min(low, up[0]), max(high, up[-1])
-    scale = (HIGH - TOP - BOTTOM) / (high - low)
-    spread = (WIDE - LEFT - RIGHT) / (last - 1)
+    marks = ticks(low, high)
+    low, high = min(low, marks[0]), max(high, marks[-1])
+    scale, spread = (HIGH - TOP - BOTTOM) / (high - low), (WIDE - LEFT - RIGHT) / (last - 1)
+
+    def points(name: str, groups: Array, mean: Array, counts: Array) -> Iterator[CurvePoint]:
+        for group, value, count in zip(groups, mean, counts, strict=True):
+            first, end = group * together + 1, min((group + 1) * together, last)
+            numbers = f"round {first}" if first == end else f"rounds {first} to {end}"
+            selection = {"game": label, "player": name, "phase": "move"}
+            yield CurvePoint(
+                LEFT + ((first + end) / 2 - 1) * spread,
+                HIGH - BOTTOM - (value - low) * scale,
+                f"{name}, {numbers}: mean {what} {value:.4g} of {count:,}",
+                urlencode(selection | {"round": [*range(first, end + 1)]}, doseq=True),
+            )
+
     lines = []
-    for number, (player, places, mean, many) in enumerate(means[:PLAYERS]):
-        points = []
-        for at, value, count in zip(places, mean, many, strict=True):
-            some = range(at * together + 1, min((at + 1) * together, last) + 1)
-            name = names["player"][player]
-            where = {"game": label, "player": name, "phase": "move", "round": list(some)}
-            middle = (some[0] + some[-1]) / 2
-            said = f"{name}, {_rounds(some)}: mean {what} {value:.4g} of {count:,}"
-            x, y = LEFT + (middle - 1) * spread, HIGH - BOTTOM - (value - low) * scale
-            points.append(CurvePoint(x, y, said, urlencode(where, doseq=True)))
-        look = f"c{number % COLOURS}", DASHES[number // COLOURS % len(DASHES)]
-        lines.append(CurveLine(names["player"][player], points, *look))
-    across = [(LEFT + (n - 1) * spread, str(n)) for n in _whole(last)]
-    heights_of = [(HIGH - BOTTOM - (value - low) * scale, f"{value:g}") for value in up]
-    title = f"Mean {what} of a decision by round"
-    return Curve(what, title, lines, across, heights_of, together, max(0, len(means) - PLAYERS))
+    for number, (player, *series) in enumerate(means[:PLAYERS]):
+        name, dashes = names["player"][player], DASHES[number // COLOURS % len(DASHES)]
+        lines.append(CurveLine(name, [*points(name, *series)], f"c{number % COLOURS}", dashes))
+    return Curve(
+        title=f"Mean {what} of a decision by round",
+        lines=lines,
+        across=[(LEFT + (n - 1) * spread, str(n)) for n in _whole(last)],
+        up=[(HIGH - BOTTOM - (mark - low) * scale, f"{mark:g}") for mark in marks],
+        together=together,
+        left_out=max(0, len(means) - PLAYERS),
+    )
 
 
 def _means(
-    place: Array, players: Array, values: Array
+    groups: Array, players: Array, values: Array
 ) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Yield each player with the places where it moved, the means there, and of how many."""
+    """Yield each player, the groups of rounds in which it moved, the means there, and counts."""
     for player in dict.fromkeys(players.tolist()):
-        own = players == player
-        many = np.bincount(place[own])
-        total = np.bincount(place[own], weights=values[own])
-        there = np.flatnonzero(many)
-        yield player, there, total[there] / many[there], many[there]
-
-
-def _rounds(some: range) -> str:
-    return f"round {some[0]}" if len(some) == 1 else f"rounds {some[0]} to {some[-1]}"
+        mine = players == player
+        counts = np.bincount(groups[mine])
+        total = np.bincount(groups[mine], weights=values[mine])
+        moved = np.flatnonzero(counts)
+        yield player, moved, total[moved] / counts[moved], counts[moved]
 
 
 def _whole(last: int) -> list[int]:
-    """Return rounds to mark on the axis: the first, the last, and few between."""
+    """Rounds to mark on the axis: the first, the last, and few between."""
     step = max(1, round((last - 1) / 6))
     return [n for n in range(1, last, step) if last - n >= step / 2] + [last]
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return about four round numbers from at most `low` to at least `high`."""
+    """About four round numbers from at most `low` to at least `high`."""
     if low == high:
         return [low, low + 1]
     raw = (high - low) / 4

@@ -24,7 +24,13 @@ from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.benchmarks.show.view.filter import BROKE, PHASES, ROWS, Filter
-from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, IndexReading, Names, Where
+from llm_games.benchmarks.show.view.reading import (
+    COLUMNS,
+    Chunk,
+    EpisodeProgress,
+    IndexReading,
+    Names,
+)
 from llm_games.benchmarks.show.view.search import Search
 from llm_games.rulebook import Array
 from llm_games.version import __version__
@@ -48,8 +54,8 @@ class Gone(StoreError):
     """A run's file was deleted, or another run is in its place."""
 
     def __init__(self, path: Path, what: str = "was replaced by another file") -> None:
-        more = "what had been read of it is still listed"
-        super().__init__(f"{path} {what} while it was open; {more}")
+        consequence = "what had been read of it is still listed"
+        super().__init__(f"{path} {what} while it was open; {consequence}")
 
 
 class Facet(NamedTuple):
@@ -87,8 +93,7 @@ class ListedDecision(NamedTuple):
     text: str = ""
 
     @property
-    def place(self) -> str:
-        """Where it stands below the address of its run."""
+    def address(self) -> str:
         return f"decision/{self.episode}/{self.step}/{self.seat}"
 
 
@@ -112,64 +117,54 @@ class Page(NamedTuple):
 
     @property
     def pages(self) -> int:
-        """How many pages there are, at least one."""
         return max(1, -(-self.count // ROWS))
 
 
 class Decisions:
-    """The decisions of one run, as far as they have been read; `read` goes on.
+    """The decisions of one run read so far; one thread calls `read`, others ask."""
 
-    To be read in one thread and asked in others.
-    """
-
-    def __init__(self, path: Path, search: Search | None = None, kept: Path | None = None) -> None:
-        self.path, self.search, self.kept = path, search, kept
+    def __init__(
+        self, path: Path, search: Search | None = None, cache_file: Path | None = None
+    ) -> None:
+        self.path, self.search, self.cache_file = path, search, cache_file
         self.reading, self.complete = IndexReading(), False
         self.numbers: dict[int, int] = {}  # of episodes, within their games
         self.broken = ""  # why nothing can be kept
         self._arrays = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
-        self._many, self._lock = 0, Lock()
+        self._count, self._lock = 0, Lock()
         self._due: list[tuple[int, Chunk]] = []  # whose regret is not known yet, with their places
-        self.made = ""  # when the run was created, "" if nothing was read yet
+        self.created = ""  # when the run was created, "" if nothing was read yet
         self._pace, self._identity, self._stored = 1.0, "", 0
 
     def __len__(self) -> int:
-        """Return how many decisions have been read."""
-        return self._many
+        return self._count
 
     @property
     def judged(self) -> int:
-        """How many of them have their regret, if it is defined: these come first."""
+        """Number of decisions whose regret is known, if it is defined: the first ones."""
         first = self._due[:1]  # of a list that another thread may empty
-        return first[0][0] if first else self._many
+        return first[0][0] if first else self._count
 
     # -- reading -------------------------------------------------------------------------------
 
     def open(self) -> Records:
-        """Open the file, to be closed soon: use it as a context manager.
-
-        Raises:
-            StoreError: what is wrong with it; `Gone` if it holds another run than before.
-        """
+        """Open the file, to be closed soon; raises `Gone` if it holds another run than before."""
         records = Records.open_readonly(self.path)
-        if self.made and records.created != self.made:
+        if self.created and records.created != self.created:
             records.close()
             raise Gone(self.path)
         return records
 
     def read(self, seconds: float = math.inf, judge: bool = True) -> int:
-        """Read what is new, for about so long; return how many decisions that were.
+        """Read for about so long; the number of new decisions. Raises StoreError.
 
         Regret comes last, if at all: it takes longer, and what is read is listed without it.
-
-        Raises:
-            StoreError: the file cannot be read; what was read before is kept.
         """
-        before, until = self._many, time.monotonic() + seconds
+        previous_count, until = self._count, time.monotonic() + seconds
         with self.open() as records:
-            if not self.made:
+            if not self.created:
                 self._take(records)
-                self.made = records.created
+                self.created = records.created
             episodes = records.episodes()
             self.numbers = {row.id: row.number for row in episodes}
             ended = self.reading.ended
@@ -180,88 +175,88 @@ class Decisions:
                     break
             else:
                 self.complete = not self._due
-        return self._many - before
+        return self._count - previous_count
 
     def _chunks(self, records: Records, due: list[EpisodeRow]) -> Iterator[None]:
-        at = 0
-        while at < len(due):
+        start = 0
+        while start < len(due):
             began = time.thread_time()
-            some = due[at : at + max(1, int(ABREAST * self._pace))]
-            chunk, more = self.reading.chunk(records, some, DEEP)
+            batch = due[start : start + max(1, int(ABREAST * self._pace))]
+            chunk, is_unfinished = self.reading.chunk(records, batch, DEEP)
             if len(chunk.columns["key"]):
-                self._due.append((self._many, chunk))
+                self._due.append((self._count, chunk))
                 self._add(chunk.columns)
                 self.complete = False
             took = max(time.thread_time() - began, 1e-4)
             self._pace = min(max(self._pace * min(max(SLICE / took, 0.5), 2), 1 / ABREAST), 64)
-            at += 0 if more else len(some)
+            start += 0 if is_unfinished else len(batch)
             yield
 
     def _judge(self, records: Records) -> Iterator[None]:
-        """Work out the regret of what has been read, many decisions at a time."""
         while self._due:
-            places, chunks, many = [], [], 0
-            for place, chunk in self._due:
-                places.append(place)
+            starts, chunks, count = [], [], 0
+            for start, chunk in self._due:
+                starts.append(start)
                 chunks.append(chunk)
-                many += len(chunk.columns["key"])
-                if many >= TOGETHER:
+                count += len(chunk.columns["key"])
+                if count >= TOGETHER:
                     break
             for number, regret in self.reading.judge(records, chunks):
                 with self._lock:
-                    self._arrays["regret"][places[number] :][: len(regret)] = regret
+                    self._arrays["regret"][starts[number] :][: len(regret)] = regret
             del self._due[: len(chunks)]
             yield
 
     def upto(self) -> dict[int, int]:
-        """Return by episode the steps that have been read, with that after its end."""
+        """By episode the steps that have been read, with the one after its end."""
         reading = self.reading
-        return {e: at.step + (e in reading.ended) for e, at in [*reading.where.items()]}
+        return {
+            e: progress.step + (e in reading.ended) for e, progress in [*reading.progress.items()]
+        }
 
     # -- what is kept from one time to the next -------------------------------------------------
 
     def keep(self) -> None:
-        """Keep the episodes that have ended, so that they need not be read again.
-
-        Where that is not possible, `broken` says why.
-        """
+        """Write the episodes that have ended to the cache file; `broken` says why that failed."""
         columns, reading = self.columns(), self.reading
-        if self.kept is None or self._due:
+        if self.cache_file is None or self._due:
             return
         ended = sorted(reading.ended)
-        some = np.isin(columns["episode"], ended)
+        is_ended = np.isin(columns["episode"], ended)
         about = {
             "identity": self._identity,
             "names": reading.names.lists,
             "ended": ended,
-            "steps": [reading.where[episode].step for episode in ended],
+            "steps": [reading.progress[episode].step for episode in ended],
             "without": reading.without,
         }
         try:
-            self.kept.parent.mkdir(parents=True, exist_ok=True)
-            near = self.kept.with_suffix(".part.npz")
-            kept: dict[str, Any] = {name: column[some] for name, column in columns.items()}
-            np.savez(near, about=json.dumps(about), **kept)
-            near.replace(self.kept)
+            self.cache_file.parent.mkdir(parents=True, exist_ok=True)
+            near = self.cache_file.with_suffix(".part.npz")
+            arrays: dict[str, Any] = {name: column[is_ended] for name, column in columns.items()}
+            np.savez(near, about=json.dumps(about), **arrays)
+            near.replace(self.cache_file)
         except OSError as error:
-            self.broken = f"nothing can be kept in {self.kept.parent} ({error.strerror}): "
+            self.broken = f"nothing can be kept in {self.cache_file.parent} ({error.strerror}): "
             self.broken += "the run is read anew the next time"
         self._stored = len(columns["key"])
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether much has been read since something was kept."""
-        return not self.broken and self._many > WORTH + 1.2 * self._stored
+        return not self.broken and self._count > WORTH + 1.2 * self._stored
 
     def _take(self, records: Records) -> None:
-        """Take what was kept of this very run, if that is whole."""
+        """Read the file of this very run's decisions, if that is whole."""
         about = (records.title, records.created, records.package, __version__, FORM)
         self._identity = sha256(repr((*about, records.config)).encode()).hexdigest()
-        if self.kept is None or not self.kept.exists():
+        if self.cache_file is None or not self.cache_file.exists():
             return
         try:
-            with self.kept.open("rb") as content, np.load(content, allow_pickle=False) as file:
-                found = {name: file[name] for name in COLUMNS}
+            with (
+                self.cache_file.open("rb") as content,
+                np.load(content, allow_pickle=False) as file,
+            ):
+                columns = {name: file[name] for name in COLUMNS}
                 about_it = json.loads(str(file["about"]))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # half written, or damaged
             return
@@ -272,27 +267,27 @@ class Decisions:
         self.reading = IndexReading(Names(**about_it["names"]), without=about_it["without"])
         self.reading.ended = set(about_it["ended"])
         ends = zip(about_it["ended"], about_it["steps"], strict=True)
-        self.reading.where = {episode: Where(step) for episode, step in ends}
-        self._add(found)
-        self._stored = self._many
+        self.reading.progress = {episode: EpisodeProgress(step) for episode, step in ends}
+        self._add(columns)
+        self._stored = self._count
 
-    def _add(self, found: dict[str, Array]) -> None:
-        """Add decisions; who asks meanwhile sees the columns as they were."""
-        many = self._many + len(found["key"])
+    def _add(self, columns: dict[str, Array]) -> None:
+        """Readers meanwhile see the columns as they were."""
+        count = self._count + len(columns["key"])
         with self._lock:
-            for name, values in found.items():
+            for name, values in columns.items():
                 had = self._arrays[name]
-                if many > len(had):
-                    grown = np.zeros(max(many, 2 * len(had)), had.dtype)
-                    grown[: self._many] = had[: self._many]
+                if count > len(had):
+                    grown = np.zeros(max(count, 2 * len(had)), had.dtype)
+                    grown[: self._count] = had[: self._count]
                     self._arrays[name] = had = grown
-                had[self._many : many] = values
-            self._many = many
+                had[self._count : count] = values
+            self._count = count
 
     def columns(self) -> dict[str, Array]:
-        """Return the columns as they are now, by name; not to be written to."""
+        """By name, of the decisions read so far; not to be written to."""
         with self._lock:
-            return {name: values[: self._many] for name, values in self._arrays.items()}
+            return {name: values[: self._count] for name, values in self._arrays.items()}
 
     # -- asking --------------------------------------------------------------------------------
 
@@ -301,32 +296,32 @@ class Decisions:
         complete, judged, columns = self.complete, self.judged, self.columns()
         fits, note = self._fits(wanted, columns)
         whole = _all(fits.values(), columns)
-        places = np.flatnonzero(whole)
+        indices = np.flatnonzero(whole)
         first = (wanted.page - 1) * ROWS
-        chosen = _sorted(wanted.sort, columns, places, first, first + ROWS)
-        rows = [self._row(columns, int(place)) for place in chosen]
+        chosen = _sorted(wanted.sort, columns, indices, first, first + ROWS)
+        rows = [self._row(columns, int(index)) for index in chosen]
         facets = {name: self._facet(name, wanted, columns, fits, whole) for name in FACETS}
         without = dict(self.reading.without)
         total = len(columns["key"])
         note = "; ".join(filter(None, (note, self.broken)))
-        about = (len(places), total, judged, complete, facets, without, note)
+        about = (len(indices), total, judged, complete, facets, without, note)
         return Page(wanted, self._filled(rows), *about)
 
     def neighbours(
         self, wanted: Filter, key: int
     ) -> tuple[ListedDecision | None, ListedDecision | None]:
-        """Return the decisions before and after one in a list; None where it ends, or is not."""
+        """The decisions before and after one in a list; None at an end, or if it is not there."""
         columns = self.columns()
         fits, _ = self._fits(wanted, columns)
-        places = np.flatnonzero(_all(fits.values(), columns))
-        order = _sorted(wanted.sort, columns, places, 0, len(places))
-        at = np.flatnonzero(columns["key"][order] == key)
-        if not len(at):
+        indices = np.flatnonzero(_all(fits.values(), columns))
+        order = _sorted(wanted.sort, columns, indices, 0, len(indices))
+        positions = np.flatnonzero(columns["key"][order] == key)
+        if not len(positions):
             return None, None
-        here = int(at[0])
-        before = self._row(columns, int(order[here - 1])) if here else None
-        last = here + 1 == len(order)
-        return before, None if last else self._row(columns, int(order[here + 1]))
+        position = int(positions[0])
+        previous = self._row(columns, int(order[position - 1])) if position else None
+        last = position + 1 == len(order)
+        return previous, None if last else self._row(columns, int(order[position + 1]))
 
     def by_episode(self, size: int) -> tuple[Array, Array]:
         """Count decisions and average their regret, ``(size,)`` by episode; NaN for none."""
@@ -340,68 +335,66 @@ class Decisions:
         return np.bincount(episode, minlength=size), means
 
     def find(self, key: int) -> ListedDecision | None:
-        """Return one decision by `key_of` it, None if it has not been read."""
+        """By `key_of` it; None if it has not been read."""
         columns = self.columns()
-        at = np.flatnonzero(columns["key"] == key)
-        return self._row(columns, int(at[0])) if len(at) else None
+        indices = np.flatnonzero(columns["key"] == key)
+        return self._row(columns, int(indices[0])) if len(indices) else None
 
     def _fits(self, wanted: Filter, columns: dict[str, Array]) -> tuple[dict[str, Array], str]:
-        """Return where each field that is not empty fits, by its name, and what to say of it."""
-        found: dict[str, Array] = {}
+        """Bool masks by field of the filter that is not empty, and a note on the search."""
+        masks: dict[str, Array] = {}
         names = self.reading.names
         for name in ("game", "player", "outcome"):
             if texts := getattr(wanted, name):
-                found[name] = _any_of(columns[name], [names.known(name, text) for text in texts])
+                masks[name] = _any_of(columns[name], [names.find(name, text) for text in texts])
         for name in ("seat", "episode", "round"):
             if values := getattr(wanted, name):
-                found[name] = _any_of(columns[name], values)
+                masks[name] = _any_of(columns[name], values)
         if wanted.phase:
-            found["phase"] = _any_of(columns["phase"], [PHASES.index(p) for p in wanted.phase])
+            masks["phase"] = _any_of(columns["phase"], [PHASES.index(p) for p in wanted.phase])
         if wanted.broke:
-            found["broke"] = _any_of(columns["broke"], [b == "yes" for b in wanted.broke])
+            masks["broke"] = _any_of(columns["broke"], [b == "yes" for b in wanted.broke])
         if wanted.regret_min is not None:
-            found["regret_min"] = columns["regret"] >= wanted.regret_min
+            masks["regret_min"] = columns["regret"] >= wanted.regret_min
         if wanted.regret_max is not None:
-            found["regret_max"] = columns["regret"] <= wanted.regret_max
+            masks["regret_max"] = columns["regret"] <= wanted.regret_max
         if wanted.calls_min is not None:
-            found["calls_min"] = columns["calls"] >= wanted.calls_min
+            masks["calls_min"] = columns["calls"] >= wanted.calls_min
         note = ""
         if wanted.text and self.search is not None:
             keys, note = self.search.find(wanted.text, self.upto())
-            found["text"] = _among(columns["key"], keys)
-        return found, note
+            masks["text"] = _among(columns["key"], keys)
+        return masks, note
 
     def _facet(
         self, name: str, wanted: Filter, columns: dict[str, Array], fits: Any, whole: Array
     ) -> list[Facet]:
-        """Return the values of a field; its own choice does not narrow them."""
         if name in fits:
             whole = _all((fit for of, fit in fits.items() if of != name), columns)
         values = columns[name][whole]
         counts = np.bincount(values) if len(values) else np.zeros(0, np.int64)
         listed = self._values(name, len(counts))
-        own = getattr(wanted, name)
-        found = [
-            Facet(value, int(count), value in own)
+        chosen = getattr(wanted, name)
+        facets = [
+            Facet(value, int(count), value in chosen)
             for value, count in zip(listed, counts, strict=False)
             if count
         ]
-        there = {facet.value for facet in found}
-        found += [Facet(value, 0, True) for value in own if value not in there]
-        if len(found) > TOO_MANY:
-            found = sorted(found, key=lambda facet: (not facet.chosen, -facet.count))[:TOO_MANY]
+        listed_values = {facet.value for facet in facets}
+        facets += [Facet(value, 0, True) for value in chosen if value not in listed_values]
+        if len(facets) > TOO_MANY:
+            facets = sorted(facets, key=lambda facet: (not facet.chosen, -facet.count))[:TOO_MANY]
         if name in ("player", "outcome"):
-            found.sort(key=lambda facet: -facet.count)
-        return found
+            facets.sort(key=lambda facet: -facet.count)
+        return facets
 
-    def _values(self, name: str, many: int) -> list[Any]:
-        """Return what the codes of a column stand for."""
-        known = self.reading.names.lists.get(name)
+    def _values(self, name: str, count: int) -> list[Any]:
+        names = self.reading.names.lists.get(name)
         fixed: dict[str, list[Any]] = {"phase": [*PHASES], "broke": [*reversed(BROKE)]}
-        return known if known is not None else fixed.get(name, list(range(many)))
+        return names if names is not None else fixed.get(name, list(range(count)))
 
-    def _row(self, columns: dict[str, Array], place: int) -> ListedDecision:
-        value = {name: column[place].item() for name, column in columns.items()}
+    def _row(self, columns: dict[str, Array], index: int) -> ListedDecision:
+        value = {name: column[index].item() for name, column in columns.items()}
         names = self.reading.names.lists
         for name in ("game", "player", "outcome"):
             value[name] = names[name][value[name]]
@@ -412,43 +405,37 @@ class Decisions:
         return ListedDecision(**value)
 
     def _filled(self, rows: list[ListedDecision]) -> list[ListedDecision]:
-        """Return rows with what was done and said, which stands in the file."""
         try:
             with self.open() as records:
-                told = records.glimpses([row[:3] for row in rows], SHOWN)
+                glimpses = records.glimpses([row[:3] for row in rows], SHOWN)
         except StoreError:  # it is gone: what has been read is shown
             return rows
-        return [row._replace(**told.get(row[:3], {})) for row in rows]
+        return [row._replace(**glimpses.get(row[:3], {})) for row in rows]
 
 
 def _all(fits: Iterable[Array], columns: dict[str, Array]) -> Array:
-    """Return where all fit."""
-    found = np.ones(len(columns["key"]), np.bool_)
+    mask = np.ones(len(columns["key"]), np.bool_)
     for fit in fits:
-        found &= fit
-    return found
+        mask &= fit
+    return mask
 
 
 def _among(column: Array, keys: Array) -> Array:
-    """Return where a column has one of many keys, which are in order."""
+    """Mask of a column's values that are among sorted keys."""
     if not len(keys):
         return np.zeros(len(column), np.bool_)
-    found: Array = keys[np.searchsorted(keys[:-1], column)] == column
-    return found
+    mask: Array = keys[np.searchsorted(keys[:-1], column)] == column
+    return mask
 
 
 def _any_of(column: Array, values: Any) -> Array:
-    """Return where a column has one of a few values."""
     if len(values) == 1:
         return np.asarray(column == values[0])
     return np.isin(column, values)
 
 
 def _sorted(sort: str, columns: dict[str, Array], places: Array, first: int, last: int) -> Array:
-    """Return the places from the first to before the last in the order of a column, ties by place.
-
-    What has no value stands at the end, whichever way it is sorted.
-    """
+    """Part of the indices in the order of a column, ties as played, NaN at the end."""
     name, down = sort.removeprefix("-"), sort.startswith("-")
     keys = columns["key"][places]
     if name == "place":
@@ -465,13 +452,13 @@ def _sorted(sort: str, columns: dict[str, Array], places: Array, first: int, las
     return places[order[first:last]]
 
 
-def _front(values: Array, keys: Array, many: int) -> Array:
-    """Return where the smallest values are, in no order; of equal ones those with small keys."""
+def _front(values: Array, keys: Array, count: int) -> Array:
+    """Indices of the smallest values, in no order; ties go to small keys."""
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), np.inf, values)
-    edge = np.partition(values, many - 1)[many - 1]
+    edge = np.partition(values, count - 1)[count - 1]
     below, ties = np.flatnonzero(values < edge), np.flatnonzero(values == edge)
-    rest = many - len(below)
+    rest = count - len(below)
     if rest < len(ties):
         ties = ties[np.argpartition(keys[ties], rest - 1)[:rest]]
     return np.concatenate([below, ties])

@@ -25,10 +25,7 @@ LONGEST = 400
 
 
 class DecisionCell(NamedTuple):
-    """A decision in the table: `move` in words, `regret` None where it is not defined.
-
-    `again` counts how often it was asked again.
-    """
+    """A move in words, its regret (None: not defined), and how often it was asked `again`."""
 
     decision: DecisionRow
     move: str
@@ -38,20 +35,17 @@ class DecisionCell(NamedTuple):
 
 
 class MessageLine(NamedTuple):
-    """A message, its words (cut), and who heard it."""
+    """A message, its words (cut), and its hearers."""
 
     message: Message
     words: str
-    heard: str
+    hearers: str
 
 
 class MoveLine(NamedTuple):
-    """A row of the table: the talk before it, and who moved how, by seat.
+    """Talk and moves by seat, of a step or of several that ask others the same in turn."""
 
-    It is a step of the game, or some in which others are asked the same, one after another.
-    """
-
-    said: Sequence[MessageLine]
+    talk: Sequence[MessageLine]
     cells: dict[int, DecisionCell]
 
 
@@ -64,7 +58,7 @@ class RoundLines(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """A seat's name, who sat there, and its sums, of regret None where it is unknown."""
+    """A seat's name, player and sums; regret None where it is unknown."""
 
     seat: int
     name: str
@@ -74,12 +68,11 @@ class Seat(NamedTuple):
 
 
 class EpisodePage(NamedTuple):
-    """What the page of an episode shows; `here` is the address of its run.
+    """The page of an episode; `here` is the address of its run.
 
-    `before` and `after` are the first rounds of the pages beside this one, None if there is none;
-    `earlier` and `later` the ids of the episodes beside it. `pictures` are captions, one for each
-    picture, [] for a game that draws none, and `picture` is the one that is shown. `afterwards` are
-    steps and seats of those who looked back when it was over.
+    `previous_first` and `next_first` are the first rounds of the pages beside this one, `earlier`
+    and `later` the ids of the episodes beside it. `pictures` are captions, [] for a game that draws
+    none. `afterwards` are steps and seats of those who looked back when it was over.
     """
 
     here: str
@@ -92,97 +85,85 @@ class EpisodePage(NamedTuple):
     all_rounds: int
     pictures: Sequence[str]
     picture: int
-    before: int | None
-    after: int | None
+    previous_first: int | None
+    next_first: int | None
     earlier: int | None
     later: int | None
     afterwards: Sequence[tuple[int, int]]
 
 
 def page(
-    records: Records, episode: int, here: str = "", first: int = 1, picture: int | None = None
+    replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
 ) -> EpisodePage:
-    """Return the page of an episode, by its id, from a round on; `here` is its run's address.
+    """The page of an episode from a round on.
 
-    The `picture` after so many rounds is shown, by default the last.
-
-    Raises:
-        NoSuchPage: there is no such episode.
+    `here` is its run's address, `picture` the round after which it is shown, by default the last.
     """
-    return shown(played.read(records, episode), here, first, picture)
-
-
-def picture(records: Records, episode: int, number: int) -> Drawing:
-    """Return the game's own picture of an episode at its start, 0, or after so many rounds.
-
-    Raises:
-        NoSuchPage: there is no such episode or picture.
-    """
-    found = played.read(records, episode)
-    many = len(found.scenes)
-    if not 0 <= number < many:
-        raise played.NoSuchPage(f"episode {episode} has {many} pictures, none is {number}")
-    return found.picture(number)
-
-
-def shown(
-    found: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
-) -> EpisodePage:
-    """Return the page of an episode that was read, see `page`."""
-    row = found.row
-    numbers = [number for number, _ in groupby(turn.round for turn in found.turns)]
+    row = replayed.row
+    numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
-    some = _of_page(found.turns, first)
-    if found.regret is None:
-        found.judge([turn.steps[1] for turn in some])
+    turns = _of_page(replayed.turns, first)
+    if replayed.regret is None:
+        replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
-        RoundLines(number, _rows(found, [*own]), _picture(found, number, numbers))
-        for number, own in groupby(some, key=lambda turn: turn.round)
+        RoundLines(number, _rows(replayed, [*round_turns]), _picture(replayed, number, numbers))
+        for number, round_turns in groupby(turns, key=lambda turn: turn.round)
     ]
-    beside = found.siblings
-    place = beside.index(row.id)
-    pictures = [title for _, title in found.scenes]
-    at = len(pictures) - 1 if picture is None else min(max(picture, 0), len(pictures) - 1)
-    last = len(found.episode.every_step)
+    siblings = replayed.siblings
+    index = siblings.index(row.id)
+    pictures = [title for _, title in replayed.scenes]
+    last_picture = len(pictures) - 1
+    last = len(replayed.episode.every_step)
     return EpisodePage(
         here=here,
-        replayed=found,
+        replayed=replayed,
         title=f"Episode {row.number}",
-        crumbs=crumbs(found, here),
-        seats=_seats(found),
-        across=len(found.names) <= ACROSS,
+        crumbs=crumbs(replayed, here),
+        seats=_seats(replayed),
+        across=len(replayed.names) <= ACROSS,
         rounds=rounds,
         all_rounds=len(numbers),
         pictures=pictures,
-        picture=at,
-        before=_page_before(found.turns, first),
-        after=some[-1].round + 1 if some and some[-1] is not found.turns[-1] else None,
-        earlier=beside[place - 1] if place else None,
-        later=beside[place + 1] if place + 1 < len(beside) else None,
+        picture=last_picture if picture is None else min(max(picture, 0), last_picture),
+        previous_first=_page_before(replayed.turns, first),
+        next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
+        earlier=siblings[index - 1] if index else None,
+        later=siblings[index + 1] if index + 1 < len(siblings) else None,
         afterwards=sorted(
-            place for place in found.attempts if place[0] >= last and place not in found.decisions
+            key for key in replayed.attempts if key[0] >= last and key not in replayed.decisions
         ),
     )
 
 
-def crumbs(found: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
-    """Return the way to an episode: its run, and its game there."""
-    label = found.row.game.label
-    return [(found.episode.file.title, here), (label, f"{here}/game?{urlencode({'label': label})}")]
+def picture(records: Records, episode: int, number: int) -> Drawing:
+    """The picture at the start, 0, or after so many rounds; raises NoSuchPage."""
+    replayed = played.read(records, episode)
+    count = len(replayed.scenes)
+    if not 0 <= number < count:
+        raise played.NoSuchPage(f"episode {episode} has {count} pictures, none is {number}")
+    return replayed.picture(number)
+
+
+def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
+    label = replayed.row.game.label
+    return [
+        (replayed.episode.file.title, here),
+        (label, f"{here}/game?{urlencode({'label': label})}"),
+    ]
 
 
 def _of_page(turns: Sequence[TalkRound], first: int) -> list[TalkRound]:
-    """Return the turns from a round on that have room on a page, whole rounds, at least one."""
-    some: list[TalkRound] = []
+    """The turns from a round on that have room on a page, whole rounds, at least one."""
+    page_turns: list[TalkRound] = []
     cells = 0
     for turn in turns:
         if turn.round < first:
             continue
-        if some and turn.round != some[-1].round and cells >= CELLS:
+        if page_turns and turn.round != page_turns[-1].round and cells >= CELLS:
             break
-        some.append(turn)
+        page_turns.append(turn)
         cells += len(turn.moves) + len(turn.talk)
-    return some
+    return page_turns
 
 
 def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
@@ -196,61 +177,59 @@ def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
     return begin
 
 
-def _picture(found: ReplayedEpisode, number: int, numbers: Sequence[int]) -> int | None:
-    """Return which picture shows the end of a round."""
-    many = len(found.scenes)
-    return min(numbers.index(number) + 1, many - 1) if many > 1 else None
+def _picture(replayed: ReplayedEpisode, number: int, numbers: Sequence[int]) -> int | None:
+    count = len(replayed.scenes)
+    return min(numbers.index(number) + 1, count - 1) if count > 1 else None
 
 
-def _rows(found: ReplayedEpisode, own: Sequence[TalkRound]) -> list[MoveLine]:
-    """Return the rows of a round."""
+def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLine]:
     rows: list[MoveLine] = []
-    before: set[str] = set()
-    for turn in own:
-        row, asked = _row(found, turn), {question.key for question in turn.questions.values()}
-        if rows and not row.said and asked == before and not row.cells.keys() & rows[-1].cells:
+    previous_keys: set[str] = set()
+    for turn in turns:
+        row, keys = _row(replayed, turn), {question.key for question in turn.questions.values()}
+        is_same = keys == previous_keys and not row.talk
+        if rows and is_same and not row.cells.keys() & rows[-1].cells:
             rows[-1].cells.update(row.cells)
         else:
             rows.append(row)
-        before = asked
+        previous_keys = keys
     return rows
 
 
-def _row(found: ReplayedEpisode, turn: TalkRound) -> MoveLine:
+def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
     cells = {}
     for seat, move in turn.moves.items():
-        decision = found.decisions[turn.steps[1], seat]
-        cells[seat] = _cell(found, decision, words(turn.questions.get(seat), move))
-    return MoveLine([_said(found, message) for message in turn.talk], cells)
+        decision = replayed.decisions[turn.steps[1], seat]
+        cells[seat] = _cell(replayed, decision, words(turn.questions.get(seat), move))
+    return MoveLine([_message_line(replayed, message) for message in turn.talk], cells)
 
 
-def _cell(found: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionCell:
-    attempts = found.attempts.get((decision.step, decision.seat), [])
+def _cell(replayed: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionCell:
+    attempts = replayed.attempts.get((decision.step, decision.seat), [])
     return DecisionCell(
         decision=decision,
         move=move,
-        regret=found.regret_of(decision.step, decision.seat),
+        regret=replayed.regret_of(decision.step, decision.seat),
         again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
         thinking=any(attempt.thoughts for attempt in attempts),
     )
 
 
-def _said(found: ReplayedEpisode, message: Message) -> MessageLine:
+def _message_line(replayed: ReplayedEpisode, message: Message) -> MessageLine:
     text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
     words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
-    return MessageLine(message, words, hearing(found, message.hearers))
+    return MessageLine(message, words, hearing(replayed, message.hearers))
 
 
-def hearing(found: ReplayedEpisode, hearers: Sequence[int]) -> str:
-    """Say who heard a message."""
-    if len(hearers) == len(found.names) - 1:
+def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:
+    if len(hearers) == len(replayed.names) - 1:
         return "all"
-    listed = ", ".join(found.names[seat] for seat in hearers) or "nobody"
+    listed = ", ".join(replayed.names[seat] for seat in hearers) or "nobody"
     return listed if len(hearers) <= ACROSS else f"{len(hearers)} players"
 
 
 def words(question: Question | None, action: Any) -> str:
-    """Write a recorded move as a sentence says it; as it is where nothing is known of it."""
+    """A recorded move as a sentence says it; the bare value without a question."""
     if action is None:
         return "no answer"
     if isinstance(action, int) and abs(action) >= BEYOND:
@@ -263,9 +242,9 @@ def words(question: Question | None, action: Any) -> str:
     return visible(str(action))
 
 
-def _seats(found: ReplayedEpisode) -> list[Seat]:
-    payoffs = found.episode.rewards.sum(axis=0)
-    regrets = found.regret
+def _seats(replayed: ReplayedEpisode) -> list[Seat]:
+    payoffs = replayed.episode.rewards.sum(axis=0)
+    regrets = replayed.regret
     return [
         Seat(
             seat=seat,
@@ -274,5 +253,5 @@ def _seats(found: ReplayedEpisode) -> list[Seat]:
             payoff=float(payoffs[seat]),
             regret=None if regrets is None else float(regrets[seat]),
         )
-        for seat, (name, player) in enumerate(zip(found.names, found.row.seats, strict=True))
+        for seat, (name, player) in enumerate(zip(replayed.names, replayed.row.seats, strict=True))
     ]

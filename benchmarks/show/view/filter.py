@@ -1,4 +1,4 @@
-"""What of a run's decisions is wanted, as it stands in the query of an address."""
+"""Filters of a run's decisions, as they stand in the query of an address."""
 
 from __future__ import annotations
 
@@ -54,18 +54,14 @@ class Filter:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Filter:
-        """Read the names and values of a query; what is empty is left out.
-
-        Raises:
-            BadFilter: a name or values that there are not; all of them are named.
-        """
-        found: dict[str, list[str]] = {}
+        """Read the names and values of a query; BadFilter names all that cannot be read."""
+        texts_by_name: dict[str, list[str]] = {}
         for name, text in pairs:
             if text.strip():
-                found.setdefault(name, []).append(text.strip())
+                texts_by_name.setdefault(name, []).append(text.strip())
         values: dict[str, Any] = {}
         wrong = []
-        for name, texts in found.items():
+        for name, texts in texts_by_name.items():
             try:
                 values[name] = _read(name, texts)
             except LookupError as error:
@@ -77,28 +73,30 @@ class Filter:
         return cls(**values)
 
     def query(self, **changes: Any) -> str:
-        """Return it with these changes as a query, "" for all decisions.
-
-        A change of anything but the page leads to the first page.
-        """
+        """The query with these changes; one of anything but the page leads to the first page."""
         other = replace(self, **({"page": 1} | changes))
         pairs = []
         for field in fields(other):
             value = getattr(other, field.name)
             if value != field.default:
-                pairs += [(field.name, one) for one in _listed(value)]
+                pairs += [(field.name, text) for text in _listed(value)]
         return urlencode(pairs)
 
+    def direction(self, column: str) -> str:
+        """Return how a list is sorted by a column, in the words of ``aria-sort``."""
+        return {f"-{column}": "descending", column: "ascending"}.get(self.sort, "none")
+
     def toggled(self, name: str, value: Any) -> str:
-        """Return the query with one value of a field more, or without it if it is there."""
-        had: tuple[Any, ...] = getattr(self, name)
-        now = tuple(v for v in had if v != value) if value in had else (*had, value)
-        return self.query(**{name: now})
+        current: tuple[Any, ...] = getattr(self, name)
+        changed = tuple(v for v in current if v != value) if value in current else (*current, value)
+        return self.query(**{name: changed})
 
 
 def _listed(value: Any) -> list[str]:
-    many = value if isinstance(value, tuple) else [value]
-    return [str(one).removesuffix(".0") if isinstance(one, float) else str(one) for one in many]
+    parts = value if isinstance(value, tuple) else [value]
+    return [
+        str(part).removesuffix(".0") if isinstance(part, float) else str(part) for part in parts
+    ]
 
 
 def _read(name: str, texts: list[str]) -> Any:
@@ -132,9 +130,9 @@ def _number(text: str) -> float:
     return value
 
 
-def _choice(text: str, known: tuple[str, ...]) -> str:
-    if text not in known:
-        raise ValueError(f"one of {', '.join(known)} is needed, got {text[:40]!r}")
+def _choice(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(f"one of {', '.join(choices)} is needed, got {text[:40]!r}")
     return text
 
 

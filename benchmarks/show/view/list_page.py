@@ -29,7 +29,7 @@ WORDS = {
     "calls_min": "calls at least",
     "text": "text",
 }
-"""What each field of a filter is called on the page."""
+"""Names of a filter's fields on the page."""
 SORTED = {
     "place": "as played",
     "-regret": "largest regret",
@@ -58,14 +58,6 @@ class FilterField(NamedTuple):
     typed: bool
 
 
-class Head(NamedTuple):
-    """A column that can be sorted by: where to, and how it is now (as `aria-sort` says it)."""
-
-    word: str
-    query: str
-    now: str
-
-
 class Chip(NamedTuple):
     """A part of the filter in words, and the query without it."""
 
@@ -74,7 +66,7 @@ class Chip(NamedTuple):
 
 
 def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return what the list of decisions shows for the names and values of a query.
+    """The list of decisions that fit the names and values of a query.
 
     A query that cannot be read shows all decisions, and says what is wrong; of a file that has
     gone it shows what was read before. `MARKS` narrow nothing: without scripts they are sent along.
@@ -82,7 +74,7 @@ def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     Raises:
         StoreError: the file cannot be read, and never was.
     """
-    now, problem, gone = live(run), "", ""
+    live_address, problem, gone = live(run), "", ""
     try:
         with run.records() as records:
             title = records.title
@@ -96,82 +88,60 @@ def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         wanted, problem = Filter(), str(error)
     page = run.select(wanted)
     if page.count and wanted.page > page.pages:
-        page = run.select(wanted := replace(wanted, page=page.pages))
-    address = f"/run/{run.id}/decisions"
+        page = run.select(replace(wanted, page=page.pages))
+    base = f"/run/{run.id}"
     return {
         "title": "Decisions",
-        "crumbs": [(title, f"/run/{run.id}")],
-        "live": now,
-        "run": run.id,
-        "address": address,
-        "base": f"/run/{run.id}",
-        "wanted": wanted,
-        "query": wanted.query(),
+        "crumbs": [(title, base)],
+        "live": live_address,
+        "base": base,
+        "page": page,
         "problem": problem,
         "gone": gone,
-        "page": page,
         "choices": list(choices(page)),
-        "chips": list(chips(wanted)),
-        "heads": {name: head(wanted, name) for name in HEADS},
-        "sorts": SORTED if wanted.sort in SORTED else SORTED | {wanted.sort: wanted.sort},
-        "previous": wanted.query(page=wanted.page - 1) if wanted.page > 1 else None,
-        "following": wanted.query(page=wanted.page + 1) if wanted.page < page.pages else None,
+        "chips": list(chips(page.filter)),
+        "heads": HEADS,
+        "sorts": SORTED | {wanted.sort: SORTED.get(wanted.sort, wanted.sort)},
         "move": move,
     }
 
 
 def beside(
-    run: RunFile, place: tuple[int, int, int], pairs: Iterable[tuple[str, str]]
+    run: RunFile, numbers: tuple[int, int, int], pairs: Iterable[tuple[str, str]]
 ) -> tuple[str | None, str | None] | None:
-    """Return the addresses of the decisions before and after one in the list of a query.
-
-    None where there is no list; without a query there is none.
-    """
+    """Addresses of the neighbours in the list of a query; None without a query."""
     try:
         wanted = Filter.of(pairs)
     except BadFilter:
         return None
-    query = wanted.query()
-    if not query:
+    if not (query := wanted.query()):
         return None
-    before, after = run.decisions.neighbours(wanted, key_of(*place))
-    base = f"/run/{run.id}/"
-    return (
-        before and f"{base}{before.place}?{query}",
-        after and f"{base}{after.place}?{query}",
+    previous, following = (
+        decision and f"/run/{run.id}/{decision.address}?{query}"
+        for decision in run.decisions.neighbours(wanted, key_of(*numbers))
     )
+    return previous, following
 
 
 def choices(page: Page) -> Iterator[FilterField]:
-    """Yield the fields that have something to choose between."""
     for name, facets in page.facets.items():
         chosen = [facet for facet in facets if facet.chosen]
         if len(facets) < 2 and not chosen:
             continue
-        many = len(facets) > CHOICES
-        typed = many and name in TYPED
-        yield FilterField(name, WORDS[name], chosen if typed else facets, typed)
+        is_typed = len(facets) > CHOICES and name in TYPED
+        yield FilterField(name, WORDS[name], chosen if is_typed else facets, is_typed)
 
 
 def chips(wanted: Filter) -> Iterator[Chip]:
-    """Yield what narrows a list, part by part."""
     for field in fields(wanted):
         value, word = getattr(wanted, field.name), WORDS.get(field.name)
         if word is None or value == field.default:
             continue
         if isinstance(value, tuple):
-            for one in value:
-                yield Chip(f"{word}: {one}", wanted.toggled(field.name, one))
+            for part in value:
+                yield Chip(f"{word}: {part}", wanted.toggled(field.name, part))
         else:
             yield Chip(f"{word} {value}", wanted.query(**{field.name: field.default}))
-
-
-def head(wanted: Filter, name: str) -> Head:
-    """Return how a column can be sorted: from the largest down first, then from the smallest up."""
-    down = wanted.sort == f"-{name}"
-    up = wanted.sort == name
-    now = "descending" if down else "ascending" if up else "none"
-    return Head(HEADS[name], wanted.query(sort=name if down else f"-{name}"), now)
 
 
 def move(action: Any) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from llm_games.benchmarks.show.view.texts import visible
 from llm_games.version import __version__
 
+Context = dict[str, Any]
 Crumb = tuple[str, str]
 """A step of the way to a page: its words, and its address."""
 
@@ -25,7 +27,6 @@ def render(template: str, **context: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return what all templates share."""
     env = Environment(
         autoescape=True,
         finalize=_shown,
@@ -35,8 +36,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters |= {"number": number, "exact": exact, "counted": counted, "seconds": seconds}
-    env.globals |= {"version": __version__}
+    env.globals |= {"version": __version__, "query": query}
     return env
+
+
+def query(**filters: Any) -> str:
+    return urlencode(filters, doseq=True)
 
 
 def _shown(value: Any) -> Any:
@@ -61,13 +66,11 @@ def exact(value: float | None) -> str:
     return f"{value:.6g}".replace("-", "−")
 
 
-def counted(many: int, one: str, several: str = "") -> str:
-    """Write how many things there are, with their word."""
-    return f"{many:,} {one if many == 1 else several or one + 's'}"
+def counted(count: int, singular: str, plural: str = "") -> str:
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def seconds(value: float) -> str:
-    """Write a duration with two or three figures."""
     if value < 1:
         return f"{1000 * value:.0f} ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:,.0f} min"

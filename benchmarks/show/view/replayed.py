@@ -30,7 +30,7 @@ EPISODES_KEPT, MOST_KEPT = 6, 1_000_000
 """Episodes that are kept once they were read, and how many steps times seats one has at most."""
 MOST_JUDGED = 100_000
 """Steps times seats up to which all moves of an episode are judged for its sums."""
-_kept: dict[Any, ReplayedEpisode] = {}
+_cached: dict[Any, ReplayedEpisode] = {}
 _lock = Lock()
 At = tuple[int, int]
 """A decision of an episode: step and seat."""
@@ -41,13 +41,12 @@ class NoSuchPage(NotARun):
 
 
 class _InMemory(RecordedEpisode):
-    """An episode whose decisions are there without its file."""
+    """An episode whose decisions are held without its file."""
 
-    made: Sequence[DecisionRow] = ()
+    decision_rows: Sequence[DecisionRow] = ()
 
     def decisions(self) -> list[DecisionRow]:
-        """Return its decisions, by step and seat."""
-        return list(self.made)
+        return list(self.decision_rows)
 
 
 @dataclass
@@ -69,54 +68,50 @@ class ReplayedEpisode:
 
     @property
     def row(self) -> EpisodeRow:
-        """What the file says of the episode."""
         return self.episode.row
 
     @cached_property
     def names(self) -> list[str]:
-        """The seats' names, as the players hear them."""
-        found: list[str] = self.episode.rules.names()
-        return found
+        names: list[str] = self.episode.rules.names()
+        return names
 
     @property
     def judged(self) -> bool:
-        """Whether theory says what moves cost here."""
+        """Whether theory defines the regret of moves here."""
         steps = self.episode.steps
         return not self.why and bool(steps) and has_deviation(self.row.game.game)
 
     @cached_property
     def regret(self) -> Array | None:
-        """What each seat could have gained in all, ``(players,)``; None if unknown, or too long."""
-        many = len(self.episode.steps) * len(self.names)
-        if not self.judged or many > MOST_JUDGED:
+        """Sum of each seat's regret ``(players,)``; None if unknown, or too long."""
+        size = len(self.episode.steps) * len(self.names)
+        if not self.judged or size > MOST_JUDGED:
             return None
-        found = self.episode.regret()
-        for place, step in enumerate(self.episode.steps):
-            self._lost[step.step] = found[:, place]
-        return None if np.isnan(found).all() else np.nansum(found, axis=1)
+        regrets = self.episode.regret()
+        for column, step in enumerate(self.episode.steps):
+            self._lost[step.step] = regrets[:, column]
+        return None if np.isnan(regrets).all() else np.nansum(regrets, axis=1)
 
     def regret_of(self, step: int, seat: int) -> float | None:
-        """Return the regret of a move, None where it is not defined or was no move of the game."""
+        """None where it is not defined or was no move of the game."""
         if step not in self._lost:
             self.judge([step])
         lost = float(self._lost[step][seat])
         return lost if isfinite(lost) else None
 
     def judge(self, steps: Collection[int]) -> None:
-        """Work out the regrets of some steps, all at once."""
         wanted = {*steps} - self._lost.keys()
         mine = [row for row in self.episode.steps if row.step in wanted]
         if self.judged and mine:
             with suppress(BadParameter):  # too large to be solved
                 records = stacked([row.record for row in mine])
-                found = deviation(self.episode.rules, records).regret
-                self._lost.update({row.step: found[:, at] for at, row in enumerate(mine)})
+                regrets = deviation(self.episode.rules, records).regret
+                self._lost.update({row.step: regrets[:, column] for column, row in enumerate(mine)})
         for step in wanted:  # of talk, or where none is defined
             self._lost.setdefault(step, np.full(len(self.names), np.nan))
 
     @cached_property
     def _lost(self) -> dict[int, Array]:
-        """Regrets by step, as far as they were asked for."""
         return {}
 
     @cached_property
@@ -129,7 +124,7 @@ class ReplayedEpisode:
         return [(state, full.core.picture(state)[0]) for state in states]
 
     def picture(self, number: int) -> Drawing:
-        """Draw one of the `scenes`: as the game's room does, else as the chart of all games."""
+        """Drawn by the game's room, else as the chart of all games."""
         rules, (state, title) = self.row.rules().core, self.scenes[number]
         room: Any = rooms.drawing(rules.name)
         chart: Drawing = (
@@ -138,7 +133,7 @@ class ReplayedEpisode:
         return chart
 
     def round_of(self, step: int) -> int:
-        """Return the round, from 1, of a step; of those after the end the last."""
+        """Round of a step, from 1; of those after the end the last."""
         for turn in self.turns:
             if step <= turn.steps[1]:
                 return turn.round
@@ -146,12 +141,9 @@ class ReplayedEpisode:
 
 
 def read(records: Records, number: int) -> ReplayedEpisode:
-    """Read an episode by its id, and play its moves again where today's rules are those of then.
+    """Read an episode, and play its moves again by today's rules; raises NoSuchPage.
 
-    One that has ended is kept for a while: a page has many pictures.
-
-    Raises:
-        NoSuchPage: the run has none.
+    One that has ended is cached: a page has many pictures.
     """
     rows = {row.id: row for row in records.episodes()}
     if number not in rows:
@@ -160,20 +152,20 @@ def read(records: Records, number: int) -> ReplayedEpisode:
     siblings = [other.id for other in rows.values() if other.game.id == row.game.id]
     key = (records.path.absolute(), records.created, number, row.ended, len(siblings))
     with _lock:
-        if row.ended and (known := _kept.pop(key, None)):
-            _kept[key] = known
-            return known
-    found = _read(_InMemory(EpisodeCache(records), row), siblings)
-    if row.ended and len(found.episode.every_step) * len(found.names) <= MOST_KEPT:
+        if row.ended and (cached := _cached.pop(key, None)):
+            _cached[key] = cached
+            return cached
+    replayed = _read(_InMemory(EpisodeCache(records), row), siblings)
+    if row.ended and len(replayed.episode.every_step) * len(replayed.names) <= MOST_KEPT:
         with _lock:
-            _kept[key] = found
-            for old in list(_kept)[:-EPISODES_KEPT]:
-                del _kept[old]
-    return found
+            _cached[key] = replayed
+            for old in list(_cached)[:-EPISODES_KEPT]:
+                del _cached[old]
+    return replayed
 
 
 def _read(episode: _InMemory, siblings: list[int]) -> ReplayedEpisode:
-    episode.made = episode.file.decisions(episode.row.id)
+    episode.decision_rows = episode.file.decisions(episode.row.id)
     decisions = {(row.step, row.seat): row for row in episode.decisions()}
     attempts: dict[At, list[AttemptRow]] = {}
     notes: dict[At, list[NoteRow]] = {}
@@ -181,20 +173,20 @@ def _read(episode: _InMemory, siblings: list[int]) -> ReplayedEpisode:
         attempts.setdefault((attempt.step, attempt.seat), []).append(attempt)
     for note in episode.notes():
         notes.setdefault((note.step, note.seat), []).append(note)
-    found = ReplayedEpisode(episode, decisions, attempts, notes, siblings)
-    found.why = _changed(episode)
-    if not found.why:
+    replayed = ReplayedEpisode(episode, decisions, attempts, notes, siblings)
+    replayed.why = _changed(episode)
+    if not replayed.why:
         try:
-            found.turns = list(turns(episode))
+            replayed.turns = list(turns(episode))
         except LLMGamesError as error:
-            found.why = f"the recorded moves are not moves of today's rules: {error}"
-    if found.why:
-        found.turns = list(_as_recorded(found))
-    return found
+            replayed.why = f"the recorded moves are not moves of today's rules: {error}"
+    if replayed.why:
+        replayed.turns = list(_as_recorded(replayed))
+    return replayed
 
 
 def _changed(episode: RecordedEpisode) -> str:
-    """Say why an episode cannot be played again by the rules of today; "" if it can."""
+    """Why an episode cannot be played again by today's rules; "" if it can."""
     old, new = (episode.row.edition or UNNAMED)["rules"], episode.rules.edition
     if old == new:
         return ""
@@ -205,23 +197,38 @@ def _changed(episode: RecordedEpisode) -> str:
     )
 
 
-def _as_recorded(found: ReplayedEpisode) -> Iterator[TalkRound]:
-    """Yield moves with the talk before each without playing them; steps count as rounds."""
+def _as_recorded(replayed: ReplayedEpisode) -> Iterator[TalkRound]:
+    """Moves with the talk before each, without playing them; steps count as rounds."""
     talk: list[Message] = []
     number = 1
-    for step in found.episode.every_step:
+    for step in replayed.episode.every_step:
         if step.talk:
-            said, hearers = step.record["actions"], step.record["hearers"]
             talk += [
-                Message(step.step, number, step.record["turn"], seat, said[seat], (*hearers[seat],))
+                Message(
+                    step=step.step,
+                    round=number,
+                    turn=step.record["turn"],
+                    seat=seat,
+                    said=step.record["actions"][seat],
+                    hearers=(*step.record["hearers"][seat],),
+                )
                 for seat in step.asked
             ]
             continue
         first = talk[0].step if talk else step.step
         moves: dict[int, Any] = {
-            seat: found.decisions[step.step, seat].action
+            seat: replayed.decisions[step.step, seat].action
             for seat in step.asked
-            if (step.step, seat) in found.decisions
+            if (step.step, seat) in replayed.decisions
         }
-        yield TalkRound(number, (first, step.step), talk, moves, record=step.record)
+        yield TalkRound(
+            round=number,
+            steps=(first, step.step),
+            talk=talk,
+            moves=moves,
+            questions={},
+            record=step.record,
+            spoken={},
+            heard={},
+        )
         talk, number = [], number + 1

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 import numpy as np
 
@@ -24,11 +23,12 @@ from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.benchmarks.record.spending import unsure
+from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body
 from llm_games.benchmarks.show.tables import run_tables
-from llm_games.benchmarks.show.view.curve import Curve, curve
-from llm_games.benchmarks.show.view.decision_index import ListedDecision
-from llm_games.benchmarks.show.view.render import counted, seconds
+from llm_games.benchmarks.show.view.curve import curve
+from llm_games.benchmarks.show.view.decision_index import Decisions, ListedDecision
+from llm_games.benchmarks.show.view.render import Context, counted, query, seconds
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
@@ -38,32 +38,28 @@ EPISODES = 500
 
 
 class CachedRun:
-    """What takes long to work out of a run, by the run and its name.
-
-    It is worked out again when its key is another one, but while a run is live not at once: what
-    took a second is kept for twenty.
-    """
+    """Slow values by run and name, made again for another key, at most each 20 times their time."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[Any, Any, float]] = {}
+        self._entries: dict[tuple[str, str], tuple[Any, Any, float]] = {}
         self._locks: dict[tuple[str, str], Lock] = {}
 
     def get(self, run: str, name: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Return it, kept or made now; whoever else asks meanwhile waits for it."""
+        """The cached value, or a new one; other callers meanwhile wait for it."""
         with self._locks.setdefault((run, name), Lock()):
-            had, value, until = self._found.get((run, name), (None, None, 0.0))
+            had, value, until = self._entries.get((run, name), (None, None, 0.0))
             if had == key or time.monotonic() < until:
                 return value
             began = time.monotonic()
             value = make()
             until = time.monotonic() + PATIENCE * (time.monotonic() - began)
-            self._found[run, name] = key, value, until
+            self._entries[run, name] = key, value, until
             return value
 
 
-KEPT = CachedRun()
+CACHE = CachedRun()
 PATIENCE = 20
-"""How long what was worked out is kept, in the time that it took."""
+"""How long a value is cached, in the time that it took."""
 
 
 class ListedRun(NamedTuple):
@@ -75,18 +71,18 @@ class ListedRun(NamedTuple):
     id: str
     path: Path
     progress: RunProgress | None
-    why: str
+    why: str = ""
     read: int = 0
 
 
-def runs(shelf: RunShelf) -> dict[str, Any]:
-    """Return what the list of runs shows, with files that are none and why."""
-    now = f"/live?after={shelf.number()}"
+def runs(shelf: RunShelf) -> Context:
+    """The list of runs, with files that are none and why."""
+    live_address = f"/live?after={shelf.number()}"
     listed = [_listed(run) for run in shelf.runs()]
     return {
         "title": "Runs",
         "crumbs": None,
-        "live": now,
+        "live": live_address,
         "runs": [run for run in listed if run.progress],
         "problems": [run for run in listed if run.why],
         "where": ", ".join(map(str, shelf.paths)),
@@ -96,13 +92,13 @@ def runs(shelf: RunShelf) -> dict[str, Any]:
 def _listed(run: RunFile) -> ListedRun:
     try:
         with run.records() as records:
-            return ListedRun(run.id, run.path, run_progress(records), "")
+            return ListedRun(run.id, run.path, run_progress(records))
     except StoreError as error:
-        return ListedRun(run.id, run.path, None, str(error), len(run.decisions))
+        return ListedRun(run.id, run.path, None, why=str(error), read=len(run.decisions))
 
 
 def live(run: RunFile) -> str:
-    """Return where a page hears that there is more of a run than there was when it was made."""
+    """Address of the socket that tells a page of news since now."""
     return f"/live?run={run.id}&after={run.number}"
 
 
@@ -118,125 +114,99 @@ class GameLine(NamedTuple):
     worst: ListedDecision | None
 
 
-def run(run: RunFile) -> dict[str, Any]:
-    """Return what the page of a run shows, but for its scores, which take longer.
-
-    Raises:
-        StoreError: the file cannot be read.
-    """
-    now = live(run)
+def run(run: RunFile) -> Context:
+    """The page of a run without its scores, which take longer."""
+    live_address = live(run)
     with run.records() as records:
-        found = run_progress(records)
-        warned = [*warnings(found, run.path), *_changed(records)]
+        progress = run_progress(records)
+        warned = [*warnings(progress, run.path), *_changed(records)]
     return {
-        "title": found.title,
+        "title": progress.title,
         "crumbs": [],
-        "live": now,
+        "live": live_address,
         "base": f"/run/{run.id}",
-        "progress": found,
-        "facts": facts(found, run.path),
+        "progress": progress,
+        "facts": facts(progress, run.path),
         "warnings": warned,
-        "lines": list(_lines(run, found.games)),
-        "outcomes": outcomes(run),
-        "spent": spent_grid(found),
-        "complete": run.decisions.complete,
-        "read": len(run.decisions),
-        "query": link,
+        "lines": list(_lines(run.decisions, progress.games)),
+        "outcomes": outcomes(run.decisions),
+        "spent": spent_grid(progress),
+        "decisions": run.decisions,
     }
 
 
-def _lines(run: RunFile, games: Sequence[GameProgress]) -> Iterator[GameLine]:
-    columns, names = run.decisions.columns(), run.decisions.reading.names.lists["game"]
+def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
+    columns, names = decisions.columns(), decisions.reading.names
     for game in games:
-        label = game.game.label
-        mine = np.flatnonzero(columns["game"] == (names.index(label) if label in names else -1))
+        mine = np.flatnonzero(columns["game"] == names.find("game", game.game.label))
         regret = np.nan_to_num(columns["regret"][mine], nan=0.0)
-        broke = int(columns["broke"][mine].sum())
         worst = None
         if len(mine) and regret.max() > 0:
-            worst = run.decisions.find(columns["key"][mine[regret.argmax()]])
-        yield GameLine(game, len(mine), broke, worst)
+            worst = decisions.find(columns["key"][mine[regret.argmax()]])
+        yield GameLine(game, len(mine), int(columns["broke"][mine].sum()), worst)
 
 
-def outcomes(run: RunFile) -> list[tuple[str, int]]:
-    """Return how decisions were read, and how many each way, the most frequent first."""
-    counts = Counter[int](run.decisions.columns()["outcome"].tolist())
-    names = run.decisions.reading.names.lists["outcome"]
-    return [(names[code], many) for code, many in counts.most_common()]
+def outcomes(decisions: Decisions) -> list[tuple[str, int]]:
+    """Counts of decisions, the most frequent outcome first."""
+    counts = Counter[int](decisions.columns()["outcome"].tolist())
+    names = decisions.reading.names.lists["outcome"]
+    return [(names[code], count) for code, count in counts.most_common()]
 
 
-def link(**where: Any) -> str:
-    """Return a query of decisions."""
-    return urlencode(where, doseq=True)
-
-
-def facts(found: RunProgress, path: Path) -> list[tuple[str, str]]:
-    """Return what a run is, in pairs of a name and its value."""
-    made = found.created[:19].replace("T", " ")
-    told = [
+def facts(progress: RunProgress, path: Path) -> list[tuple[str, str]]:
+    duration = lasting([row for game in progress.games for row in game.episodes])
+    return [
         ("file", path.name),
-        ("begun", f"{made} UTC"),
-        ("llm-games", found.package),
-        ("seed", str(found.config.get("seed", "–"))),
-        ("players", ", ".join(found.players)),
+        ("begun", f"{progress.created[:19].replace('T', ' ')} UTC"),
+        ("llm-games", progress.package),
+        ("seed", str(progress.config.get("seed", "–"))),
+        ("players", ", ".join(progress.players)),
+        *([("played for", seconds(duration))] if duration is not None else []),
     ]
-    took = lasting([row for game in found.games for row in game.episodes])
-    return [*told, *([("played for", seconds(took))] if took is not None else [])]
 
 
-def warnings(found: RunProgress, path: Path) -> Iterator[str]:
-    """Say what is not as it should be."""
-    if found.state == "stopped":
-        left = counted(found.episodes - found.ended, "episode is", "episodes are")
-        yield f"{left} left, and nobody plays them; go on with: llm-games resume {path.name}"
-    void = [row for game in found.games for row in game.episodes if row.status == "void"]
+def warnings(progress: RunProgress, path: Path) -> Iterator[str]:
+    if progress.state == "stopped":
+        unfinished = counted(progress.episodes - progress.ended, "episode is", "episodes are")
+        yield f"{unfinished} left, and nobody plays them; go on with: llm-games resume {path.name}"
+    void = [row for game in progress.games for row in game.episodes if row.status == "void"]
     if void:
         reasons = sorted({row.reason or "no reason given" for row in void})
         yield f"{counted(len(void), 'void episode')} without a score: {'; '.join(reasons)}"
 
 
 def _changed(records: Records) -> Iterator[str]:
-    """Say what has changed since a run was made, so that it is shown but not played again."""
+    """Why a run can be shown but not played again."""
     try:
         check_editions(records)
     except LLMGamesError as error:
         yield str(error)
 
 
-def spent_grid(found: RunProgress) -> ResultTable:
-    """Return what was spent on each model, and in all if there are several."""
-    heads = columns("model", "calls, failed, tokens in, cached, written, tokens out, thoughts", ",")
-    heads |= {"waited": ">"} | ({"money": ".4f"} if found.priced else {})
-    models = dict(found.spent.models)
-    parts = [*models.items(), *([("all", found.spent.total)] if len(models) > 1 else [])]
-    rows = []
-    for name, usage in parts:
-        tokens_in = usage.tokens_in, usage.tokens_cached, usage.tokens_written
-        tokens = *tokens_in, usage.tokens_out, usage.tokens_reasoning
-        row = [name, usage.calls, usage.failures, *tokens, seconds(usage.seconds)]
-        rows.append([*row, *([float(usage.money)] if found.priced else [])])
-    return ResultTable(heads, rows, note=unsure(found.spent.total))
+def spent_grid(progress: RunProgress) -> ResultTable:
+    """By model, and in all if there are several."""
+    heads = columns("model", SPENT, ",") | {"waited": ">"}
+    heads |= {"money": ".4f"} if progress.priced else {}
+    spent = list(progress.spent.models.items())
+    spent += [("all", progress.spent.total)] if len(spent) > 1 else []
+    rows = [
+        [name, *counts_of(usage), seconds(usage.seconds), *[float(usage.money)] * progress.priced]
+        for name, usage in spent
+    ]
+    return ResultTable(heads, rows, note=unsure(progress.spent.total))
 
 
-def scores(run: RunFile) -> dict[str, Any]:
-    """Return the part of a run's page with its scores and payoffs, as a terminal shows them.
-
-    Raises:
-        StoreError: the file cannot be read.
-    """
+def scores(run: RunFile) -> Context:
+    """Scores and payoffs, as a terminal shows them."""
     with run.records() as records:
-        found, why = run_progress(records), ""
+        progress, why = run_progress(records), ""
         try:
-            grids = KEPT.get(run.id, "scores", found.key, partial(_tables, records))
+            grids = CACHE.get(run.id, "scores", progress.key, partial(_tables, records))
         except Exception as error:  # such as of a paper's score; the record stands, and is shown
             grids, why = [], f"The scores cannot be worked out: {type(error).__name__}: {error}"
-    labels = [game.game.label for game in found.games]
-    return {
-        **_below(run, found, "Scores"),
-        "grids": grids,
-        "links": {label: f"/run/{run.id}/game?{link(label=label)}" for label in labels},
-        "why": why,
-    }
+    labels = [game.game.label for game in progress.games]
+    links = {label: f"/run/{run.id}/game?{query(label=label)}" for label in labels}
+    return _below(run, progress, "Scores") | {"grids": grids, "links": links, "why": why}
 
 
 def _tables(records: Records) -> list[ResultTable]:
@@ -246,59 +216,54 @@ def _tables(records: Records) -> list[ResultTable]:
     return list(run_tables(games, total(games), paper.tables(played) if paper else ()))
 
 
-def report(run: RunFile, whole: bool) -> dict[str, Any]:
-    """Return the page of a run's report; `whole`: with the report itself, which takes seconds.
-
-    Raises:
-        StoreError: the file cannot be read.
-    """
-    text = None
+def report(run: RunFile, whole: bool) -> Context:
+    """With `whole` the report itself, which takes seconds."""
+    text, base = None, f"/run/{run.id}/"
     with run.records() as records:
-        found = run_progress(records)
+        progress = run_progress(records)
         if whole:
-            make = partial(report_body, records, links=f"/run/{run.id}/")
-            text = KEPT.get(run.id, "report", found.key, make)
-    return {**_below(run, found, "Report"), "text": text, "again": f"/run/{run.id}/report?whole=1"}
+            make = partial(report_body, records, links=base)
+            text = CACHE.get(run.id, "report", progress.key, make)
+    return _below(run, progress, "Report") | {"text": text, "again": f"{base}report?whole=1"}
 
 
-def _below(run: RunFile, found: RunProgress, title: str) -> dict[str, Any]:
-    """Return what the top of a page of a run needs."""
-    return {"title": title, "crumbs": [(found.title, f"/run/{run.id}")], "live": ""}
+def _below(run: RunFile, progress: RunProgress, title: str) -> Context:
+    return {"title": title, "crumbs": [(progress.title, f"/run/{run.id}")], "live": ""}
 
 
 # -- one game --------------------------------------------------------------------------------------
 
 
-def game(run: RunFile, label: str) -> dict[str, Any]:
-    """Return what the page of one game of a run shows.
-
-    Raises:
-        StoreError: the file cannot be read.
-        UnknownName: the run has no game of this label.
-    """
-    now = live(run)
+def game(run: RunFile, label: str) -> Context:
+    """The page of one game; UnknownName: the run has none of this label."""
+    live_address = live(run)
     with run.records() as records:
-        found = run_progress(records)
-    mine = found.named(label)
-    if mine is None:
-        raise unknown("game of this run", label, [game.game.label for game in found.games])
-    row = mine.game
-    others = [g.game.label for g in found.games if g.game.game == row.game and g is not mine]
-    base = f"/run/{run.id}"
-    return {
-        "title": label,
-        "crumbs": [(found.title, base)],
-        "live": now,
-        "base": base,
-        "label": label,
-        "progress": mine,
+        progress = run_progress(records)
+    game = progress.named(label)
+    if game is None:
+        raise unknown("game of this run", label, [game.game.label for game in progress.games])
+    row, seats = game.game, game.game.seats
+    parameters = ", ".join(f"{name} = {value}" for name, value in row.params.items())
+    seating = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
+    columns, names = run.decisions.columns(), run.decisions.reading.names.lists
+    figures = (curve(columns, names, label, column) for column in ("regret", "payoff"))
+    return _below(run, progress, label) | {
+        "live": live_address,
+        "base": f"/run/{run.id}",
         "about": _about(row.game),
-        "facts": _facts(mine),
-        "others": others,
-        "curves": list(curves(run, label)),
-        "episodes": episode_lines(run, mine.episodes[:EPISODES]),
-        "cut": max(0, len(mine.episodes) - EPISODES),
-        "query": link,
+        "facts": [
+            ("game", row.game),
+            ("seats", seating),
+            ("parameters", parameters or "as they are"),
+        ],
+        "others": [
+            other.game.label
+            for other in progress.games
+            if other.game.game == row.game and other is not game
+        ],
+        "curves": [figure for figure in figures if figure],
+        "episodes": episode_lines(run.decisions, game.episodes[:EPISODES]),
+        "cut": max(0, len(game.episodes) - EPISODES),
     }
 
 
@@ -306,45 +271,20 @@ class EpisodeLine(NamedTuple):
     """An episode in a game's table; `regret` is the mean of its decisions, NaN for none."""
 
     row: EpisodeRow
-    seats: str
     decisions: int
     regret: float
 
 
-def episode_lines(run: RunFile, episodes: Sequence[EpisodeRow]) -> list[EpisodeLine]:
-    """Count the decisions of each episode that have been read, and average their regret."""
-    counts, means = run.decisions.by_episode(max((row.id for row in episodes), default=0) + 1)
-    return [
-        EpisodeLine(row, _short(row.seats), int(counts[row.id]), float(means[row.id]))
-        for row in episodes
-    ]
-
-
-def _short(seats: Sequence[str], most: int = 8) -> str:
-    more = len(seats) - most
-    return ", ".join(seats[:most]) + (f" and {more} more" if more > 0 else "")
+def episode_lines(decisions: Decisions, episodes: Sequence[EpisodeRow]) -> list[EpisodeLine]:
+    """Decisions that have been read, and the mean of their regret, by episode."""
+    counts, means = decisions.by_episode(max((row.id for row in episodes), default=0) + 1)
+    return [EpisodeLine(row, int(counts[row.id]), float(means[row.id])) for row in episodes]
 
 
 def _about(name: str) -> str:
-    """Return a game's title and where it comes from; its name where it is not known here."""
+    """A game's title and source; its name where it is not known here."""
     try:
         rules: Any = game_class(name)
     except LLMGamesError:
         return name
     return f"{rules.title} ({rules.source})"
-
-
-def _facts(mine: GameProgress) -> list[tuple[str, str]]:
-    seats = mine.game.seats
-    sat = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
-    given = ", ".join(f"{name} = {value}" for name, value in mine.game.params.items())
-    return [("game", mine.game.game), ("seats", sat), ("parameters", given or "as they are")]
-
-
-def curves(run: RunFile, label: str) -> Iterator[Curve]:
-    """Yield what players did over the rounds, as far as it has been read."""
-    held, names = run.decisions.columns(), run.decisions.reading.names.lists
-    for what in ("regret", "payoff"):
-        found = curve(held, names, label, what)
-        if found is not None:
-            yield found

@@ -35,25 +35,24 @@ class NoSuchRun(NotARun):
 
 
 class Stamp(NamedTuple):
-    """What tells that a file has changed: which file it is, and size and time of it and its WAL."""
+    """File identity, and size and time of it and its WAL: another one if the file has changed."""
 
     which: tuple[int, int]
     state: tuple[int, ...]
 
     @classmethod
     def of(cls, path: Path) -> Stamp | None:
-        """Return it, None if there is no file."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        state = [found.st_size, found.st_mtime_ns]
+        state = [status.st_size, status.st_mtime_ns]
         try:
             wal = Path(f"{path}-wal").stat()
             state += [wal.st_size, wal.st_mtime_ns]
         except OSError:
             pass  # nobody writes to it
-        return cls((found.st_dev, found.st_ino), tuple(state))
+        return cls((status.st_dev, status.st_ino), tuple(state))
 
 
 class RunFile:
@@ -68,39 +67,34 @@ class RunFile:
         self.path = path.absolute()
         self.id = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:ID]
         self.name = path.stem
-        index, kept = (folder and folder / f"{self.id}.{ending}" for ending in ("fts", "npz"))
-        self.decisions = Decisions(self.path, Search(self.path, index), kept)
+        index, cache = (folder and folder / f"{self.id}.{ending}" for ending in ("fts", "npz"))
+        self.decisions = Decisions(self.path, Search(self.path, index), cache)
         self.problem, self.number = "", int(1000 * time.time())
-        self._seen: Stamp | None = None
+        self._stamp: Stamp | None = None
         self._asked, self._lock = 0.0, Lock()
         self._thread: Thread | None = None
 
     def records(self) -> Records:
-        """Open the file, to be closed soon: use it as a context manager.
-
-        Raises:
-            StoreError: what is wrong with it.
-        """
+        """Open the file, to be closed soon. Raises StoreError."""
         if gone := self._gone(Stamp.of(self.path)):
             raise gone
         return self.decisions.open()
 
     def why(self) -> str:
-        """Say why the file cannot be shown, "" if it can."""
         try:
             self.records().close()
+            return ""
         except StoreError as error:
             return str(error)
-        return ""
 
     def replaced(self) -> bool:
-        """Return whether another run is now where this one was read."""
-        seen, stamp = self._seen, Stamp.of(self.path)
-        if seen is None or stamp is None or stamp == seen:
+        """Whether another run is at this path now."""
+        previous, stamp = self._stamp, Stamp.of(self.path)
+        if previous is None or stamp is None or stamp == previous:
             return False
         try:
-            with Records.open_readonly(self.path) as now:
-                return stamp.which != seen.which or now.created != self.decisions.made
+            with Records.open_readonly(self.path) as records:
+                return stamp.which != previous.which or records.created != self.decisions.created
         except StoreError:  # half written, or no run: what was read is still shown
             return False
 
@@ -121,7 +115,6 @@ class RunFile:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
         self._asked = -PATIENCE
         if self._thread is not None:
             self._thread.join()
@@ -132,15 +125,15 @@ class RunFile:
                 time.sleep(max(INTERVAL, 2 * (time.monotonic() - began)))
 
     def _look(self, seconds: float, judge: bool = True) -> bool:
-        """Read or index for about so long; return whether there is more to do."""
+        """Read or index for about so long; True: there is more to do."""
         stamp = Stamp.of(self.path)
         try:
             if gone := self._gone(stamp):
                 raise gone
-            if stamp != self._seen or not self.decisions.complete:
-                had = self._seen, len(self.decisions), self.decisions.judged
+            if stamp != self._stamp or not self.decisions.complete:
+                had = self._stamp, len(self.decisions), self.decisions.judged
                 self.decisions.read(seconds, judge)
-                self._seen, self.problem = stamp, ""
+                self._stamp, self.problem = stamp, ""
                 self.number += had != (stamp, len(self.decisions), self.decisions.judged)
                 if not self.decisions.complete:
                     return True
@@ -159,8 +152,8 @@ class RunFile:
             return False
 
     def _gone(self, stamp: Stamp | None) -> Gone | None:
-        """Return the error if the file that was read before is no longer there."""
-        if self._seen is None or (stamp is not None and stamp.which == self._seen.which):
+        """The error if the file that was read before is no longer there."""
+        if self._stamp is None or (stamp is not None and stamp.which == self._stamp.which):
             return None
         return Gone(self.path) if stamp else Gone(self.path, "was deleted")
 
@@ -190,27 +183,26 @@ class RunShelf:
         raise wrong[0] if len(wrong) == 1 else NotARun("; ".join(map(str, wrong)))
 
     def number(self) -> int:
-        """Return a number that is another one when a run has changed, come or gone."""
+        """Changes when a run has changed, come or gone."""
         return crc32(repr([(run.id, Stamp.of(run.path)) for run in self.runs()]).encode())
 
     def runs(self) -> list[RunFile]:
-        """Return all runs there are now, the newest first; also those that have gone meanwhile."""
+        """The newest first; also those that have gone meanwhile."""
         for file in (file.absolute() for path in self.paths for file in _files(path)):
             if file not in self._runs:
                 self._runs[file] = RunFile(file, self.folder)
-        return sorted(map(self._now, [*self._runs.values()]), key=_age, reverse=True)
+        return sorted(map(self._current, [*self._runs.values()]), key=_age, reverse=True)
 
     def run(self, name: str) -> RunFile:
-        """Return the run of an id; raises `NoSuchRun`."""
-        found = {run.id: run for run in self._runs.values()}
-        if name not in found:
-            found = {run.id: run for run in self.runs()}
-        if name not in found:
+        """By id; raises `NoSuchRun`."""
+        runs_by_id = {run.id: run for run in self._runs.values()}
+        if name not in runs_by_id:
+            runs_by_id = {run.id: run for run in self.runs()}
+        if name not in runs_by_id:
             raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
-        return self._now(found[name])
+        return self._current(runs_by_id[name])
 
-    def _now(self, run: RunFile) -> RunFile:
-        """Return a run, or the one that is in its place now."""
+    def _current(self, run: RunFile) -> RunFile:
         with self._lock:
             run = self._runs[run.path]
             if run.replaced():
@@ -219,21 +211,20 @@ class RunShelf:
         return run
 
     def close(self) -> None:
-        """Stop reading."""
         for run in self._runs.values():
             run.stop()
 
 
 def _files(path: Path) -> list[Path]:
-    """Return a file, or the runs in a folder and in the folders right below it."""
+    """A file, or the runs in a folder and in the folders right below it."""
     if not path.is_dir():
         return [path]
-    found = [*path.glob(f"*{ENDING}"), *path.glob(f"[!.]*/*{ENDING}")]
-    return sorted(file for file in found if _marked(file))
+    files = [*path.glob(f"*{ENDING}"), *path.glob(f"[!.]*/*{ENDING}")]
+    return sorted(file for file in files if _marked(file))
 
 
 def _marked(path: Path) -> bool:
-    """Return whether a file is marked as a run of ours, of whatever schema."""
+    """Whether a file is marked as a run of ours, of whatever schema."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(72)[68:] == APPLICATION.to_bytes(4, "big")
     return False

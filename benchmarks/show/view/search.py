@@ -42,73 +42,63 @@ class Search:
     def __init__(self, run: Path, index: Path | None) -> None:
         self.run, self.index = run, index
         self.ready, self.broken = False, ""
-        self._at: dict[int, int] | None = None  # the next step to index, by episode
-        self._kept: dict[str, Array] = {}
+        self._next_steps: dict[int, int] | None = None  # the next step to index, by episode
+        self._answers: dict[str, Array] = {}
 
     def find(self, text: str, upto: Mapping[int, int]) -> tuple[Array, str]:
-        """Return the keys of decisions that hold all words, and what to say of how that was found.
+        """Sorted keys of decisions that hold all terms, and a note on how they were found.
 
-        They are in order, each once.
-
-        Those of these episodes up to these steps at least. Words in quotes must stand together.
-        Whether letters are small does not matter.
-
-        Raises:
-            StoreError: the run's file cannot be read.
+        Of these episodes up to these steps at least; case does not matter. Raises StoreError.
         """
-        had = dict(self._at or {})  # before the index is asked: another thread may fill it
-        due = {e: had.get(e, 0) for e, step in upto.items() if had.get(e, 0) < step}
-        known = None if due else self._kept.get(text)
-        if known is not None:
-            return known, ""
+        indexed = dict(
+            self._next_steps or {}
+        )  # before the index is asked: another thread may fill it
+        due = {e: indexed.get(e, 0) for e, step in upto.items() if indexed.get(e, 0) < step}
+        cached = None if due else self._answers.get(text)
+        if cached is not None:
+            return cached, ""
         wanted, note = terms(text), self.broken
-        found = np.zeros(0, np.int64)
+        keys = np.zeros(0, np.int64)
         if wanted and not note and not any(map(_needs_scan, wanted)):
             try:
-                found = self._indexed(wanted) if had else found
+                keys = self._indexed(wanted) if indexed else keys
             except sqlite3.DatabaseError as error:
-                self.ready, self._at = False, None
+                self.ready, self._next_steps = False, None
                 self.broken = f"the index of the text is damaged: {error}"
                 return self.find(text, upto)
-            scanned, left = self._scanned(wanted, due, MOMENT)
-            note = BEGUN.format(len(upto) - left, len(upto)) if left else ""
-            found = _together([found, scanned]) if len(scanned) else found
+            scanned, remaining = self._scanned(wanted, due, MOMENT)
+            note = BEGUN.format(len(upto) - remaining, len(upto)) if remaining else ""
+            keys = _together([keys, scanned]) if len(scanned) else keys
         elif wanted:
-            found, _ = self._scanned(wanted, dict.fromkeys(upto, 0))
+            keys, _ = self._scanned(wanted, dict.fromkeys(upto, 0))
         if not note and not due:
-            self._kept = dict([*self._kept.items()][1 - KEPT :]) | {text: found}
-        return found, note
+            self._answers = dict([*self._answers.items()][1 - KEPT :]) | {text: keys}
+        return keys, note
 
     def _scanned(
         self, wanted: list[str], first: Mapping[int, int], seconds: float = math.inf
     ) -> tuple[Array, int]:
-        """Search episodes from these steps on, for about so long; also say how many are left."""
-        found = [np.zeros(0, np.int64)]
-        began, at, few, order = time.monotonic(), 0, FEW, sorted(first)
+        """Search episodes from these steps on, for about so long; keys and episodes left."""
+        keys = [np.zeros(0, np.int64)]
+        began, start, few, order = time.monotonic(), 0, FEW, sorted(first)
         if order:
             with Records.open_readonly(self.run) as records:
-                while at < len(order) and (took := time.monotonic() - began) < seconds:
-                    some = {episode: first[episode] for episode in order[at : at + few]}
-                    places = np.array(records.places_saying(wanted, some), np.int64)
-                    found.append(key_of(*places))
-                    at, few = at + few, few * (1 + (took < seconds / 8))
-        return _together(found), max(len(order) - at, 0)  # of several completions
+                while start < len(order) and (took := time.monotonic() - began) < seconds:
+                    batch = {episode: first[episode] for episode in order[start : start + few]}
+                    places = np.array(records.places_saying(wanted, batch), np.int64)
+                    keys.append(key_of(*places))
+                    start, few = start + few, few * (1 + (took < seconds / 8))
+        return _together(keys), max(len(order) - start, 0)  # of several completions
 
     def fill(self, upto: Mapping[int, int], seconds: float) -> bool:
-        """Index the replies of these episodes up to these steps; return whether all are in it.
-
-        It takes about so long. What goes wrong with the index is kept in `broken`.
-
-        Raises:
-            StoreError: the run's file cannot be read.
-        """
+        """Index episodes up to these steps, for about so long; True: all are indexed."""
         if self.index is None or self.broken or (self.ready and not self._due(upto)):
             return True
         until = time.monotonic() + seconds
         try:
             with Records.open_readonly(self.run) as records, self._opened(records) as index:
-                if self._at is None:
-                    self._at = dict(index.execute("SELECT episode, step FROM indexed"))
+                if self._next_steps is None:
+                    self._next_steps = dict(index.execute("SELECT episode, step FROM indexed"))
                 self.ready = self._filled(records, index, upto, until) or self.ready
         except sqlite3.DatabaseError as error:
             self._failed(error)
@@ -117,29 +107,29 @@ class Search:
         return self.broken != "" or not self._due(upto)
 
     def _due(self, upto: Mapping[int, int]) -> list[int]:
-        had = self._at or {}
+        had = self._next_steps or {}
         return sorted(episode for episode, step in upto.items() if had.get(episode, 0) < step)
 
     def _filled(
         self, records: Records, index: sqlite3.Connection, upto: Mapping[int, int], until: float
     ) -> bool:
-        assert self._at is not None
+        assert self._next_steps is not None
         due = self._due(upto)
         while due and time.monotonic() < until:
-            some = due[:ABREAST]
-            first = {episode: self._at.get(episode, 0) for episode in some}
-            said: dict[int, list[str]] = {}
-            for *place, text, thoughts in records.replies_since(first, DEEP):
-                if place[1] < upto[place[0]]:
-                    said.setdefault(key_of(*place), []).append(f"{text}\n{thoughts}")
-            after = {e: min(at + DEEP, upto[e]) for e, at in first.items()}
+            batch = due[:ABREAST]
+            first = {episode: self._next_steps.get(episode, 0) for episode in batch}
+            texts_by_key: dict[int, list[str]] = {}
+            for *address, text, thoughts in records.replies_since(first, DEEP):
+                if address[1] < upto[address[0]]:
+                    texts_by_key.setdefault(key_of(*address), []).append(f"{text}\n{thoughts}")
+            next_steps = {e: min(step + DEEP, upto[e]) for e, step in first.items()}
             index.execute("BEGIN IMMEDIATE")
-            texts = sorted((key, "\n".join(parts)) for key, parts in said.items())
+            texts = sorted((key, "\n".join(parts)) for key, parts in texts_by_key.items())
             index.executemany("INSERT INTO texts(rowid, said) VALUES (?, ?)", texts)
-            index.executemany("INSERT OR REPLACE INTO indexed VALUES (?, ?)", after.items())
+            index.executemany("INSERT OR REPLACE INTO indexed VALUES (?, ?)", next_steps.items())
             index.execute("COMMIT")
-            self._at.update(after)
-            self._kept = {}
+            self._next_steps.update(next_steps)
+            self._answers = {}
             due = self._due(upto)
         return not due
 
@@ -155,7 +145,7 @@ class Search:
                 index.execute(f"PRAGMA {setting}")
             if index.execute("PRAGMA user_version").fetchone()[0] != form:
                 index.executescript(_NEW.format(form))
-                self._at = None
+                self._next_steps = None
             yield index
 
     def _failed(self, error: sqlite3.DatabaseError) -> None:
@@ -163,7 +153,7 @@ class Search:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_BUSY:  # another viewer fills it
             return
-        self.ready, self._at = False, None
+        self.ready, self._next_steps = False, None
         if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             self.broken = _without(str(error))
         assert self.index is not None
@@ -175,8 +165,8 @@ class Search:
         query = " ".join('"{}"*'.format(term.replace('"', '""')) for term in wanted)
         with closing(sqlite3.connect(self.index or "", timeout=5, isolation_level=None)) as index:
             keys = "SELECT json_group_array(rowid) FROM texts WHERE texts MATCH ?"
-            [found] = index.execute(keys, (query,)).fetchone()  # in one row, as of the file
-            return np.sort(np.array(json.loads(found), np.int64))
+            [rows] = index.execute(keys, (query,)).fetchone()  # in one row, as of the file
+            return np.sort(np.array(json.loads(rows), np.int64))
 
 
 _NEW = """
@@ -191,19 +181,18 @@ COMMIT;
 
 
 def terms(text: str) -> list[str]:
-    """Return the words and the phrases in quotes that a search asks for."""
-    found = (phrase or word for phrase, word in _TERMS.findall(text))
-    return [term.strip() for term in found if term.strip()]
+    texts = (phrase or word for phrase, word in _TERMS.findall(text))
+    return [term.strip() for term in texts if term.strip()]
 
 
 def _together(keys: list[Array]) -> Array:
-    """Return all of these keys in order, each once; np.unique takes half a second for a million."""
-    found = np.sort(np.concatenate(keys))
-    return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+    """Sorted, each once; np.unique takes half a second for a million."""
+    ordered = np.sort(np.concatenate(keys))
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _needs_scan(term: str) -> bool:
-    """Return whether a term has no words for an index, or is of a script without spaces."""
+    """No words for an index, or a script without spaces."""
     kinds = {unicodedata.category(c) for c in term}
     return "Lo" in kinds or not any(kind[0] in "LN" for kind in kinds)
 

@@ -29,14 +29,9 @@ def serve(
     port: int | None = None,
     ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
 ) -> None:
-    """Serve the runs of files and folders until interrupted; `ready` is told the address.
+    """Serve runs until interrupted; `ready` receives the address. Raises NotARun, BadParameter.
 
     Without a `port` it is `PORT`, or a free one if that is taken.
-
-    Raises:
-        NotARun: none of the files is there, or there is no such folder.
-        BadParameter: the port is taken.
-        ViewerExtraMissing: the extra is not installed.
     """
     try:
         import uvicorn

@@ -20,12 +20,12 @@ _PILE = re.compile(f"([{_MARKS}]{{{COMBINED}}})([{_MARKS}]+)")
 
 
 def visible(text: str) -> str:
-    """Return a text in which what steers a display without being seen stands as a code.
+    """Text in which what steers a display without being seen stands as a code.
 
-    These are marks of direction, controls but for tabs and line ends, joints without width, halves
-    of characters; and of marks on one letter those above `COMBINED`.
+    Marks of direction, controls, joints without width, halves of characters, marks on a letter
+    above `COMBINED`.
     """
-    text = _UNSEEN.sub(lambda found: _code(found[0]), text.replace("\r\n", "\n"))
+    text = _UNSEEN.sub(lambda match: _code(match[0]), text.replace("\r\n", "\n"))
     return _PILE.sub(_counted, text)
 
 
@@ -33,10 +33,10 @@ def _code(character: str) -> str:
     return f"⟨U+{ord(character):04X}⟩"
 
 
-def _counted(found: re.Match[str]) -> str:
-    """Keep the first marks; tell how many more there are, and which the first of them is."""
-    kept, more = found.groups()
-    return f"{kept}⟨{_code(more[0])[1:-1]} and {len(more) - 1} more marks⟩"
+def _counted(match: re.Match[str]) -> str:
+    """Keep the first marks; count the others."""
+    shown, hidden = match.groups()
+    return f"{shown}⟨{_code(hidden[0])[1:-1]} and {len(hidden) - 1} more marks⟩"
 
 
 class Piece(NamedTuple):
@@ -48,19 +48,15 @@ class Piece(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """Whether there is more of it."""
         return self.left > 0
 
 
-def piece(text: str, begin: int = 0, most: int = SHOWN) -> Piece:
-    """Return at most so many characters of a text from a place on.
-
-    It never ends between a letter and its first marks, so that each piece can stand alone.
-    """
+def piece(text: str, begin: int = 0, limit: int = SHOWN) -> Piece:
+    """At most so many characters from `begin` on, never cut between a letter and its marks."""
     begin = min(max(begin, 0), len(text))
-    end = min(begin + most, len(text))
+    end = min(begin + limit, len(text))
     while begin < end < len(text) and re.match(f"[{_MARKS}]", text[end]) and end > begin + 1:
-        if end < begin + most - COMBINED:
+        if end < begin + limit - COMBINED:
             break
         end -= 1
     return Piece(visible(text[begin:end]), end, len(text) - end)

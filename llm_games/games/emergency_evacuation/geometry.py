@@ -77,7 +77,6 @@ class Layout:
         self._joined()
 
     def row_column(self, cells: Any) -> tuple[Array, Array]:
-        """Return rows and columns of cells."""
         return np.divmod(cells, self.columns)
 
     def _joined(self) -> None:

@@ -573,7 +573,6 @@ class EnglishAuction(Rulebook):
 
     @cached_property
     def _one_scale(self) -> int | None:
-        """The scale of all, if it is one."""
         scales = set(self.scales.tolist())
         return scales.pop() if len(scales) == 1 else None
 
