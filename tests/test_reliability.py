@@ -101,7 +101,7 @@ def test_payoffs_are_of_each_player(tmp_path):
         for name, passed in (("fixed:cheap", 0), ("fixed:costly", 2))
     ]
     assert "MOVER" in str(list(pass_grid(found, 1).dicts()))
-    once = pass_grid([*found, found[0]._replace(who="guest")])  # keeps nobody else from theirs
+    once = pass_grid([*found, found[0]._replace(player="guest")])  # keeps nobody else from theirs
     assert {row["player"] for row in once.dicts()} == {"fixed:cheap", "fixed:costly"}
     assert "guest: pass^k needs 2 tasks or more" in once.note
     shared = [task._replace(chance=1) for task in found]  # of two labels
