@@ -33,7 +33,6 @@ class Pair(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """Return what both drew their chance from."""
         return self.a.row.seed
 
 
@@ -88,7 +87,6 @@ def pairs(a: Records, b: Records) -> Iterator[Pair]:
 
 
 def moves(pair: Pair) -> Iterator[ComparedMove]:
-    """Yield the moves of both episodes beside each other, in order."""
     sides, together = [_moves(episode) for episode in pair], True
     for index in range(max(map(len, sides))):
         mine, theirs = (side[index] if index < len(side) else {} for side in sides)

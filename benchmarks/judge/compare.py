@@ -424,7 +424,6 @@ def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, flo
 
 
 def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
-    """Return what both sides of a game are judged by if they have no score."""
     mine, theirs = (measure_of(game) if game else None for game in (a, b))
     return mine if mine is theirs else None
 

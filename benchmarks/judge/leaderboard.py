@@ -57,7 +57,6 @@ class Entry:
 
     @property
     def marked(self) -> bool:
-        """Whether too large a share of its decisions was made by the rules."""
         return filled_in(self.filled, self.decisions) > MARK
 
 
@@ -111,7 +110,6 @@ class SeatedTable:
 
     @property
     def judged(self) -> Statistic:
-        """What players are judged by here, beside their payoffs."""
         if self.judged_by == SCORE or self.measure is None:
             return score_by(self.edition)
         return measured_by(self.measure)

@@ -60,7 +60,6 @@ def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell |
 
 
 def brief(mean: MeanCell | None) -> MeanCell | None:
-    """Return a mean with its interval, without the standard deviation."""
     return mean and mean._replace(std=None)
 
 

@@ -80,7 +80,6 @@ class Rubric(Settings):
 
     @property
     def edition(self) -> str:
-        """A name of all it says."""
         return digest(self.model_dump_json()).hex()[:16]
 
 

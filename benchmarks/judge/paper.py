@@ -149,7 +149,6 @@ def owner(game: RecordedGame) -> Paper | None:
 
 
 def only_owner(games: Sequence[RecordedGame]) -> Paper | None:
-    """Return the paper that all of these games belong to."""
     owners = {paper.title: paper for paper in map(owner, games) if paper}
     alone = len(owners) == 1 and all(map(owner, games))
     return next(iter(owners.values())) if alone else None

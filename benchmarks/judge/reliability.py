@@ -135,7 +135,6 @@ def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
 
 
 def _set_up(game: RecordedGame) -> str:
-    """Return how a game was played, but for what ``vary`` changes."""
     seats = [
         {k: v for part in ("client", "settings") for k, v in seat[part].items()}
         | {"player": seat["player"]}

@@ -148,7 +148,6 @@ class ResultTable:
 
     @property
     def head(self) -> int:
-        """The first column of words, which says what a row is about."""
         return [*self.columns.values(), ""].index("")
 
     def highlighted(self, number: int) -> bool:
@@ -234,7 +233,6 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
 
 
 def _number(value: float, form: str, missing: str) -> str:
-    """Write a rounded number, without a minus before a zero."""
     if math.isnan(value):
         return missing
     return "∞" if value == math.inf else format(float(value) or 0.0, form)

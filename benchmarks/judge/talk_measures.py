@@ -187,7 +187,6 @@ class Talked:
 
     @property
     def amounts(self) -> list[Any]:
-        """How much it said, as a row of a table."""
         messages = self.messages
         return [
             messages,

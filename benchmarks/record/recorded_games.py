@@ -317,7 +317,6 @@ class RecordedGame:
 
     @cached_property
     def full(self) -> Any:
-        """Its rules, with talk if its players can talk."""
         edition = (
             rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
         )
@@ -378,7 +377,6 @@ class Run:
         self.seconds = seconds(self.rows)
 
     def by_game(self) -> dict[str, list[RecordedGame]]:
-        """Return the games by their names in the registry."""
         games_by_name: dict[str, list[RecordedGame]] = {}
         for game in self.games:
             games_by_name.setdefault(game.name, []).append(game)

@@ -127,7 +127,6 @@ class Store(Records):
         self._writer.add(how, (timestamp(), episode))
 
     def end(self, episode: int, reason: str | None = None) -> None:
-        """Note that an episode is done, or with a reason that it is void."""
         values = ("done" if reason is None else "void", reason, timestamp(), episode)
         how = "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?"
         self._writer.add(how, values)

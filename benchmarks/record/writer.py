@@ -37,7 +37,6 @@ class Writer:
         self._soon: asyncio.TimerHandle | None = None
 
     def add(self, statement: str, values: Sequence[Any]) -> None:
-        """Add a row; `durable` brings it to the disk."""
         self._added.append((statement, values))
 
     @contextmanager
