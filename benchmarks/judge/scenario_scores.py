@@ -100,12 +100,12 @@ class _ScenarioTable:
         seats: Sequence[tuple[str, str]],
         game: str,
         params: Any,
-        fixed_chance: Any = None,
+        given: Any = None,
         max_steps: Any = None,
         order: str | None = "rotate",
     ) -> None:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
-        self.game, self.params, self.fixed_chance = game, params, fixed_chance or None
+        self.game, self.params, self.fixed_chance = game, params, given or None
         self.max_steps = max_steps
         self.rules, self.edition = rulebook(game, **params).core, game_class(game).edition
         # What is somebody's own, or a file, may change without a version.
