@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -19,63 +21,37 @@ NAMES = sorted(ROOMS)
 SIMULTANEOUS = [name for name in NAMES if not llm_games.rules(name).turns]
 MODES = ("text", "numeric", "both")
 
-BIDDERS = {"players": 3, "assets": (9, 6, 8), "mu": 5, "sigma": 2, "decimals": 0, "rounds": 3}
 
-BROKE = {"budgets": (2500, 1300, 900), "discount": 50, "skip_broke": True, "tie_rule": "authors"}
-ROOM = {"layout": "small", "players": 6, "max_rounds": 5, "p_deliberate": "1/2"}
-LOTS = (("Lamp", 3, 7), ("Chair", 0, 4))
+def cases(game):
+    """Return ``cases.py`` of a game's room, which may say some of this, or None.
 
-# Games whose defaults are too long to be played again and again.
-SMALL: dict[str, dict] = {
-    "bertrand_competition": {"rounds": 8, "window": 3, "history": True},
-    "emergency_evacuation": {"layout": "small", "players": 4, "max_rounds": 2},
-}
+    Settings that are played beside the defaults: SMALL (in place of defaults that are too long),
+    SETTINGS (of other spaces, masks or reports), QUICK (for many episodes), COARSE (with few
+    histories), TRUTHS (where a parameter matters), PAID (what changes payoffs), ONES (one of a
+    thing). A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
+    other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
+    """
+    module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
+    return import_module(module) if find_spec(module) else None
+
+
+def by_game(name, default):
+    """Return what each game's cases say under a name, or the default."""
+    return {game: getattr(cases(game), name, default) for game in NAMES}
+
+
+def rows(name):
+    """Return (game, settings) of all games from lists of their cases."""
+    return [(game, more) for game, table in by_game(name, ()).items() for more in table]
+
+
+SMALL, QUICK = by_game("SMALL", {}), by_game("QUICK", {})
 # Every game at its defaults, and in the modes whose spaces, masks or reports differ.
-SETTINGS: list[tuple[str, dict]] = [
-    *((name, SMALL.get(name, {})) for name in NAMES),
-    (
-        "bertrand_competition",
-        {"players": 3, "rounds": 5, "window": 2, "history": True, "first_round": "free"}
-        | {"cost": (1, 2, 3), "tick": "1/4", "price_grid": (2, 5, 8), "personas": "explorer"},
-    ),
-    ("beauty_contest", {"players": 3, "domain": "real", "decimals": 2, "max": 1, "rounds": 4}),
-    ("beauty_contest", {"prize_rule": "split", "rule_breaker": "include", "foul_fee": 1}),
-    ("beauty_contest", {"preset": "econ_arena_L", "players": 3, "rounds": 3}),
-    ("beauty_contest", {"players": 3, "rounds": 4, "max_draw": (2, 5), "reveal": ("all_choices",)}),
-    ("beauty_contest", {"players": 4, "rounds": 3, "personas": "mixed"}),
-    ("el_farol_bar", {"mode": "explicit", "players": 4, "ratio": "1/2"}),
-    ("el_farol_bar", {"implicit_report": "no_count", "players": 5}),
-    ("divide_dollar", {"players": 3, "golds": 7, "bid_range": "unbounded"}),
-    ("public_goods", {"players": 3, "endowment": "carry", "rounds": 5}),
-    ("public_goods", {"players": 4, "initial_tokens": "random", "ratio": "1/2"}),
-    ("diners_dilemma", {"players": 7, "rounds": 4}),
-    ("sealed_bid_auction", {"price": "second", "players": 4, "valuation_draw": "random"}),
-    ("sealed_bid_auction", {"bid_range": "unbounded", "players": 3, "rounds": 3}),
-    ("budget_auction", {"preset": "econ_arena_L", "players": 3, "rounds": 3, "reveal": "bids"}),
-    ("budget_auction", BIDDERS | {"reveal": "bids_and_private", "entrance_fee": 2}),
-    ("budget_auction", BIDDERS | {"price": "first", "rule_breaker": "include"}),
-    ("emergency_evacuation", ROOM | {"moves": "simultaneous", "uncooperative": True}),
-    ("emergency_evacuation", ROOM | {"walker": "wang", "target_choice": "cell", "stages": "one"}),
-    ("english_auction", {"players": 3, "items": "items_5", "item_order": "shuffled", **BROKE}),
-    ("english_auction", {"preset": "econ_arena_english_L", "players": 3, "first_bidder": "random"}),
-    (
-        "english_auction",
-        {"players": 1, "items": LOTS, "bidding": "cyclic", "reveal_value": "never"},
-    ),
-    ("english_auction", {"players": 2, "objective": ("items", "profit"), "terse_rules": True}),
-    ("battle_royale", {"players": 3, "base_hit_rate": 50, "interval": 20}),
-    ("battle_royale", {"players": 4, "bad_target": "wasted_shot", "max_shots": 5}),
-    ("pirate_game", {"players": 4, "gold": 5}),
-    ("pirate_game", {"players": 3, "quota": "majority", "payoff": "lexicographic"}),
-    ("water_allocation", {"over_budget": "rule_break", "no_bid": "zero", "hp_start": 2}),
-    ("water_allocation", {"players": 3, "money_decimals": 2, "persona": "default", "days": 6}),
-]
+SETTINGS: list[tuple[str, dict]] = [*SMALL.items(), *rows("SETTINGS")]
 # Every setting once, and every kind of actions once a game; the observation modes take turns.
 CASES = [(n, m, MODES[i % 3], "rules" if i % 4 else "index") for i, (n, m) in enumerate(SETTINGS)]
 CASES += [
-    (n, SMALL.get(n, {}), MODES[(i + j) % 3], a)
-    for i, n in enumerate(NAMES)
-    for j, a in enumerate(ACTIONS)
+    (n, SMALL[n], MODES[(i + j) % 3], a) for i, n in enumerate(NAMES) for j, a in enumerate(ACTIONS)
 ]
 IDS = [" ".join([name, *map(str, more.values())]) for name, more in SETTINGS]
 CASE_IDS = [" ".join([n, mode, actions, *map(str, m.values())]) for n, m, mode, actions in CASES]

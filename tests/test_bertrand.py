@@ -13,8 +13,10 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
-from llm_games.baselines.games.bertrand_competition import collusion, q_learning, theory
-from llm_games.baselines.games.bertrand_competition.q_learning import Learning
+from llm_games.baselines.games.bertrand_competition import collusion, theory
+from llm_games.baselines.games.bertrand_competition import q_learning as q_players
+from llm_games.benchmarks.studies import q_learning
+from llm_games.benchmarks.studies.q_learning import Learning
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING
 from llm_games.registry import rulebook
@@ -640,20 +642,20 @@ def learned():
 
 
 def test_the_grid_of_the_spec():
-    usual = q_learning.grid_of(bertrand(), Learning())
+    usual = q_players.grid_of(bertrand())
     assert usual.tolist() == [
         *(580, 597, 614, 631, 649, 666, 683, 700),
         *(717, 734, 751, 769, 786, 803, 820),
     ]
     with pytest.raises(BadParameter, match="choose a finer tick"):
-        q_learning.grid_of(bertrand(tick=1), Learning())
+        q_players.grid_of(bertrand(tick=1))
     with pytest.raises(BadParameter, match="markets must be at most"):
         q_learning.learn(bertrand(players=4), 1000)
 
 
 def test_learners_settle_above_competition(learned):
     game, found = learned
-    one = q_learning.result(game, found)
+    one = q_learning.settled(game, found)
     assert one["rested"] > 0.9
     assert (found.periods[found.rested] < QUICK.max_periods).all()
     assert one["price_index"]["mean"] - one["price_index"]["half"] > 0.1
@@ -665,7 +667,7 @@ def test_what_rests_does_not_change(learned):
     path = found.at_rest()
     for market in np.flatnonzero(found.rested)[:5]:
         once = path[:, :, market]
-        states = q_learning.state_of(once.T, 5)
+        states = q_players.state_of(once.T, 5)
         again = found.best[market][:, states[:-1]].T
         assert np.array_equal(again, once[1:])
     answer = q_learning.cut(game, found)
@@ -675,9 +677,9 @@ def test_what_rests_does_not_change(learned):
 
 def test_a_learner_plays_at_a_table(learned, tmp_path, monkeypatch):
     game, found = learned
-    monkeypatch.setattr(q_learning, "learned_in", lambda game: (found.grid, found.best))
+    monkeypatch.setattr(q_players, "learned_in", lambda game: (found.grid, found.best))
     episode = lg.play(bertrand(rounds=40), [lg.player("q_learning:3")] * 2)
-    state = q_learning.state_of(np.zeros((2, 1), int), 5)
+    state = q_players.state_of(np.zeros((2, 1), int), 5)
     path = found.grid[found.best[3, :, state[0]]]
     assert episode.steps[0].outcome.record["prices"].tolist() == path.tolist()  # from cost on
     kept = found.play(np.repeat(state, 40), 39)[:, :, 3]
@@ -687,16 +689,33 @@ def test_a_learner_plays_at_a_table(learned, tmp_path, monkeypatch):
         lg.player("q_learning:20", game)
 
 
+def test_firms_learned_in_some_markets_only():
+    with pytest.raises(BadParameter, match="not in one of 3 with these"):
+        lg.player("q_learning:0", bertrand(players=3))
+
+
+def test_the_grid_of_rates_and_decays():
+    quick = {"patience": 1500, "max_periods": 40_000, "prices": 5}
+    rows = q_learning.learning_grid([0.1, 0.2], [3e-3], 20, 1, **quick)
+    assert [(row.demand, row.alpha, row.beta) for row in rows] == [
+        *[("linear", alpha, 3e-3) for alpha in (0.1, 0.2)],
+        *[("logit", alpha, 3e-3) for alpha in (0.1, 0.2)],
+    ]
+    how = Learning(rate=0.2, decay=3e-3, **quick)
+    means = q_learning.settled(bertrand(), q_learning.learn(bertrand(), 20, 1, how))
+    assert rows[1].profit_gain == means["profit_gain"]["mean"]
+
+
 def test_what_was_learned_comes_with_the_package():
-    content = json.loads(q_learning.RESULT.read_text("utf-8"))
+    content = json.loads(q_players.RESULT.read_text("utf-8"))
     for one, preset in zip(content["results"], (None, "logit"), strict=True):
         game = bertrand(preset=preset)
-        assert one["market"] == q_learning.market_of(game)
+        assert one["market"] == q_players.market_of(game)
         assert one["rested"] > 0.9
         assert 0.6 < one["profit_gain"]["mean"] < 1
-        grid, best = q_learning.learned_in(bertrand(preset=preset, rounds=7))
-        assert best.shape == (q_learning.SHIPPED, 2, 225)
-        assert np.array_equal(grid, q_learning.grid_of(game, Learning()))
+        grid, best = q_players.learned_in(bertrand(preset=preset, rounds=7))
+        assert best.shape == (q_players.SHIPPED, 2, 225)
+        assert np.array_equal(grid, q_players.grid_of(game))
         pair = [lg.player("q_learning:1")] * 2
         episode = lg.play(bertrand(preset=preset, rounds=300), pair)
         profits = [step.outcome.record["profits"].mean() for step in episode.steps[-100:]]
@@ -706,7 +725,7 @@ def test_what_was_learned_comes_with_the_package():
 def test_one_market_learns_as_the_formula_says():
     """A plain loop over one market with the same chance comes to the same values."""
     game, how = bertrand(), Learning(prices=3, decay=1e-2, patience=10**6, max_periods=256)
-    grid = q_learning.grid_of(game, how)
+    grid = q_players.grid_of(game, how.prices)
     profits = q_learning.profits_of(game, grid)
     fast = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))
     slow = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))

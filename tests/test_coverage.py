@@ -237,8 +237,8 @@ def test_looking_again_raises_false_alarms(rng):
 
 
 def test_players_alike_are_rarely_told_apart(rng):
-    assert alarms.told_apart(rng, 0.0, 10, 40) <= 0.10
-    assert alarms.told_apart(rng, 1.0, 50, 10) >= 0.85
+    assert alarms.share_apart(rng, 0.0, 10, 40) <= 0.10
+    assert alarms.share_apart(rng, 1.0, 50, 10) >= 0.85
 
 
 # -- the document ----------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ def short(name, **more):
     known = {field.name for field in dataclasses.fields(game_class(name))}
     sizes = {key: value for key, value in SHORT.items() if key in known}
     remarks = {"remarks": REMARKS[name]} if name in REMARKS else {}
-    return rulebook(name, **sizes | SMALL.get(name, {}) | remarks | more)
+    return rulebook(name, **sizes | SMALL[name] | remarks | more)
 
 
 def asked_by(client, planning=None, tools=True, **settings):

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -83,6 +84,36 @@ def test_python(code, files, tmp_path):
         env=os.environ | {"PYTHONPATH": path},
         check=True,
     )
+
+
+@pytest.mark.slow
+def test_the_game_of_contributing_passes_all_that_is_asked_of_games_in_the_house(tmp_path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    unread = shutil.ignore_patterns("__pycache__", "results")
+    for name in ("llm_games", "wrappers", "baselines", "benchmarks", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=unread)
+    rooms = [f"{floor}/games/lowest_bid" for floor in ("llm_games", "baselines")]
+    for block in BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text()):
+        room, _, name = (FILE.match(block[2]) or [""] * 2)[1].partition("/")
+        if room == "lowest_bid":
+            write({name: block[2]}, tmp_path / rooms[name in ("theory.py", "players.py")])
+    for room in rooms:
+        (tmp_path / room / "__init__.py").write_text('"""lowest_bid."""\n')
+    suites = [f"tests/test_{name}.py" for name in GAME_SUITES.split()]
+    for arguments in (
+        ["ruff", "check", *rooms],
+        ["ruff", "format", "--check", *rooms],
+        ["mypy", "llm_games/games/lowest_bid", "llm_games/baselines/games/lowest_bid"],
+        ["pytest", "-q", "-n", "0", "-k", "lowest_bid", *suites],
+    ):
+        run = [sys.executable, "-m", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+
+
+GAME_SUITES = "house rules env codecs prompts doors truth talk vector_env"
+"""Tests that are parametrized by games and hold for each."""
 
 
 @pytest.mark.parametrize(("text", "files"), blocks("toml"))

@@ -165,7 +165,7 @@ def to_space(env, agent, action):
 @pytest.mark.parametrize("form", ["parallel", "aec"])
 @pytest.mark.parametrize("name", NAMES)
 def test_pickled_in_the_middle_it_goes_on_alike(name, form):
-    small = SMALL.get(name, {})
+    small = SMALL[name]
     env = llm_games.make(name, form=form, obs_mode="both", actions="rules", **small)
     env.reset(seed=3)
     rng = np.random.default_rng(3)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import NAMES, SMALL, sampled
+from playing import NAMES, QUICK, sampled
 
 import llm_games as lg
 from llm_games.baselines import deviation as theory
@@ -28,8 +28,6 @@ from llm_games.table import Table
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
-FEW = {"battle_royale": {"players": 3}, "pirate_game": {"players": 3}, **SMALL}
-FEW |= {"english_auction": {"players": 3, "items": "items_5"}, "water_allocation": {"days": 4}}
 DOCS = Path(__file__).parents[1] / "docs" / "models_as_learners.md"
 BAD = "I shall not say."
 
@@ -51,7 +49,7 @@ def run(registry, tmp_path):
     opened = []
 
     def play(name, params=None, seats=("scripted", "scripted", "random"), **more):
-        params = FEW.get(name, {"rounds": 2}) if params is None else params
+        params = QUICK[name] if params is None else params
         players = rulebook(name, **params).players
         table = [seats[seat % len(seats)] for seat in range(players)]
         game = {"game": name, "params": params, "seats": table, **more}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import QUICK, each_row
 
 import llm_games as lg
 from llm_games.baselines.best_response import best_response
@@ -47,22 +47,6 @@ from llm_games.wrappers.batch import BatchSeats
 from llm_games.wrappers.policy import Decision, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 
-SMALL = {
-    "bertrand_competition": {"rounds": 5, "window": 3},
-    "battle_royale": {"players": 4, "max_shots": 12},
-    "beauty_contest": {"players": 4, "rounds": 4},
-    "budget_auction": {"players": 3, "rounds": 4},
-    "diners_dilemma": {"players": 3, "rounds": 5},
-    "divide_dollar": {"players": 3, "rounds": 4},
-    "el_farol_bar": {"players": 4, "rounds": 5},
-    "emergency_evacuation": {"layout": "small", "players": 4, "max_rounds": 3},
-    "english_auction": {"items": "items_3", "players": 3},
-    "pirate_game": {"players": 4, "gold": 20},
-    "public_goods": {"players": 3, "rounds": 5},
-    "sealed_bid_auction": {"players": 3, "rounds": 4},
-    "water_allocation": {"players": 3, "days": 4, "hp_start": 3},
-}
-"""Each game as small as it still is itself; a new one comes as it is."""
 EPISODES = 8
 
 
@@ -72,7 +56,7 @@ def few_trees(monkeypatch):
 
 
 def rules(name, **more):
-    return rulebook(name, **{**SMALL.get(name, {}), **more})
+    return rulebook(name, **{**QUICK[name], **more})
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +67,7 @@ def record(tmp_path_factory):
         game = rules(name)
         last = "random" if game.turns else "best_response"
         seats = ["random"] * (game.players - 1) + [last]
-        games.append({"game": name, "params": SMALL.get(name, {}), "seats": seats})
+        games.append({"game": name, "params": QUICK[name], "seats": seats})
     raw = {"title": "all", "seed": 5, "order": "fixed", "episodes": EPISODES, "games": games}
     return lg.run(raw, path).path
 
@@ -161,7 +145,7 @@ def test_how_likely_each_answer_is(record, name):
         drawn, then = ghost.decide(numbers, limits, memory)
         assert (then.last == ghost.answers.classes(drawn, limits)).all()
         assert np.allclose(chances.sum(axis=1), 1)
-        assert (after.key == memory.met(numbers).key).all()
+        assert (after.key == memory.after_observation(numbers).key).all()
         for action in np.unique(drawn).tolist():
             likely = chances[0][actions[0] == action].sum()
             wide = 5 * np.sqrt(likely * (1 - likely) / many) + 1e-9
@@ -210,7 +194,7 @@ def test_where_ghosts_have_no_tree_there_are_bounds(record):
 
 
 def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
-    env = learner("public_goods", opponents=f"ghost:{record}#0", **SMALL["public_goods"])
+    env = learner("public_goods", opponents=f"ghost:{record}#0", **QUICK["public_goods"])
     observed = [env.reset(seed=7)[0]]
     over = False
     while not over:
@@ -225,8 +209,8 @@ def test_a_ghost_among_others_and_as_opponent_of_a_learner(record):
 @each_row("name", ["public_goods", "english_auction"])
 def test_copies_with_ghosts_are_single_environments(record, name):
     opponents = [f"ghost:{record}#{seat}" for seat in range(1, rules(name).players)]
-    many = learners(name, 3, opponents=opponents, **SMALL[name])
-    alone = [learner(name, opponents=opponents, **SMALL[name]) for _ in range(3)]
+    many = learners(name, 3, opponents=opponents, **QUICK[name])
+    alone = [learner(name, opponents=opponents, **QUICK[name]) for _ in range(3)]
     seen, _ = many.reset(seed=4)
     single = [env.reset(seed=4 + i)[0] for i, env in enumerate(alone)]
     over = np.zeros(3, bool)
@@ -272,12 +256,12 @@ class Sloppy(RandomPolicy):
 
 
 def test_answers_against_the_rules_are_no_answers(tmp_path):
-    game = {"game": "public_goods", "params": SMALL["public_goods"], "seats": [Sloppy]}
+    game = {"game": "public_goods", "params": QUICK["public_goods"], "seats": [Sloppy]}
     path = lg.run({"title": "sloppy", "episodes": 4, "games": [game]}, tmp_path / "a.db").path
     ghost = GhostAddress(path).ghost(judge=True)
-    assert len(ghost.own.action) == 4 * 3 * 4  # four of five rounds
-    assert ghost.own.left_out == 4 * 3
-    assert ghost.own.action.max() <= 20
+    assert len(ghost.play.action) == 4 * 3 * 4  # four of five rounds
+    assert ghost.play.left_out == 4 * 3
+    assert ghost.play.action.max() <= 20
     assert "12 decisions without a legal answer are left out" in [*ghost.doubts()]
     again = lg.play(rules("public_goods"), [lg.player(f"ghost:{path}")] * 3, seed=1)
     assert not any(step.outcome.broke.any() for step in again.steps)
@@ -322,7 +306,7 @@ def test_parts_by_hand():
         np.zeros((4, 1), np.float32), np.array([-1, 0, 0, 1]), np.array([0, 0, 1, 1]),
         np.array([0, 0, 1, 1]), np.array([1.0, 1, 1, 3]),
     )  # fmt: skip
-    shares = Marginal(rows, 3).chances(rows.seen, rows.last)[0]
+    shares = Marginal(rows, 3).chances(rows.features, rows.last)[0]
     assert shares == pytest.approx([(2 + 1 / 3) / 7, (4 + 1 / 3) / 7, (1 / 3) / 7])
     after = LastOwn(rows, 3)
     first, zero, one, two = after.chances(np.zeros((4, 1)), np.array([-1, 0, 1, 2]))
@@ -353,7 +337,7 @@ def test_the_mixture_finds_what_answers_follow_and_nothing_is_impossible():
     assert said[MIXTURE].right > 0.85
     assert said[MIXTURE].off < 0.2
     fitted = GhostModel.fitted(rows, 4)
-    chances = fitted.chances(rows.seen, rows.last)
+    chances = fitted.chances(rows.features, rows.last)
     assert chances.min() > 0
     assert chances.sum(axis=1) == pytest.approx(1)
     assert sum(fitted.weights) == pytest.approx(1)
@@ -361,8 +345,8 @@ def test_the_mixture_finds_what_answers_follow_and_nothing_is_impossible():
 
 def test_what_says_nothing_gets_no_weight():
     rows = made_up()
-    noise = np.random.default_rng(2).random(rows.seen.shape).astype(np.float32)
-    weights = weights_of(rows._replace(seen=noise), 3)
+    noise = np.random.default_rng(2).random(rows.features.shape).astype(np.float32)
+    weights = weights_of(rows._replace(features=noise), 3)
     assert sum(weights.values()) == pytest.approx(1)
     assert weights[Marginal.name] + weights[LastOwn.name] > 0.5
 
@@ -394,14 +378,14 @@ def test_trees_without_scikit_learn_say_what_they_said_with_it(monkeypatch):
         mixture, "forester", lambda: lambda *a, **k: grown.append(kept(*a, **k)) or grown[-1]
     )
     forest = Forest.grown(rows, 4)
-    theirs = grown[0].predict_proba(rows.seen)
-    assert forest.chances(rows.seen, rows.last)[:, :3] == pytest.approx(theirs, abs=1e-6)
+    theirs = grown[0].predict_proba(rows.features)
+    assert forest.chances(rows.features, rows.last)[:, :3] == pytest.approx(theirs, abs=1e-6)
     monkeypatch.setattr(mixture, "forester", lambda: None)
     assert Forest.grown(rows, 4) is None
     said = measured(rows, 4)
     assert said.keys() == {Marginal.name, LastOwn.name, Nearest.name, MIXTURE}
     again = Forest(4, forest.arrays)
-    assert (again.chances(rows.seen, None) == forest.chances(rows.seen, None)).all()
+    assert (again.chances(rows.features, None) == forest.chances(rows.features, None)).all()
 
 
 @each_row(
@@ -433,7 +417,7 @@ def test_a_file_has_all_of_a_ghost(record, tmp_path, monkeypatch):
     monkeypatch.setattr(mixture, "forester", lambda: lambda *_, **__: pytest.fail("grown"))
     again = Ghost.load(path)
     assert again.plain() == ghost.plain()
-    seen, last = ghost.own.rows.seen, ghost.own.rows.last
+    seen, last = ghost.play.rows.features, ghost.play.rows.last
     assert (again.mixture.chances(seen, last) == ghost.mixture.chances(seen, last)).all()
     game = rules("divide_dollar")
     of_record, of_file = (lg.player(f"ghost:{p}#0", game) for p in (record, path))
@@ -515,7 +499,7 @@ def test_too_little_of_a_player(tmp_path):
 
 
 def test_a_record_that_was_changed_is_no_record(tmp_path):
-    game = {"game": "public_goods", "params": SMALL["public_goods"], "seats": ["random"]}
+    game = {"game": "public_goods", "params": QUICK["public_goods"], "seats": ["random"]}
     path = lg.run({"title": "a", "episodes": 4, "games": [game]}, tmp_path / "a.db").path
     with sqlite3.connect(path) as database:
         database.execute("UPDATE decisions SET action = 20 - action WHERE step = 2")
@@ -550,7 +534,7 @@ def fitted(record, tmp_path, monkeypatch):
 def test_ghosts_in_an_experiment(record, fitted, command):
     toml = (
         'title = "g"\nepisodes = 2\n[[games]]\ngame = "beauty_contest"\n'
-        f"params = {json.dumps(SMALL['beauty_contest']).replace(':', ' =')}\n"
+        f"params = {json.dumps(QUICK['beauty_contest']).replace(':', ' =')}\n"
         f'seats = ["ghost:one.ghost", "ghost:{record}#3", "ghost:one.ghost#1", "random"]\n'
     )
     Path("g.toml").write_text(toml)
@@ -569,9 +553,9 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
     more = refit(ghost, "level_k:1", Path("b.db"), episodes=4, seed=9)
     assert [source.weight for source in more.sources] == [1, 3]
     assert [source.decisions for source in more.sources] == [96, 48]
-    assert len(more.own.action) == 144
-    assert more.own.rows.weight.tolist() == [1] * 96 + [3] * 48
-    assert more.own.episodes == EPISODES + 4
+    assert len(more.play.action) == 144
+    assert more.play.rows.weight.tolist() == [1] * 96 + [3] * 48
+    assert more.play.episodes == EPISODES + 4
     with Records.open_readonly("b.db") as records:
         assert {tuple(row.seats) for row in records.episodes()} == {
             ("random", "random", "random", "learner")
@@ -595,7 +579,7 @@ def test_games_at_a_learners_table_are_added(fitted, tmp_path):
         with Records.open_readonly(run) as records:
             found = find(Path(run), ghost.game, 0).label
             seeds[number] = {row.seed for row in records.episodes() if row.game.label == found}
-    assert len(set.union(*seeds)) == sum(map(len, seeds)) == third.own.episodes
+    assert len(set.union(*seeds)) == sum(map(len, seeds)) == third.play.episodes
     with pytest.raises(BadParameter, match="has all 4 seats"):
         refit(ghost, "level_k:1", Path("d.db"), [0, 1, 2, 3])
     with pytest.raises(BadParameter, match="learner's seat must be"):
@@ -628,9 +612,9 @@ def test_plans_at_a_learners_table_go_by_what_they_are(tmp_path):
     raw = {"episodes": 6, "games": [game]}
     runs = [lg.run(raw | {"seed": seed}, tmp_path / f"{seed}.db").path for seed in (1, 2)]
     ghost, other = (GhostAddress.read(f"{path}#0").ghost() for path in runs)
-    own, last = ghost.own, 2 * VOTES + len(ghost.own.plans) - 1
-    assert {*other.own.plans} - {*own.plans}
-    assert np.isfinite(ghost.foretold(other.own)[MIXTURE].loss)
+    own, last = ghost.play, 2 * VOTES + len(ghost.play.plans) - 1
+    assert {*other.play.plans} - {*own.plans}
+    assert np.isfinite(ghost.foretold(other.play)[MIXTURE].loss)
     moved = [np.where(c < VOTES, c, last - c) for c in (own.rows.last, own.rows.answer)]
     rows = own.rows._replace(last=moved[0], answer=moved[1])
     turned = replace(own, rows=rows, action=moved[1], plans=own.plans[::-1])

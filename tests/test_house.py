@@ -66,6 +66,7 @@ def test_every_floor_imports_only_from_below():
             continue  # the porch
         for other in imports(file, at_import_time=False):
             assert MODULES[other][0] <= level, f"{name} imports from above: {other}"
+            assert not other.endswith(".cases"), f"{name} imports what is for tests alone: {other}"
 
 
 LAYERS = {
@@ -88,19 +89,33 @@ LAYERS = {
     ),
     "baselines": (
         "disk_arrays deviation rules seating scenarios tiny named_tools talkers players hindsight",
-        "tree opponents beliefs batch_play best_response copies metagame equilibria evolution "
+        "tree opponents beliefs batch_play best_response copies metagame equilibria alpha_rank "
         "crossplay verifiers",
         "games",
         "learner",
         "training",
     ),
+    "benchmarks": (
+        "record",
+        "judge",
+        "run",
+        "ghosts",
+        "show.export",
+        "show.tables",
+        "show.page",
+        "papers",
+        "show.view",
+        "show.cli",
+        "studies",
+    ),
 }
-"""The modules of a floor, from below: each imports from its own layer and those before it."""
+"""The rooms of a floor, from below: each imports from its own layer and those before it."""
 
 
 def layered(floor, module):
     """Return the layer of a module on a floor, by number."""
-    name = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")[0]
+    first, _, rest = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")
+    name = f"{first}.{rest.partition('.')[0]}" if first == "show" else first
     return next(i for i, names in enumerate(LAYERS[floor]) if name in names.split())
 
 
@@ -109,11 +124,34 @@ def test_no_arrow_runs_up_on_a_floor(floor):
     modules = {
         name: file
         for name, (level, file) in MODULES.items()
-        if FLOORS[level] == floor and name not in ("llm_games", f"llm_games.{floor}")
+        if FLOORS[level] == floor
+        and name not in ("llm_games", f"llm_games.{floor}", "llm_games.benchmarks.show")
     }
     for name, file in modules.items():
         for other in imports(file, at_import_time=False) & modules.keys():
             assert layered(floor, other) <= layered(floor, name), f"{name} imports {other}"
+
+
+def test_each_room_of_benchmarks_is_a_layer():
+    rooms = {name.split(".")[0] for name in " ".join(LAYERS["benchmarks"]).split()}
+    assert rooms == {path.parent.name for path in (ROOT / "benchmarks").glob("*/__init__.py")}
+    assert all(len(names.split()) == 1 for names in LAYERS["benchmarks"])
+
+
+CONVENTIONS = "rules theory players drawing mind metrics page cases __main__"
+"""Names of modules that stand in several rooms and mean the same in each."""
+
+
+def test_no_module_and_no_class_has_the_name_of_another():
+    modules, classes = {}, {}
+    for module, (_, file) in MODULES.items():
+        name = file.stem  # rooms may share theirs: games, tiny
+        if name not in (*CONVENTIONS.split(), "__init__") and ".show.cli." not in module:
+            assert modules.setdefault(name, module) == module
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                where = f"{module}:{node.lineno}"
+                assert classes.setdefault(node.name, where) == where, node.name
 
 
 def test_nothing_inside_imports_from_the_porch():

@@ -29,13 +29,13 @@ MASKED = [
 @pytest.mark.parametrize("kind", ["", "Discrete", "Continuous"])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_id_passes_gymnasiums_check_and_plain_ones_see_a_box(name, kind):
-    env = gymnasium.make(f"llm_games/{TITLES[name]}{kind}-v0", **SMALL.get(name, {}))
+    env = gymnasium.make(f"llm_games/{TITLES[name]}{kind}-v0", **SMALL[name])
     check_env(env.unwrapped, skip_render_check=True)
     if kind:
         assert isinstance(env.observation_space, Box)
         assert (env.observation_space.low == -1).all()
         assert isinstance(env.action_space, Discrete if kind == "Discrete" else Box)
-    copies = gymnasium.make_vec(f"llm_games/{TITLES[name]}{kind}-v0", 2, **SMALL.get(name, {}))
+    copies = gymnasium.make_vec(f"llm_games/{TITLES[name]}{kind}-v0", 2, **SMALL[name])
     assert copies.single_observation_space == env.observation_space
     assert copies.single_action_space == env.action_space
 

@@ -15,12 +15,11 @@ import re
 import time
 import warnings
 import zlib
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from deviating import TooLarge, tried
-from playing import NAMES, each_row
+from playing import NAMES, by_game, each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, has, rational, replies, stacked, welfare
@@ -39,125 +38,10 @@ KEPT = 300  # claims a game has at least at night, where it can be solved
 DRAWS = 2000  # of all games together at least
 USUAL = 0.5  # how often a parameter is left as it is
 
-DISHES = ("cheap", "costly")
-HALVES = [Fraction(n, 2) for n in range(-6, 12)]
-RATIOS = ["0", "1/3", "1/2", "2/3", "0.99", "1", "1.01", "4/3", "2", "3", "5"]
-EACH: dict[str, dict] = {
-    "": {"players": [2, 2, 3, 3, 4], "rounds": [1, 2, 3]},
-    "battle_royale": {
-        "base_hit_rate": [0, 1, 20, 35, 50, 80, 100],
-        "interval": [-20, -5, 0, 5, 10, 30],
-        "hit_rates": [lambda rng, n: tuple(rng.integers(0, 101, n).tolist())],
-        "max_shots": [1, 2, 3, 4, 5, 6, 7, 9, None],
-    },
-    "beauty_contest": {
-        "min": [0, 0, 0, 1, 5, -3, -7],
-        "max": [1, 2, 5, 7, 10, 13],
-        "domain": ["integer", "integer", "integer", "real"],
-        "decimals": [0, 1],
-        "ratio": RATIOS,
-        "prize": [1, "1/3", 10],
-        "foul_fee": [0, "1/2", 3],
-        "max_draw": [(2, 5), (3, 9)],
-        "reveal": [(), ("all_choices",), ("mean", "own_result")],
-    },
-    "bertrand_competition": {
-        "players": [2, 2, 3],
-        "rounds": [2, 3],
-        "a": [6, 10, 14],
-        "beta": ["1/150", "1/3", 1, 2],
-        "d": ["0", "1/300", "1/150", "1/4", "1/3", 1, "-1/300"],
-        "cost": [0, 1, 2, "5/2", lambda rng, n: tuple(rng.integers(0, 6, n).tolist())],
-        "tick": [1, "1/2"],
-        "initial_price": [0, 3, 5],
-        "window": [1, 3],
-        "demand": ["linear", "linear", "linear", "logit"],
-        "quality": [0, 2, 5],
-        "outside": [-2, 0, 3],
-        "mu": ["1/4", 1, 3],
-    },
-    "budget_auction": {
-        "players": [2, 2, 2, 3],
-        "rounds": [1, 1, 2],
-        "assets": [2, 3, 5, 8, lambda rng, n: tuple(rng.integers(1, 7, n).tolist())],
-        "valuations": [None, lambda rng, n: (tuple(rng.integers(0, 9, n).tolist()),)],
-        "mu": [1, 2, 3, 5],
-        "sigma": [0, 0.2, 0.5, 1, 2, 3, 5],
-        "decimals": [0, 0, 0, 1],
-        "entrance_fee": [0, 1],
-        "reveal_last": ["all", 0, 1],
-    },
-    "diners_dilemma": {f"{dish}_{of}": HALVES for dish in DISHES for of in ("price", "utility")},
-    "divide_dollar": {"golds": [1, 2, 3, 5, 7, 10, 12, 17, 20]},
-    "el_farol_bar": {
-        "ratio": ["0", "1/4", "1/3", "0.33", "1/2", "3/5", "2/3", "3/4", "1"],
-        "min": HALVES,
-        "home": HALVES,
-        "max": HALVES,
-    },
-    "emergency_evacuation": {"layout": ["small"], "players": [1, 2, 4], "max_rounds": [2, 3]},
-    "english_auction": {
-        "players": [1, *[2] * 7, 3],
-        "items": [(("Lamp", start, 0),) for start in (0, 0, 1, 5, 10)],
-        "budgets": [12, 12, 13, lambda rng, n: tuple(rng.integers(11, 15, n).tolist())],
-        "values": [*["private"] * 7, "common"],
-        "value_mean": [1, 5, 6, 8],
-        "value_sd": [0, 2, 3, 3, 4, 5],
-        "private_values": [
-            *[None] * 4,
-            lambda rng, n: tuple((int(v),) for v in rng.integers(0, 15, n)),
-        ],
-        "increment_min": [1, 1, 1, 1, 2, 3],
-        "increment_pct": [0, 0, 10],
-        "discount": [None, None, 10, 50],
-        "max_discounts": [0, 1, 2],
-    },
-    "pirate_game": {"gold": [1, 2, 3, 4, 5, 6]},
-    "public_goods": {
-        "tokens": [1, 2, 5, 10, 20],
-        "ratio": [*RATIOS, "7/4", 4],
-        "rand_min": [0, 1, 3],
-    },
-    "sealed_bid_auction": {
-        "players": [2, 2, 2, 3],
-        "rounds": [1, 1, 2],
-        "valuation_min": [0, 0, 1, 4],
-        "valuation_max": [1, 2, 3, 5, 8, 12],
-        "interval": [1, 1, 2, 3],
-        "valuations": [None, lambda rng, n: (tuple(rng.integers(1, 6, n).tolist()),)],
-    },
-    "water_allocation": {
-        "players": [1, 2, 2, 3],
-        "days": [1, 2, 3],
-        "residents": [
-            lambda rng, n: tuple(
-                (name, int(rng.integers(1, 5)), int(rng.integers(0, 4)))
-                for name in ("Ann", "Bob", "Cat", "Dan")[:n]
-            )
-        ],
-        "supply_low": [0, 2, 4, 8],
-        "supply_high": [2, 3, 5, 9],
-        "hp_start": [1, 2, 3, 4, 5],
-        "hp_max": [3, 5, 10],
-        "hp_gain": [0, 1, 2],
-        "balance_start": [0, 1, 3],
-        "money_decimals": [0],
-    },
-}
+USUALLY = {"players": [2, 2, 3, 3, 4], "rounds": [1, 2, 3]}
+DRAWN = by_game("DRAWN", {})
 """Values of parameters that are drawn, where their declaration names none or too large ones."""
-ALWAYS = {
-    "": {"players", "rounds"},
-    "beauty_contest": {"max", "decimals"},
-    "bertrand_competition": {"rounds", "players", "a", "tick"},
-    "budget_auction": {"assets", "mu", "sigma", "decimals"},
-    "divide_dollar": {"golds"},
-    "emergency_evacuation": {"layout", "players", "max_rounds"},
-    "english_auction": {"items", "budgets", "values", "value_mean", "value_sd", "increment_pct"},
-    "pirate_game": {"gold"},
-    "public_goods": {"tokens"},
-    "sealed_bid_auction": {"valuation_min", "valuation_max", "interval"},
-    "water_allocation": {"days", "residents", "hp_start", "supply_low", "supply_high"},
-}
+TOO_LARGE = by_game("TOO_LARGE", set())
 """Parameters whose own values make too large a game."""
 FREE = {"emergency_evacuation"}  # of these no equilibrium is known, whatever the parameters
 LITTLE = {"english_auction"}  # what increments gain is by no plan `CLEARLY` more
@@ -166,8 +50,8 @@ LOTS = {"sealed_bid_auction"}  # regret is a mean over who of the tied wins
 
 def drawn(name, rng, values=None):
     """Return a game with drawn parameters, and what these are."""
-    own = EACH[""] | EACH.get(name, {}) if values is None else values
-    always = ALWAYS[""] | ALWAYS.get(name, set()) | set(values or {})
+    own = USUALLY | DRAWN[name] if values is None else values
+    always = {*USUALLY, *TOO_LARGE[name], *(values or {})}
     while True:
         params, players = {}, int(rng.choice(own["players"]))
         for f in dataclasses.fields(game_class(name)):

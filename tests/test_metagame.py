@@ -7,8 +7,8 @@ import pytest
 from playing import each_row
 from scipy.optimize import linprog, nnls
 
+from llm_games.baselines.alpha_rank import alpha_rank, alpha_rank_lineups, stationary
 from llm_games.baselines.equilibria import correlated, equilibria, gambit, searched, undominated
-from llm_games.baselines.evolution import alpha_rank, alpha_rank_lineups, replicator, stationary
 from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.errors import BadParameter
 
@@ -414,19 +414,3 @@ def test_alpha_rank_has_a_limit(paid, shares):
     game = MetaGame.of_matrix("abc"[: len(paid)], paid)
     for alpha in (1e3, 1e6, 1e12):
         assert alpha_rank(game, alpha) == pytest.approx(shares, abs=1e-6)
-
-
-def test_the_replicator_is_the_logistic_curve():
-    """Where one of two strategies earns 1 more whoever else is there."""
-    game = MetaGame.of_matrix("ab", [[1, 1], [0, 0]])
-    times, shares = replicator(game, time=5, steps=200)
-    assert shares[:, 0] == pytest.approx(1 / (1 + np.exp(-times)), abs=1e-6)
-    with pytest.raises(BadParameter, match="2 shares that sum to 1"):
-        replicator(game, [0.5, 0.6])
-
-
-def test_the_replicator_goes_round_where_nobody_is_best():
-    _, shares = replicator(of_two("cycle"), [0.5, 0.3, 0.2], time=30)
-    product_of_shares = shares.prod(axis=1)  # stays as it is
-    assert product_of_shares == pytest.approx(np.full(len(shares), 0.03), rel=1e-4)
-    assert np.abs(shares - shares[0]).max() > 0.1

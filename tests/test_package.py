@@ -42,7 +42,8 @@ def test_the_wheel_holds_every_tracked_file(tmp_path):
 
 def is_data(root, name):
     # Links serve the checkout's tools, readme files its readers; neither is installed.
-    return not (root / name).is_symlink() and not name.endswith(".md")
+    # Cases of games are for tests.
+    return not (root / name).is_symlink() and not name.endswith((".md", "/cases.py"))
 
 
 def test_the_command_for_an_extra_keeps_what_is_installed():

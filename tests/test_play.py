@@ -215,7 +215,7 @@ def person(lines):
 @pytest.mark.parametrize("game", sorted(llm_games.game_rooms.ROOMS))
 def test_every_game_can_be_played_and_compared(game, tmp_path):
     """A person who tries everything plausible until something is accepted."""
-    rules = llm_games.rules(game, **SMALL.get(game, {}))
+    rules = llm_games.rules(game, **SMALL[game])
     said = []
 
     async def read():
@@ -240,7 +240,7 @@ def test_every_game_can_be_played_and_compared(game, tmp_path):
 
     answers = tries()
     policy = HumanPolicy(HumanClient(read, said.append))
-    raw, db = {"params": SMALL.get(game, {})}, tmp_path / "a.db"
+    raw, db = {"params": SMALL[game]}, tmp_path / "a.db"
     record(planned(rules, raw, 0, policy, ["random"], server={}, seed=3), db)
     found = played(db, 0)
     assert [name for name, *_ in found.payoffs] == rules.names()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import QUICK, by_game, each_row
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines.deviation import deviation
@@ -20,37 +20,8 @@ from llm_games.wrappers.learned import LearnedPolicy
 from llm_games.wrappers.policy import RandomPolicy
 from llm_games.wrappers.single_agent import SingleAgentEnv
 
-SMALL = {
-    "emergency_evacuation": {"layout": "small", "players": 6, "max_rounds": 8},
-    "bertrand_competition": {"rounds": 6},
-    "battle_royale": {"players": 5, "max_shots": 12},
-    "pirate_game": {"players": 6, "gold": 20},
-    "sealed_bid_auction": {"rounds": 4},
-    "budget_auction": {"players": 5, "rounds": 4},
-    "beauty_contest": {"rounds": 4},
-    "el_farol_bar": {"rounds": 6},
-    "divide_dollar": {"rounds": 4},
-    "public_goods": {"rounds": 3},
-    "diners_dilemma": {"rounds": 3},
-    "water_allocation": {"days": 5, "hp_start": 3},
-    "english_auction": {"items": "items_3"},
-}
 KINDS = ("rational", "random", "best_response", "cooperative")
-FIXED = {
-    "emergency_evacuation": "left",
-    "bertrand_competition": "7.5",
-    "beauty_contest": "100",
-    "el_farol_bar": "go",
-    "divide_dollar": "91",
-    "public_goods": "20",
-    "diners_dilemma": "costly",
-    "sealed_bid_auction": "120",
-    "budget_auction": "120.5",
-    "battle_royale": "strongest",
-    "pirate_game": "accept",
-    "water_allocation": "60",
-    "english_auction": "1500",
-}
+FIXED = by_game("FIXED", "0")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +30,7 @@ def _own_cache(tmp_path_factory, monkeypatch):
 
 
 def small(name, **parameters):
-    return rulebook(name, **(SMALL.get(name, {}) | parameters))
+    return rulebook(name, **(QUICK[name] | parameters))
 
 
 def play(game, players, seed=0):
@@ -108,7 +79,7 @@ def everybody(name, game):
 @pytest.mark.parametrize("name", GAMES)
 def test_everybody_plays_a_whole_episode_legally(name, kind):
     game = small(name)
-    full = f"fixed:{FIXED.get(name, '0')}" if kind == "fixed" else kind
+    full = f"fixed:{FIXED[name]}" if kind == "fixed" else kind
     for seed in range(3):
         for _, outcome, _ in play(game, everybody(full, game), seed):
             assert not outcome.broke.any()
@@ -120,7 +91,7 @@ def test_everybody_plays_a_whole_episode_legally(name, kind):
 @pytest.mark.parametrize("name", GAMES)
 def test_batches_are_legal(name, kind):
     game = small(name)
-    player = make_player(f"fixed:{FIXED.get(name, '0')}" if kind == "fixed" else kind, game)
+    player = make_player(f"fixed:{FIXED[name]}" if kind == "fixed" else kind, game)
     for _, _, outcome, _ in play_batch(game, player, 5):
         assert not outcome.broke.any()
 
@@ -194,7 +165,7 @@ def test_play_repeats_from_a_seed(name):
     ],
 )
 def test_rational_players_have_no_regret(name, parameters):
-    game = rulebook(name, **(SMALL.get(name, {}) | parameters))
+    game = rulebook(name, **(QUICK[name] | parameters))
     for _, outcome, _ in play(game, everybody("rational", game)):
         found = deviation(game, outcome.record)
         assert found.nash_conv == pytest.approx(0, abs=1e-9)
@@ -248,10 +219,10 @@ def test_el_farol_best_response():
 
 def test_cooperative_players_reach_the_optimum():
     for name, best in (("el_farol_bar", 80), ("public_goods", 400), ("diners_dilemma", 50)):
-        game = small(name)
+        game = small(name, players=10)
         for _, outcome, _ in play(game, everybody("cooperative", game)):
             assert outcome.rewards.sum() == best
-    game = small("el_farol_bar", rounds=5)
+    game = small("el_farol_bar", players=10)
     went = sum(outcome.record["actions"] for _, outcome, _ in
                play(game, everybody("cooperative", game)))  # fmt: skip
     assert went.tolist() == [3] * 10
@@ -273,22 +244,22 @@ def test_levels():
     game = small("beauty_contest", rounds=1)
     for level, number in enumerate((50, 33, 22, 15)):
         assert play(game, everybody(f"level_k:{level}", game))[0][0][3] == number
-    bar = small("el_farol_bar", rounds=1)
+    bar = small("el_farol_bar", players=10, rounds=1)
     for level, goes in ((1, 1), (2, 0), (3, 1), (4, 0)):
         assert play(bar, everybody(f"level_k:{level}", bar))[0][0] == dict.fromkeys(range(10), goes)
-    royale = small("battle_royale")
+    royale = small("battle_royale", players=5)
     assert play(royale, everybody("level_k:1", royale))[0][0] == {0: 4}
     play(royale, everybody("level_k:0", royale))
     play(royale, everybody("level_k:2", royale))
 
 
 def test_fixed_moves():
-    auction = small("sealed_bid_auction")
+    auction = small("sealed_bid_auction", players=10)
     moves = play(auction, everybody("fixed:120", auction))[0][0]
     assert list(moves.values()) == [120, 30, 0, 80, 70, 120, 20, 110, 10, 100]
     real = rulebook("beauty_contest", preset="econ_arena")
     assert play(real, everybody("fixed:33.5", real))[0][0][0] == 33_500_000
-    royale = small("battle_royale")
+    royale = small("battle_royale", players=5)
     for value, target in (("weakest", 1), ("strongest", 4), ("nobody", -1), ("player_2", 2)):
         assert play(royale, everybody(f"fixed:{value}", royale))[0][0] == {0: target}
 

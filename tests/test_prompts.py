@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from playing import NAMES, SMALL, each_row, every, legal_actions
+from playing import NAMES, SMALL, by_game, each_row, every, legal_actions, rows
 
 import llm_games
 from llm_games.errors import BadParameter, UnknownName
@@ -18,134 +18,16 @@ from llm_games.words import PERSONAS, Prompts, listed, number, percent, versions
 
 VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 
-# A change of each of these must change the rules as told. The first entry is the setting in
-# which the change is made.
-REAL = {"domain": "real", "decimals": 2}
-TOLD: dict[str, list[tuple[dict, dict]]] = {
-    "beauty_contest": [
-        *(
-            ({}, change)
-            for change in (
-                {"players": 7},
-                {"rounds": 3},
-                {"min": 11},
-                {"max": 77},
-                {"ratio": "5/6"},
-                {"prize": 13},
-                {"foul_fee": 17},
-                {"domain": "real"},
-                {"tie_rule": "first_number"},
-                {"rule_breaker": "include"},
-                {"rule_breaker": "void_round"},
-                {"told_rational": True},
-                {"bounds_check": "none"},
-                {"reveal": ("all_choices",)},
-                *({"prize_rule": r} for r in ("split", "exclusive", "independent", "amplified")),
-            )
-        ),
-        (REAL, {"decimals": 4}),
-        ({"max": 200}, {"bounds_check": "0_100"}),
-        *(({"prize_rule": r}, {"prize": 7}) for r in ("split", "exclusive", "amplified")),
-    ],
-    "el_farol_bar": [
-        *(
-            ({}, change)
-            for change in (
-                {"players": 7},
-                {"rounds": 3},
-                {"ratio": "1/4"},
-                {"min": -3},
-                {"home": 6},
-                {"max": 12},
-                {"mode": "explicit"},
-                {"implicit_report": "no_count"},
-            )
-        ),
-    ],
-    "divide_dollar": [({}, c) for c in ({"players": 7}, {"rounds": 3}, {"golds": 77})],
-    "public_goods": [
-        *(({}, c) for c in ({"players": 7}, {"rounds": 3}, {"tokens": 33}, {"ratio": "1/2"})),
-        ({}, {"endowment": "carry"}),
-        ({}, {"initial_tokens": "random"}),
-        ({"endowment": "carry"}, {"tokens": 33}),
-        ({"endowment": "carry"}, {"initial_tokens": "random"}),
-        ({"initial_tokens": "random"}, {"tokens": 33}),
-        ({"initial_tokens": "random"}, {"rand_min": 7}),
-        ({"initial_tokens": "random", "endowment": "carry"}, {"rand_min": 7}),
-    ],
-    "bertrand_competition": [
-        *(({}, c) for c in ({"players": 7}, {"a": 17}, {"cost": 3}, {"tick": "1/8"})),
-    ],
-    "diners_dilemma": [
-        ({}, {"players": 7}),
-        ({}, {"rounds": 3}),
-        ({}, {"cheap_price": 11}),
-        ({}, {"cheap_utility": 14}),
-        ({}, {"costly_price": 21}),
-        ({}, {"costly_utility": 21}),
-    ],
-    "sealed_bid_auction": [
-        *(({}, c) for c in ({"players": 7}, {"rounds": 3}, {"price": "second"})),
-    ],
-    "battle_royale": [
-        ({}, {"players": 7}),
-        ({}, {"base_hit_rate": 40}),
-        ({}, {"interval": 4}),
-        ({}, {"announce_cap": False}),
-        ({}, {"max_shots": 13}),
-        ({}, {"self_target": "allowed"}),
-    ],
-    "english_auction": [
-        *(
-            ({}, change)
-            for change in (
-                {"players": 7},
-                {"items": "items_5"},
-                {"increment_pct": 7},
-                {"increment_min": 3},
-                {"discount": 35},
-                {"values": "private"},
-                {"bidding": "cyclic"},
-                {"reveal_value": "never"},
-                {"skip_broke": True},
-                {"terse_rules": True},
-                {"tie_rule": "authors"},
-                {"tie_rule": "lowest_index"},
-            )
-        ),
-        ({"discount": 35}, {"max_discounts": 6}),
-        ({"tie_rule": "authors"}, {"tie_rule": "lowest_index"}),
-        ({"terse_rules": True}, {"bidding": "cyclic"}),
-    ],
-    "pirate_game": [
-        *(({}, c) for c in ({"players": 7}, {"gold": 77}, {"quota": "majority"})),
-        ({}, {"payoff": "lexicographic"}),
-    ],
-    "water_allocation": [
-        *(
-            ({}, change)
-            for change in (
-                {"players": 3},
-                {"days": 33},
-                {"supply_low": 13},
-                {"supply_high": 33},
-                {"hp_start": 9},
-                {"hp_max": 17},
-                {"hp_gain": 4},
-                {"balance_start": 17},
-                {"persona": "default"},
-                {"allocation": "stop"},
-                {"over_budget": "clip"},
-                {"over_budget": "rule_break"},
-                {"no_bid": "zero"},
-                {"tie_rule": "index"},
-            )
-        ),
-        ({}, {"residents": tuple((f"R{i}", 5 + i, 80) for i in range(5))}),
-        ({"supply_high": 34, "supply_upper_inclusive": False}, {"supply_upper_inclusive": True}),
-    ],
-}
-CHANGES = [(name, *pair) for name in TOLD for pair in TOLD[name]]
+# A change of each of these must change the rules as told: of the defaults, or of other settings.
+CHANGES = [
+    *(
+        (name, {}, {parameter: value})
+        for name, told in by_game("TOLD", {}).items()
+        for parameter, values in told.items()
+        for value in values
+    ),
+    *((name, *pair) for name, pair in rows("TOLD_FROM")),
+]
 
 
 @each_row("name", NAMES)
@@ -260,7 +142,7 @@ def test_everything_a_player_knows_is_said(name, more):
 
 @each_row("name", NAMES)
 def test_the_wordings_differ(name):
-    view = next(view for view in moments(name, SMALL.get(name, {})) if view.question is not None)
+    view = next(view for view in moments(name, SMALL[name]) if view.question is not None)
     for block in ("rules", "request"):
         texts = {
             prompts.rules(view.game, view.seat) if block == "rules" else prompts.request(view)
@@ -274,9 +156,7 @@ def test_texts_are_short(name):
     """A tiny model must be able to read them."""
     for version in VERSIONS:
         prompts = Prompts(name, version)
-        view = next(
-            view for view in moments(name, SMALL.get(name, {})) if view.question is not None
-        )
+        view = next(view for view in moments(name, SMALL[name]) if view.question is not None)
         assert len(prompts.rules(view.game, view.seat).split()) <= 280
         assert len(prompts.request(view).split()) <= 100
 

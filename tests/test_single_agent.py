@@ -90,7 +90,7 @@ def test_a_game_cut_before_the_first_turn_is_said_by_the_first_step():
 
 @each_row("name", NAMES)
 def test_a_seat_that_rotates_takes_each_in_turn_and_sees_what_that_seat_sees(name):
-    game = lg.rules(name, **SMALL.get(name, {}))
+    game = lg.rules(name, **SMALL[name])
     env = SingleAgentEnv(game, seat="rotate", obs_mode="both")
     seats = []
     for number in range(game.players + 1):
@@ -337,7 +337,7 @@ def test_seats_and_opponents_that_do_not_fit_are_refused(settings, error, says):
 def test_gymnasiums_registry_takes_all_settings(name):
     title = "".join(word.capitalize() for word in name.split("_"))
     settings = {"opponents": "rational", "seat": "random", "normalize": True, "regret": True}
-    env = gymnasium.make(f"llm_games/{title}-v0", **settings, **SMALL.get(name, {}))
+    env = gymnasium.make(f"llm_games/{title}-v0", **settings, **SMALL[name])
     for seed in range(3):
         observation, info = env.reset(seed=seed)
         assert env.observation_space.contains(observation)
@@ -404,7 +404,7 @@ def go_on(env, steps=6):
 
 def settled(name):
     """An environment in the middle of an episode, with players of every kind around."""
-    game = lg.rules(name, **SMALL.get(name, {}))
+    game = lg.rules(name, **SMALL[name])
     env = SingleAgentEnv(game, seat="rotate", opponents=opponents_of(game), normalize=True)
     env.reset(seed=4)
     go_on(env, 3)

@@ -10,7 +10,7 @@ from llm_games.errors import BadParameter
 from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
 
-REPLAYED = [game for game in ROOMS if batch_play.can_replay(rulebook(game, **SMALL.get(game, {})))]
+REPLAYED = [game for game in ROOMS if batch_play.can_replay(rulebook(game, **SMALL[game]))]
 
 
 def recorded(game, players, seeds):
@@ -76,7 +76,7 @@ def test_interval_covers(means, n):
 
 @each_row("name", REPLAYED)
 def test_the_recorded_payoff_comes_back(name):
-    game = rulebook(name, **SMALL.get(name, {}))
+    game = rulebook(name, **SMALL[name])
     seeds, moves, payoffs = recorded(game, ["random", "rational", "cooperative"], range(3))
     seats = [0, 1, game.players - 1]
     own, paid = batch_play.counterfactual(game, seeds, moves, seats, [])
@@ -88,7 +88,7 @@ def test_the_recorded_payoff_comes_back(name):
 @pytest.mark.parametrize("name", REPLAYED)
 @pytest.mark.parametrize("player", ["rational", "best_response", "cooperative"])
 def test_a_rule_player_replays_itself(name, player):
-    game = rulebook(name, **SMALL.get(name, {}))
+    game = rulebook(name, **SMALL[name])
     seeds, moves, payoffs = recorded(game, [player, "random"], range(2))
     own, paid = batch_play.counterfactual(game, seeds, moves, [0, 0], ["random", player])
     assert paid[1].tolist() == own.tolist() == payoffs[:, 0].tolist()
@@ -170,7 +170,7 @@ def test_bidders_go_as_far_as_they_were_seen_to_go():
 
 @each_row("name", ROOMS)
 def test_many_tables_are_played_as_one_is(name):
-    game = rulebook(name, **SMALL.get(name, {}))
+    game = rulebook(name, **SMALL[name])
     names = [["random", "rational", "cooperative"][seat % 3] for seat in range(game.players)]
     played = batch_play.play_rules(game, names, [3, 5])
     for table, seed in enumerate([3, 5]):
@@ -181,7 +181,7 @@ def test_many_tables_are_played_as_one_is(name):
 
 @each_row("name", sorted(set(ROOMS) - set(REPLAYED)))
 def test_games_whose_others_would_react_are_refused(name):
-    game = rulebook(name, **SMALL.get(name, {}))
+    game = rulebook(name, **SMALL[name])
     with pytest.raises(batch_play.NoReplay, match="by decision"):
         batch_play.counterfactual(game, [1], [[[0] * game.players]], [0], ["rational"])
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from playing import each_row
+from playing import QUICK, each_row
 
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.players import llm_player, make_player, players_for
@@ -23,23 +23,10 @@ from llm_games.wrappers.play import play
 from llm_games.wrappers.policy import Decision
 
 NOTHING = Decision(0)
-SMALL = {
-    "bertrand_competition": {"rounds": 4},
-    "emergency_evacuation": {"players": 6, "walker": "greedy", "max_rounds": 6},
-    "english_auction": {"items": "items_2"},
-    "water_allocation": {"days": 3},
-}
-SMALL |= {
-    name: {"rounds": 3}
-    for name in ("beauty_contest", "el_farol_bar", "divide_dollar", "public_goods")
-}
-SMALL |= {
-    name: {"rounds": 3} for name in ("diners_dilemma", "sealed_bid_auction", "budget_auction")
-}
 
 
 def small(name, **more):
-    return rulebook(name, **SMALL.get(name, {}), **more)
+    return rulebook(name, **QUICK[name] | more)
 
 
 def table(game):
@@ -161,7 +148,7 @@ def test_scripts_talk_and_move_legally(name):
             for seat in np.flatnonzero(game.asked(state)).tolist():
                 view, persona = View.of(game, state, seat), data.persona_of(rng)
                 speech = isinstance(view.question, Speech)
-                own = talks.said if speech else talks.moved
+                own = talks.speech if speech else talks.moved
                 moves[seat], reason = own(view, persona, rng)
                 spoken += speech and bool(moves[seat])
                 assert '"' not in reason
@@ -172,8 +159,8 @@ def test_scripts_talk_and_move_legally(name):
 
 def test_samples_of_talks_are_what_is_asked_and_answered():
     rng = np.random.default_rng(3)
-    game = small("public_goods", players=4, talk={"turns": 1})
-    drawn = list(talks.table(game, rng, kept=1.0))
+    game = small("public_goods", players=4, rounds=3, talk={"turns": 1})
+    drawn = list(talks.table(game, rng, share=1.0))
     assert len(drawn) == talks.ASKED * 2 * 3
     replies = [json.loads(sample.answer) for sample in drawn]
     assert {key for reply in replies for key in reply} >= {"speech", "tokens_contributed"}

@@ -101,7 +101,7 @@ def test_a_vector_is_a_loop(name, more, number):
 @pytest.mark.parametrize("actions", ACTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_kinds_of_actions(name, actions):
-    game = llm_games.rules(name, **SMALL.get(name, {}))
+    game = llm_games.rules(name, **SMALL[name])
     more = {"obs_mode": "both", "reask": 1} if actions == "text" else {"normalize": True}
     vector, loop = pair(game, seat="random", actions=actions, max_cycles=3, **more)
     play_both(vector, loop, 7)

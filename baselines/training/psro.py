@@ -24,10 +24,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from llm_games.arrays import Array
 from llm_games.baselines import deviation
+from llm_games.baselines.alpha_rank import alpha_rank
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.crossplay import ALL, crossplay, places
 from llm_games.baselines.equilibria import equilibria
-from llm_games.baselines.evolution import alpha_rank
 from llm_games.baselines.learner import learners
 from llm_games.baselines.metagame import MetaGame, lineups
 from llm_games.baselines.players import make_player, players_for, rule_of

@@ -22,7 +22,7 @@ Plan = tuple[int, ...]
 
 
 class AnswerLimits(NamedTuple):
-    """What is legal in some seats: amounts from `low` to `high`, ``(seats,)``, and their masks."""
+    """Legal amounts from `low` to `high`, ``(seats,)``, and masks of legal actions."""
 
     low: Array
     high: Array
@@ -30,19 +30,18 @@ class AnswerLimits(NamedTuple):
 
     @classmethod
     def of(cls, sight: Sight, cells: tuple[Array, ...]) -> AnswerLimits:
-        """Return those of seats, or of seats and tables, at the places `cells`."""
+        """Of seats, or of seats and tables, at the indexes `cells`."""
         low, high = sight.amounts
         return cls(low[cells], high[cells], sight.mask[cells] if sight.game.picks else None)
 
     @property
     def tall(self) -> AnswerLimits:
-        """Those of each seat beside several of its answers, ``(seats, 1)``; without masks."""
+        """``(seats, 1)``, to stand beside several answers of each seat; without masks."""
         return AnswerLimits(self.low[:, None], self.high[:, None], None)
 
-    def repeated(self, many: int) -> AnswerLimits:
-        """Return those of each seat so many times."""
-        mask = None if self.mask is None else self.mask.repeat(many, 0)
-        return AnswerLimits(self.low.repeat(many), self.high.repeat(many), mask)
+    def repeated(self, count: int) -> AnswerLimits:
+        mask = None if self.mask is None else self.mask.repeat(count, 0)
+        return AnswerLimits(self.low.repeat(count), self.high.repeat(count), mask)
 
 
 class Answers:
@@ -71,7 +70,7 @@ class Answers:
         return np.where(actions == self.decline, 0, share) if self.declines else share
 
     def actions(self, classes: Array, limits: AnswerLimits) -> Array:
-        """Return the actions that classes mean now; the other way round."""
+        """The inverse of `classes`."""
         if self.game.division is not None:
             return classes
         if self.fixed:
@@ -81,12 +80,12 @@ class Answers:
         return np.where(classes == 0, self.decline, amount) if self.declines else amount
 
     def shares(self, classes: Array) -> Array:
-        """Return classes as shares of all, from 0 to 1; all plans are 1."""
-        most = VOTES if self.game.division is not None else max(self.count - 1, 1)
-        return np.minimum(classes / most, 1)
+        """Shares of all classes, 0 to 1; all plans are 1."""
+        last = VOTES if self.game.division is not None else max(self.count - 1, 1)
+        return np.minimum(classes / last, 1)
 
     def legal(self, limits: AnswerLimits) -> Array:
-        """Return which classes are legal, bool ``(seats, classes)``; of plans see `plans_for`."""
+        """Bool ``(seats, classes)``; of plans see `plans_for`."""
         places = np.arange(self.count)
         if self.game.division is not None:
             return np.broadcast_to(places < VOTES, (len(limits.low), self.count))
@@ -100,11 +99,10 @@ class Answers:
         return places <= last[:, None]
 
     def plans_for(self, ranks: Sequence[int]) -> Array:
-        """Return which classes are plans for seats of these ranks only, bool ``(classes,)``."""
+        """Bool ``(classes,)``: plans for seats of these ranks only."""
         others = set(range(self.game.players)) - {rank - 1 for rank in ranks}
         fit = [all(plan[seat] == 0 for seat in others) for plan in self.plans]
         return np.array([False] * VOTES + fit)
 
     def plan(self, number: int) -> Plan:
-        """Return the plan that a class is."""
         return self.plans[number - VOTES]

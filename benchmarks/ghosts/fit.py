@@ -31,10 +31,10 @@ BESIDE = "failed_reply"  # a parameter that no legal answer hangs on
 
 @dataclass
 class ImitationData:
-    """Decisions of a player: what a row of them has beside `Rows`, and what they are of.
+    """Decisions of a player.
 
-    `action` are int64, of plans `VOTES` + their place in `plans`; `key` and `here` as of `Memory`,
-    before the decision. `left_out` counts decisions without a legal answer.
+    `action` are int64, of plans `VOTES` + their index in `plans`; `key` and `here` are those of
+    `GhostMemory` before the decision. `left_out` counts decisions without a legal answer.
     """
 
     game: Rulebook
@@ -47,38 +47,36 @@ class ImitationData:
     left_out: int = 0
 
     def plus(self, other: ImitationData, weight: float) -> ImitationData:
-        """Return these and other decisions, each of which counts so much."""
+        """These decisions and others, each of which has this weight."""
         plans = [*dict.fromkeys([*self.plans, *other.plans])]
         moved = np.array([*range(VOTES), *(VOTES + plans.index(plan) for plan in other.plans)])
 
-        def now(classes: Array) -> Array:
+        def joint(classes: Array) -> Array:
             return classes if self.game.division is None else moved[classes]
 
         rows = other.rows._replace(
-            last=np.where(other.rows.last < 0, -1, now(other.rows.last)),
-            answer=now(other.rows.answer),
+            last=np.where(other.rows.last < 0, -1, joint(other.rows.last)),
+            answer=joint(other.rows.answer),
             episode=other.rows.episode + self.rows.episode.max() + 1,
             weight=np.full(len(other.action), weight),
         )
         return ImitationData(
-            self.game,
-            FitData(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
-            np.concatenate([self.action, now(other.action)]),
-            np.concatenate([self.key, other.key]),
-            np.concatenate([self.here, other.here]),
-            plans,
-            sorted({*self.seats, *other.seats}),
-            self.left_out + other.left_out,
+            game=self.game,
+            rows=FitData(*(np.concatenate(pair) for pair in zip(self.rows, rows, strict=True))),
+            action=np.concatenate([self.action, joint(other.action)]),
+            key=np.concatenate([self.key, other.key]),
+            here=np.concatenate([self.here, other.here]),
+            plans=plans,
+            seats=sorted({*self.seats, *other.seats}),
+            left_out=self.left_out + other.left_out,
         )
 
     @property
     def answers(self) -> Answers:
-        """The classes of its answers."""
         return Answers(self.game, self.plans)
 
     @property
     def episodes(self) -> int:
-        """How many episodes they are of."""
         return len(np.unique(self.rows.episode))
 
 
@@ -94,25 +92,24 @@ class GhostSource:
     places: list[int]  # all where this player sits, as configured
 
 
-def alike(one: Rulebook, other: Rulebook) -> bool:
-    """Return whether answers to one game are answers to another."""
-    return type(one) is type(other) and not differing(one, other)
+def alike(game: Rulebook, other: Rulebook) -> bool:
+    """Answers to one game are answers to the other."""
+    return type(game) is type(other) and not differing(game, other)
 
 
-def differing(one: Rulebook, other: Rulebook) -> list[str]:
-    """Return the parameters in which two rulebooks of a game differ, wherever players sit."""
+def differing(first: Rulebook, other: Rulebook) -> list[str]:
+    """Names of the parameters in which two rulebooks of a game differ, wherever players sit."""
 
     def value(game: Rulebook, name: str) -> Any:
-        found = getattr(game, name)
-        moves = name in game.personal and isinstance(found, tuple)
-        return sorted(found) if moves else found
+        parameter = getattr(game, name)
+        moves = name in game.personal and isinstance(parameter, tuple)
+        return sorted(parameter) if moves else parameter
 
-    names = [field.name for field in fields(one) if field.name != BESIDE]
-    return [name for name in names if value(one, name) != value(other, name)]
+    names = [field.name for field in fields(first) if field.name != BESIDE]
+    return [name for name in names if value(first, name) != value(other, name)]
 
 
 def values_of(names: Sequence[str], there: Rulebook, here: Rulebook) -> str:
-    """Say what parameters are in a record and here."""
     pairs = ((name, getattr(there, name), getattr(here, name)) for name in names)
     return "; ".join(f"{name} is {old!r} there, {new!r} here" for name, old, new in pairs)
 
@@ -126,55 +123,55 @@ def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -
     """
     with Records.open_readonly(path) as records:
         games = planned(records).games
-    if label and label not in {one.label for one in games}:
-        raise unknown(f"game in {path} called", label, (one.label for one in games))
-    chosen = [one for one in games if label in ("", one.label)]
-    fit = [one for one in chosen if game is None or alike(one.rules().core, game.core)]
+    if label and label not in {match.label for match in games}:
+        raise unknown(f"game in {path} called", label, (match.label for match in games))
+    chosen = [match for match in games if label in ("", match.label)]
+    fit = [match for match in chosen if game is None or alike(match.rules().core, game.core)]
     if not fit:
         assert game is not None
         raise BadParameter(f"no ghost for {game.name} in {path}: {_other(chosen, game.core)}")
     if len(fit) > 1:
-        labels = ", ".join(one.label for one in fit)
+        labels = ", ".join(match.label for match in fit)
         raise BadParameter(f"{path} has several such games: {labels}; write {path}#LABEL#SEAT")
-    [one] = fit
-    names = ", ".join(f"{i} {seat.name}" for i, seat in enumerate(one.seats))
-    if seat is None and len({each.key for each in one.seats}) > 1:
+    [match] = fit
+    names = ", ".join(f"{i} {seat.name}" for i, seat in enumerate(match.seats))
+    if seat is None and len({each.key for each in match.seats}) > 1:
         raise BadParameter(f"say whose ghost of {path}: {path}#SEAT, one of {names}")
-    if not 0 <= (seat or 0) < len(one.seats):
-        raise UnknownName(f"{path} has no seat {seat} in {one.label}; its seats are {names}")
-    own = one.seats[seat or 0]
-    places = [i for i, each in enumerate(one.seats) if each.key == own.key]
-    return GhostSource(path, one.label, one.rules().core, one.params, own, places)
+    if not 0 <= (seat or 0) < len(match.seats):
+        raise UnknownName(f"{path} has no seat {seat} in {match.label}; its seats are {names}")
+    player = match.seats[seat or 0]
+    places = [i for i, each in enumerate(match.seats) if each.key == player.key]
+    return GhostSource(path, match.label, match.rules().core, match.params, player, places)
 
 
 def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
-    """Say in what the games of a run are others."""
-    same = [one.rules().core for one in games if game_class(one.game) is type(game)]
+    same = [each.rules().core for each in games if game_class(each.game) is type(game)]
     if not same:
-        return f"it is a record of {', '.join(one.game for one in games)}; record a run of this one"
-    said = values_of(differing(same[0], game), same[0], game)
-    return f"{said}; seat it with its own parameters, or record a run with these"
+        names = ", ".join(each.game for each in games)
+        return f"it is a record of {names}; record a run of this one"
+    differences = values_of(differing(same[0], game), same[0], game)
+    return f"{differences}; seat it with its own parameters, or record a run with these"
 
 
-def played(found: GhostSource) -> ImitationData:
+def played(source: GhostSource) -> ImitationData:
     """Play the episodes of a record again and return what its player saw and did.
 
     Raises:
         OtherEdition: the rules have changed since.
         BadParameter: playing again gives something else than was recorded.
     """
-    with Records.open_readonly(found.path) as records:
-        rows = [row for row in records.episodes() if row.game.label == found.label]
+    with Records.open_readonly(source.path) as records:
+        rows = [row for row in records.episodes() if row.game.label == source.label]
         rows = [row for row in rows if row.status in ("done", "running")]
         check_rules(records, rows)
-        reading = _GhostReading(found)
+        reading = _GhostReading(source)
         for row in rows:
-            reading.episode(row, records.steps(row.id), _by_step(records.decisions(row.id)))
+            reading.add(row, records.steps(row.id), _by_step(records.decisions(row.id)))
     return reading.whole()
 
 
 def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
-    """Check that episodes can be played again by the rules of today, or raise OtherEdition."""
+    """OtherEdition: the rules of these episodes have changed since."""
     for row in rows:
         old, new = (row.edition or UNNAMED)["rules"], game_class(row.game.game).edition
         if old != new:
@@ -186,45 +183,47 @@ def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
             )
 
 
-Made = Mapping[int, DecisionRow]  # the decisions of a step, by seat
-
-
 def _by_step(decisions: Sequence[DecisionRow]) -> dict[int, dict[int, DecisionRow]]:
-    found: dict[int, dict[int, DecisionRow]] = {}
-    for made in decisions:
-        found.setdefault(made.step, {})[made.seat] = made
-    return found
+    by_step: dict[int, dict[int, DecisionRow]] = {}
+    for decision in decisions:
+        by_step.setdefault(decision.step, {})[decision.seat] = decision
+    return by_step
 
 
 class _GhostReading:
-    """Decisions as they are collected, episode by episode."""
+    """Collects decisions episode by episode."""
 
-    def __init__(self, found: GhostSource) -> None:
-        self.found, self.plans = found, dict[Plan, int]()
+    def __init__(self, source: GhostSource) -> None:
+        self.source, self.plans = source, dict[Plan, int]()
         self.parts: list[tuple[Any, ...]] = []
         self.seats: set[int] = set()
         self.left_out = self.number = 0
 
-    def episode(self, row: EpisodeRow, steps: Sequence[StepRow], made: Mapping[int, Made]) -> None:
-        """Play one again."""
+    def add(
+        self,
+        row: EpisodeRow,
+        steps: Sequence[StepRow],
+        decisions: Mapping[int, Mapping[int, DecisionRow]],
+    ) -> None:
+        """`decisions`: by step and seat."""
         table = Table(row.rules().core)  # what was said changes nothing of the game
         table.reset(row.seed, row.given)
         noise, answers = Noise(row.seed), Answers(table.game)
-        mine = [i for i, place in enumerate(row.seating) if place in self.found.places]
+        mine = [i for i, position in enumerate(row.seating) if position in self.source.places]
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]
         memory = GhostMemory.new(np.array(seeds, np.int64))
         self.seats |= {*mine}
         for step in (step for step in steps if not step.talk):
-            now = made.get(step.step, {})
-            own = [now[seat] for seat in mine if seat in now]
-            legal = [d for d in own if d.action is not None and not d.broke]
-            self.left_out += len(own) - len(legal)
+            by_seat = decisions.get(step.step, {})
+            recorded = [by_seat[seat] for seat in mine if seat in by_seat]
+            legal = [d for d in recorded if d.action is not None and not d.broke]
+            self.left_out += len(recorded) - len(legal)
             if legal:
                 memory = self._decided(table, answers, memory, legal)
-            moves = {seat: move_of(decision.action) for seat, decision in now.items()}
+            moves = {seat: move_of(decision.action) for seat, decision in by_seat.items()}
             if plain(table.step(moves)) != step.record:
                 raise BadParameter(
-                    f"{self.found.path}: {row.game.label}, episode {row.number}, step {step.step} "
+                    f"{self.source.path}: {row.game.label}, episode {row.number}, step {step.step} "
                     "plays otherwise than it was recorded; see llm-games replay"
                 )
         self.number += 1
@@ -234,31 +233,34 @@ class _GhostReading:
     ) -> GhostMemory:
         sight, cells = table.ready(), (np.array([decision.seat for decision in legal]),)
         numbers, limits = sight.numbers[cells], AnswerLimits.of(sight, cells)
-        before = memory.at(cells).met(numbers)
+        mine = memory.take(cells).after_observation(numbers)
         actions = actions_of([self._number(decision.action) for decision in legal])
         classes = answers.classes(actions, limits)
-        seen, episode = before.features(numbers, answers), np.full(len(legal), self.number)
-        self.parts.append((seen, before.last, classes, episode, actions, before.key, before.here))
-        return memory.put(cells, before.answered(classes, actions, answers))
+        features, episode = mine.features(numbers, answers), np.full(len(legal), self.number)
+        self.parts.append((features, mine.last, classes, episode, actions, mine.key, mine.here))
+        return memory.put(cells, mine.answered(classes, actions, answers))
 
     def _number(self, action: Any) -> int:
-        """Return an action as an integer, a plan by its number."""
         if isinstance(action, list):
             return VOTES + self.plans.setdefault(tuple(action), len(self.plans))
         if not isinstance(action, int):
-            raise BadParameter(f"{self.found.path}: a ghost plays moves only, not {action!r}")
+            raise BadParameter(f"{self.source.path}: a ghost plays moves only, not {action!r}")
         return action
 
     def whole(self) -> ImitationData:
-        """Return all that was collected."""
         if not self.parts:
             raise BadParameter(
-                f"{self.found.path}: {self.found.seat.name} has decided nothing legal"
+                f"{self.source.path}: {self.source.seat.name} has decided nothing legal"
             )
-        columns = (np.concatenate(parts) for parts in zip(*self.parts, strict=True))
-        seen, last, classes, episode, moves, key, here = columns
-        rows = FitData(seen, last, classes, episode, np.ones(len(seen)))
+        columns = [np.concatenate(parts) for parts in zip(*self.parts, strict=True)]
+        rows, (action, key, here) = columns[:4], columns[4:]
         return ImitationData(
-            self.found.game, rows, moves, key, here, [*self.plans], sorted(self.seats),
-            self.left_out,
-        )  # fmt: skip
+            game=self.source.game,
+            rows=FitData(*rows, weight=np.ones(len(action))),
+            action=action,
+            key=key,
+            here=here,
+            plans=[*self.plans],
+            seats=sorted(self.seats),
+            left_out=self.left_out,
+        )

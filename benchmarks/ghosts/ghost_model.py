@@ -45,6 +45,7 @@ from llm_games.registry import rulebook
 from llm_games.rulebook import Array, Rulebook
 
 FORM = 1  # of the file
+COLUMNS = ("seen", "last", "answer", "episode", "weight")  # of `FitData`, in the file
 FITTED = b"PK"  # what it begins with
 UNREADABLE = (*DAMAGED, TokenError, LookupError, ValueError, TypeError, AttributeError)
 """What reading such a file may raise."""
@@ -53,7 +54,7 @@ ENOUGH = 200  # from which on it foretells more than the last own action does, i
 
 
 class NotAGhost(BadParameter):
-    """A file is no ghost that can be read."""
+    """The file cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Ghost:
     before the last refit did so at a learner's table.
     """
 
-    own: ImitationData
+    play: ImitationData
     params: Plain
     seat: Plain
     sources: list[Source]
@@ -85,15 +86,15 @@ class Ghost:
     at_table: dict[str, GhostFit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Put what was decided in order: by all that had happened, and by the very episode."""
-        self.game, self.answers, own = self.own.game, self.own.answers, self.own
-        self.name, self.seats = self.seat["name"], own.seats
-        by_key, by_here = np.argsort(own.key, kind="stable"), np.argsort(own.here, kind="stable")
-        self._by_key, self._keys = own.action[by_key], own.key[by_key]
-        self._by_here, self._heres = own.action[by_here], own.here[by_here]
+        """Sort the actions by `key`, and by `here`, for lookups."""
+        self.game, self.answers, play = self.play.game, self.play.answers, self.play
+        self.name, self.seats = self.seat["name"], play.seats
+        by_key, by_here = np.argsort(play.key, kind="stable"), np.argsort(play.here, kind="stable")
+        self._by_key, self._keys = play.action[by_key], play.key[by_key]
+        self._by_here, self._heres = play.action[by_here], play.here[by_here]
 
     def check(self, game: Rulebook, seat: int) -> None:
-        """Check that it can sit at a seat of a game, or raise BadParameter."""
+        """BadParameter: it cannot sit at this seat of the game."""
         if type(game) is not type(self.game):
             raise BadParameter(f"{self.name!r} is a ghost of {self.game.name}, not of {game.name}")
         if others := differing(self.game, game):
@@ -117,40 +118,39 @@ class Ghost:
         `limits` to say. In a situation of the record it is one of the answers recorded there, of
         the very episode if that is played again.
         """
-        memory = memory.met(numbers)
+        memory = memory.after_observation(numbers)
         noise = Noise(memory.seed).of(memory.decided)
         legal = self.answers.legal(limits) if legal is None else legal
-        found, actions = self._recorded(memory, noise.of("recorded"))
-        found &= self._allowed(actions[:, None], limits, legal)[:, 0]
-        if not found.all():
-            rest = ~found
-            seen = memory.features(numbers, self.answers)[rest]
-            chances = self.mixture.chances(seen, memory.last[rest]) * legal[rest]
+        is_recorded, actions = self._recorded(memory, noise.of("recorded"))
+        is_recorded &= self._allowed(actions[:, None], limits, legal)[:, 0]
+        if not is_recorded.all():
+            rest = ~is_recorded
+            features = memory.features(numbers, self.answers)[rest]
+            chances = self.mixture.chances(features, memory.last[rest]) * legal[rest]
             drawn = noise.of("answer").random()[rest]
             classes = np.zeros(len(rest), np.int64)
             classes[rest] = _drawn(chances, drawn)
-            actions = np.where(found, actions, self.answers.actions(classes, limits))
+            actions = np.where(is_recorded, actions, self.answers.actions(classes, limits))
         classes = self.answers.classes(actions, limits)  # not those drawn: two may be one amount
         return actions, memory.answered(classes, actions, self.answers)
 
     def _recorded(self, memory: GhostMemory, noise: Noise) -> tuple[Array, Array]:
-        """Return where there is a recorded answer, and it."""
+        """Bool ``(seats,)``: an answer is recorded; and that action."""
         low, high = self._span(memory.key)
         last, very = len(self._keys) - 1, np.searchsorted(self._heres, memory.here)
         same = self._heres[np.minimum(very, last)] == memory.here
-        one = np.minimum(low + (noise.random() * (high - low)).astype(np.int64), last)
-        action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[one])
+        drawn = np.minimum(low + (noise.random() * (high - low)).astype(np.int64), last)
+        action = np.where(same, self._by_here[np.minimum(very, last)], self._by_key[drawn])
         return same | (high > low), action
 
     def _allowed(self, actions: Array, limits: AnswerLimits, legal: Array) -> Array:
-        """Return which recorded actions are of legal classes now, bool ``(seats, answers)``."""
+        """Bool ``(seats, answers)``: recorded actions of classes that are legal here."""
         classes = self.answers.classes(actions, limits.tall)
         inside = (classes >= 0) & (classes < self.answers.count)
-        found: Array = legal[np.arange(len(legal))[:, None], np.where(inside, classes, 0)]
-        return inside & found
+        allowed: Array = legal[np.arange(len(legal))[:, None], np.where(inside, classes, 0)]
+        return inside & allowed
 
     def _span(self, key: Array) -> tuple[Array, Array]:
-        """Return from where, and to before where, answers stand that were recorded by this key."""
         low, high = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
         return low, high
 
@@ -162,45 +162,44 @@ class Ghost:
         Actions are int64 ``(seats, answers)``, one may stand there twice; chances add up to 1. It
         is what `decide` draws from in episodes that are not of its record.
         """
-        memory = memory.met(numbers)
+        memory = memory.after_observation(numbers)
         low, high = self._span(memory.key)
-        place = low[:, None] + np.arange(max(int((high - low).max()), 0))
-        known = self._by_key[np.minimum(place, len(self._by_key) - 1)]
+        index = low[:, None] + np.arange(max(int((high - low).max()), 0))
+        actions = self._by_key[np.minimum(index, len(self._by_key) - 1)]
         legal = self.answers.legal(limits)
-        there = (place < high[:, None]) & self._allowed(known, limits, legal)
+        there = (index < high[:, None]) & self._allowed(actions, limits, legal)
         recorded = there / np.maximum(high - low, 1)[:, None]
         chances = self.mixture.chances(memory.features(numbers, self.answers), memory.last) * legal
         chances *= (1 - recorded.sum(axis=1, keepdims=True)) / chances.sum(axis=1, keepdims=True)
         every = self.answers.actions(np.arange(self.answers.count)[None], limits.tall)
         every = np.broadcast_to(every, chances.shape)
-        return np.hstack([known, every]), np.hstack([recorded, chances]), memory
+        return np.hstack([actions, every]), np.hstack([recorded, chances]), memory
 
     def doubts(self) -> Iterator[str]:
-        """Say what speaks against taking it for its player."""
-        many, said, there = len(self.own.action), self.judged, self.at_table
-        if many < ENOUGH:
-            yield f"{many} decisions are few: {ENOUGH} or more foretell better"
-        if said and said[MIXTURE].loss >= said[LastOwn.name].loss:
+        """Reasons not to take it for its player."""
+        count, fits, table_fits = len(self.play.action), self.judged, self.at_table
+        if count < ENOUGH:
+            yield f"{count} decisions are few: {ENOUGH} or more foretell better"
+        if fits and fits[MIXTURE].loss >= fits[LastOwn.name].loss:
             yield "it foretells no better than the player's own last action does"
-        if there and there[MIXTURE].loss > there[Marginal.name].loss:
+        if table_fits and table_fits[MIXTURE].loss > table_fits[Marginal.name].loss:
             yield (
                 "at the learner's table it foretold less than the marginal does: what was learned "
                 "against it says little; refit it again, and let the learner learn again"
             )
-        if Forest.name not in said and mixture.forester() is None:
+        if Forest.name not in fits and mixture.forester() is None:
             yield f"without scikit-learn it has no random trees: {install('ghosts')}"
-        if self.own.left_out:
-            yield f"{self.own.left_out} decisions without a legal answer are left out"
+        if self.play.left_out:
+            yield f"{self.play.left_out} decisions without a legal answer are left out"
 
     def plain(self) -> Plain:
-        """Return what there is to say of it as plain values."""
         return {
             "game": self.game.name,
             "params": self.params,
             "player": self.name,
             "seats": self.seats,
-            "decisions": len(self.own.action),
-            "episodes": self.own.episodes,
+            "decisions": len(self.play.action),
+            "episodes": self.play.episodes,
             "sources": [asdict(source) for source in self.sources],
             "weights": self.weights,
             "held_out": _plain(self.judged),
@@ -209,26 +208,26 @@ class Ghost:
         }
 
     def foretold(self, other: ImitationData) -> dict[str, GhostFit]:
-        """Return how well parts and mixture foretell decisions that they are not fitted to."""
-        both, many = self.own.plus(other, 1), len(self.own.action)
-        rows, count, mixture = both.rows.where(slice(many, None)), both.answers.count, self.mixture
+        """Fit of parts and mixture to decisions that they are not fitted to."""
+        both, mixture = self.play.plus(other, 1), self.mixture
+        rows, count = both.rows.take(slice(len(self.play.action), None)), both.answers.count
         if count > self.answers.count:  # plans that it has not seen
-            mixture = GhostModel.fitted(self.own.rows, count)
+            mixture = GhostModel.fitted(self.play.rows, count)
         parts = mixture.parts
-        floor = parts[0].chances(rows.seen, rows.last)
-        found = {
-            part.name: judged(floored(part.chances(rows.seen, rows.last), floor), rows.answer)
+        floor = parts[0].chances(rows.features, rows.last)
+        fits = {
+            part.name: judged(floored(part.chances(rows.features, rows.last), floor), rows.answer)
             for part in parts
         }
-        mixed = mixture.chances(rows.seen, rows.last)
-        return found | {MIXTURE: judged(mixed, rows.answer)}
+        mixed = mixture.chances(rows.features, rows.last)
+        return fits | {MIXTURE: judged(mixed, rows.answer)}
 
     # -- its file ------------------------------------------------------------------------------
 
     def save(self, path: Path) -> Path:
-        """Write it into one file, without any key or code; raises as `check_out`."""
+        """One file without keys or code; raises as `check_out`."""
         check_out(path)
-        own = self.own
+        play = self.play
         about = {
             "ghost": FORM,
             "game": self.game.name,
@@ -236,15 +235,16 @@ class Ghost:
             "params": self.params,
             "seat": self.seat,
             "seats": self.seats,
-            "left_out": own.left_out,
-            "plans": own.plans,
+            "left_out": play.left_out,
+            "plans": play.plans,
             "sources": [asdict(source) for source in self.sources],
             "judged": _plain(self.judged),
             "at_table": _plain(self.at_table),
             "weights": self.weights,
             "columns": [*self.game.column_index, *OWN],
         }
-        arrays = own.rows._asdict() | {name: getattr(own, name) for name in DECIDED}
+        arrays: dict[str, Any] = dict(zip(COLUMNS, play.rows, strict=True))
+        arrays |= {name: getattr(play, name) for name in DECIDED}
         for part in self.mixture.parts:
             if isinstance(part, Forest):
                 arrays |= part.arrays
@@ -260,13 +260,12 @@ class Ghost:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The parts' weights by name."""
         parts = (part.name for part in self.mixture.parts)
         return dict(zip(parts, self.mixture.weights, strict=True))
 
     @classmethod
     def load(cls, path: Path) -> Ghost:
-        """Read one from its file; `NotAGhost` says what is wrong with it."""
+        """NotAGhost says what is wrong with the file."""
         try:
             with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 check_unpacked(file.zip)
@@ -280,20 +279,23 @@ class Ghost:
                 )
             if about["columns"] != [*game.column_index, *OWN]:
                 raise NotAGhost(f"{path} was fitted to other columns of {game.name}; fit it again")
-            rows, plans = FitData(*(arrays[n] for n in FitData._fields)), map(tuple, about["plans"])
-            action, key, here = (arrays[name] for name in DECIDED)
-            seats, left_out = about["seats"], about["left_out"]
-            own = ImitationData(game, rows, action, key, here, [*plans], seats, left_out)
+            rows = FitData(*(arrays[name] for name in COLUMNS))
+            play = ImitationData(
+                game=game,
+                rows=rows,
+                **{name: arrays[name] for name in DECIDED},
+                plans=[*map(tuple, about["plans"])],
+                seats=about["seats"],
+                left_out=about["left_out"],
+            )
             return cls(
-                own,
-                about["params"],
-                about["seat"],
-                [Source(**source) for source in about["sources"]],
-                _mixture(about["weights"], rows, own.answers.count, arrays),
-                *(
-                    {n: GhostFit(**j) for n, j in about[key].items()}
-                    for key in ("judged", "at_table")
-                ),
+                play=play,
+                params=about["params"],
+                seat=about["seat"],
+                sources=[Source(**source) for source in about["sources"]],
+                mixture=_mixture(about["weights"], rows, play.answers.count, arrays),
+                judged=_fits(about["judged"]),
+                at_table=_fits(about["at_table"]),
             )
         except UNREADABLE as error:
             if isinstance(error, NotAGhost):
@@ -305,7 +307,7 @@ class Ghost:
 
 
 def is_fitted(path: Path) -> bool:
-    """Return whether a file is a fitted ghost, and no run; `NotAGhost` if it is none at all."""
+    """A fitted ghost, not a run; `NotAGhost`: neither."""
     if not path.is_file():
         raise NotAGhost(
             f"there is no file {path}; a ghost is of a run's record: ghost:RUN.db#SEAT, or made of "
@@ -316,7 +318,7 @@ def is_fitted(path: Path) -> bool:
 
 
 def check_out(path: Path) -> None:
-    """Check that a ghost may be written there; `NotAGhost` if not."""
+    """NotAGhost: none may be written there."""
     if not path.absolute().parent.is_dir():
         raise NotAGhost(f"{path} cannot be written: there is no folder {path.parent}")
     if not os.access(path.absolute().parent, os.W_OK):
@@ -326,16 +328,20 @@ def check_out(path: Path) -> None:
 
 
 def _mixture(weights: Plain, rows: FitData, classes: int, arrays: dict[str, Array]) -> GhostModel:
-    made: dict[str, Any] = {part.name: part for part in (Marginal, LastOwn, Nearest)}
+    kinds: dict[str, Any] = {part.name: part for part in (Marginal, LastOwn, Nearest)}
     parts = [
-        Forest(classes, arrays) if name == Forest.name else made[name](rows, classes)
+        Forest(classes, arrays) if name == Forest.name else kinds[name](rows, classes)
         for name in weights
     ]
     return GhostModel(parts, [*weights.values()])
 
 
-def _plain(said: Mapping[str, GhostFit]) -> Plain:
-    return {name: judged._asdict() for name, judged in said.items()}
+def _fits(plain: Plain) -> dict[str, GhostFit]:
+    return {name: GhostFit(**fit) for name, fit in plain.items()}
+
+
+def _plain(fits: Mapping[str, GhostFit]) -> Plain:
+    return {name: judged._asdict() for name, judged in fits.items()}
 
 
 def _drawn(chances: Array, drawn: Array) -> Array:
@@ -343,34 +349,40 @@ def _drawn(chances: Array, drawn: Array) -> Array:
     return np.minimum((upto <= (drawn * upto[:, -1])[:, None]).sum(axis=1), chances.shape[1] - 1)
 
 
-def fit(found: GhostSource, judge: bool = True) -> Ghost:
+def fit(player: GhostSource, judge: bool = True) -> Ghost:
     """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
 
     Raises:
         BadParameter: there is too little of it.
         StoreError: its record cannot be played again.
     """
-    own = played(found)
-    source = Source(str(found.path), own.episodes, len(own.action), own.left_out)
-    return fitted(own, found.params, found.seat.model_dump(), [source], judge)
+    play = played(player)
+    source = Source(str(player.path), play.episodes, len(play.action), play.left_out)
+    return fitted(play, player.params, player.seat.model_dump(), [source], judge)
 
 
 def fitted(
-    own: ImitationData,
+    play: ImitationData,
     params: Plain,
     seat: Plain,
     sources: list[Source],
     judge: bool = True,
     at_table: dict[str, GhostFit] | None = None,
 ) -> Ghost:
-    """Fit a ghost to a player's decisions; `BadParameter` if these are too few."""
-    if own.episodes < 2 or len(own.action) < FEWEST:
+    """BadParameter: the decisions are too few."""
+    if play.episodes < 2 or len(play.action) < FEWEST:
         raise BadParameter(
-            f"too little of {seat['name']!r} for a ghost in {sources[0].run}: {len(own.action)} "
-            f"decisions in {own.episodes} episodes, of at least {FEWEST} in 2; more of them: "
+            f"too little of {seat['name']!r} for a ghost in {sources[0].run}: {len(play.action)} "
+            f"decisions in {play.episodes} episodes, of at least {FEWEST} in 2; more of them: "
             f"llm-games resume {sources[0].run} --episodes N (best {ENOUGH} decisions or more)"
         )
-    count = own.answers.count
-    said = measured(own.rows, count) if judge else {}
-    fit_to_all = GhostModel.fitted(own.rows, count)
-    return Ghost(own, params, seat, sources, fit_to_all, said, at_table or {})
+    count = play.answers.count
+    return Ghost(
+        play=play,
+        params=params,
+        seat=seat,
+        sources=sources,
+        mixture=GhostModel.fitted(play.rows, count),
+        judged=measured(play.rows, count) if judge else {},
+        at_table=at_table or {},
+    )

@@ -32,30 +32,30 @@ class GhostAddress(NamedTuple):
 
     @classmethod
     def read(cls, value: str) -> GhostAddress:
-        """Read it; `NotAGhost` if there is no such file."""
+        """NotAGhost: there is no such file."""
         path, _, rest = value.partition("#")
         label, _, seat = rest.rpartition("#")
         if not (seat.isascii() and seat.isdigit()):
             label, seat = rest, ""
-        found = cls(Path(path), label, int(seat) if seat else None)
-        is_fitted(found.path)
-        return found
+        address = cls(Path(path), label, int(seat) if seat else None)
+        is_fitted(address.path)
+        return address
 
     @property
     def file(self) -> Path:
-        """Where its ghost is kept if no file is named: one for each player of a run."""
+        """Where its ghost is saved if no file is named: one for each player of a run."""
         named = (self.label, "" if self.seat is None else str(self.seat))
-        own = "" if is_fitted(self.path) else "".join(f"-{part}" for part in named if part)
-        return self.path.with_name(f"{self.path.stem}{own}.ghost".replace("/", "-"))
+        suffix = "" if is_fitted(self.path) else "".join(f"-{part}" for part in named if part)
+        return self.path.with_name(f"{self.path.stem}{suffix}.ghost".replace("/", "-"))
 
     def ghost(self, game: Rulebook | None = None, judge: bool = False) -> Ghost:
-        """Return the ghost that it is in a game, fitted now if it was not; raises as `fit`."""
+        """Loaded, or fitted here and now; raises as `fit`."""
         if not is_fitted(self.path):
             return fit(find(self.path, game, self.seat, self.label), judge)
-        found = Ghost.load(self.path)
-        if self.seat is not None and self.seat not in found.seats:
-            raise BadParameter(f"{self.path} is of a player at seat {found.seats}, not {self.seat}")
-        return found
+        ghost = Ghost.load(self.path)
+        if self.seat is not None and self.seat not in ghost.seats:
+            raise BadParameter(f"{self.path} is of a player at seat {ghost.seats}, not {self.seat}")
+        return ghost
 
 
 @lru_cache
@@ -64,7 +64,7 @@ def _fitted(name: GhostAddress, changed: int, size: int, game: Rulebook) -> Ghos
 
 
 class GhostPolicy(Policy):
-    """Sits down as a player of a record, in games of the recorded rules; see `Ghost`."""
+    """A player of a record, in games of the recorded rules; see `Ghost`."""
 
     def __init__(self, name: GhostAddress) -> None:
         self.named, self.ghosts = name, dict[Rulebook, Ghost]()
@@ -72,55 +72,52 @@ class GhostPolicy(Policy):
         self.name = f"ghost:{name.path}{label}{seat}"
 
     def ghost(self, game: Rulebook) -> Ghost:
-        """Return the ghost for a game; errors as of `Named.ghost` and `Ghost.check`."""
+        """Errors as of `GhostAddress.ghost`."""
         if game not in self.ghosts:
             stat = self.named.path.stat()
             self.ghosts[game] = _fitted(self.named, stat.st_mtime_ns, stat.st_size, game)
         return self.ghosts[game]
 
     def start(self, game: Rulebook, seat: int, seed: int) -> GhostMemory:
-        """Return the memory of a seat that has seen nothing."""
         self.ghost(game).check(game, seat)
         return GhostMemory.new(np.array([seed]))
 
     def act(self, view: View, memory: GhostMemory) -> tuple[Decision, GhostMemory]:
-        """Answer as recorded, or as foretold."""
         ghost, cells = self.ghost(view.game), (np.array([view.seat]),)
         numbers, legal = view.sight.numbers[cells], None
         if isinstance(view.question, Shares):
             legal = ghost.answers.plans_for(view.question.ranks)[None]
             if not legal.any():  # no plan for so few was recorded: any is as likely
                 noise = Noise(int(memory.seed[0])).of(int(memory.decided[0]))
-                return Decision(view.question.sample(noise)), memory.met(numbers)
+                return Decision(view.question.sample(noise)), memory.after_observation(numbers)
         limits = AnswerLimits.of(view.sight, cells)
         actions, memory = ghost.decide(numbers, limits, memory, legal)
         action = int(actions[0])
         return Decision(ghost.answers.plan(action) if legal is not None else action), memory
 
     def start_batch(
-        self, game: Rulebook, where: Array, seeds: Array, memory: GhostMemory | None = None
+        self, game: Rulebook, mask: Array, seeds: Array, memory: GhostMemory | None = None
     ) -> Any:
-        """Return the memory of a batch, ``(players, tables)``; of plans, by cells."""
+        """Memory ``(players, tables)``; of plans, by cells."""
         if game.division is not None:
-            return super().start_batch(game, where, seeds, memory)
-        for seat in np.flatnonzero(where.any(axis=1)).tolist():
+            return super().start_batch(game, mask, seeds, memory)
+        for seat in np.flatnonzero(mask.any(axis=1)).tolist():
             self.ghost(game).check(game, seat)
         new = GhostMemory.new(np.asarray(seeds))
         if memory is None:
             return new
         pairs = zip(memory, new, strict=True)
-        return GhostMemory(*(np.where(where, fresh, old) for old, fresh in pairs))
+        return GhostMemory(*(np.where(mask, fresh, old) for old, fresh in pairs))
 
-    async def decide_batch(self, sight: Sight, where: Array, memory: Any) -> tuple[Decided, Any]:
-        """Answer in all cells at once."""
+    async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
         if sight.game.division is not None:
-            return await super().decide_batch(sight, where, memory)
-        cells, actions = np.nonzero(where), np.zeros(where.shape, np.int64)
-        own = sight.numbers[cells]
-        actions[cells], after = self.ghost(sight.game).decide(
-            own, AnswerLimits.of(sight, cells), memory.at(cells)
+            return await super().decide_batch(sight, mask, memory)
+        cells, actions = np.nonzero(mask), np.zeros(mask.shape, np.int64)
+        numbers = sight.numbers[cells]
+        actions[cells], next_memory = self.ghost(sight.game).decide(
+            numbers, AnswerLimits.of(sight, cells), memory.take(cells)
         )
-        return Decided(actions), memory.put(cells, after)
+        return Decided(actions), memory.put(cells, next_memory)
 
     def strategy(self, tree: Tree, seat: int) -> Array:
         """Return how likely it makes each move of its seat in a tree, float64 ``(rows,)``.
@@ -131,30 +128,30 @@ class GhostPolicy(Policy):
             NoRule: it makes plans, or answers that are no moves of the tree.
             BadParameter: as `start`.
         """
-        rows, ghost, found = tree.rows, self.ghost(tree.game), np.zeros(tree.count)
+        rows, ghost, strategy = tree.rows, self.ghost(tree.game), np.zeros(tree.count)
         ghost.check(tree.game, seat)
         if tree.game.division is not None:
             raise NoRule(f"{self.name} makes plans")
-        after = GhostMemory.new(
-            np.zeros(tree.count + 1, np.int64)
-        )  # each move; the last is before all
+        # of each move; the last is before all
+        memories = GhostMemory.new(np.zeros(tree.count + 1, np.int64))
         for sets, states in tree.sets:
-            place = np.flatnonzero(rows.seat[sets] == seat)
-            if not len(place):  # others move
+            index = np.flatnonzero(rows.seat[sets] == seat)
+            if not len(index):  # others move
                 continue
-            own, cells = sets[place], (np.full(len(place), seat), place)
-            limits, before = AnswerLimits.of(Sight(tree.game, states), cells), rows.before[own]
-            actions, chances, memory = ghost.likely(rows.seen[own], limits, after.at((before,)))
-            moves = np.flatnonzero(np.isin(tree.owner, own))
-            which, answers = np.searchsorted(own, tree.owner[moves]), rows.moves[moves]
-            found[moves] = (chances[which] * (actions[which] == answers)).sum(axis=1)
-            if not np.isclose(found[moves].sum(), len(own)):
+            mine, cells = sets[index], (np.full(len(index), seat), index)
+            limits, previous = AnswerLimits.of(Sight(tree.game, states), cells), rows.before[mine]
+            memory = memories.take((previous,))
+            actions, chances, memory = ghost.likely(rows.seen[mine], limits, memory)
+            moves = np.flatnonzero(np.isin(tree.owner, mine))
+            which, answers = np.searchsorted(mine, tree.owner[moves]), rows.moves[moves]
+            strategy[moves] = (chances[which] * (actions[which] == answers)).sum(axis=1)
+            if not np.isclose(strategy[moves].sum(), len(mine)):
                 raise NoRule(f"{self.name} may answer what is no move of the tree")
             here = AnswerLimits(limits.low[which], limits.high[which], None)
             classes = ghost.answers.classes(answers[:, 0], here)
-            memory = memory.at((which,)).answered(classes, answers[:, 0], ghost.answers)
-            after = after.put((moves,), memory)
-        return found
+            memory = memory.take((which,)).answered(classes, answers[:, 0], ghost.answers)
+            memories = memories.put((moves,), memory)
+        return strategy
 
 
 GHOST = Kind(

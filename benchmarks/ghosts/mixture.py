@@ -30,19 +30,18 @@ TREES, LEAST = 100, 3  # of a forest, and least decisions of a leaf
 
 
 class FitData(NamedTuple):
-    """Situations: float32 `seen` ``(rows, features)``, the rest ``(rows,)``.
+    """Situations: float32 `features` ``(rows, features)``, the rest ``(rows,)``.
 
     `last` is the class of the own last answer, -1 before the first; `weight` what a row counts.
     """
 
-    seen: Array
+    features: Array
     last: Array
     answer: Array
     episode: Array
     weight: Array
 
-    def where(self, which: Array | slice) -> FitData:
-        """Take some rows out."""
+    def take(self, which: Array | slice) -> FitData:
         return FitData(*(column[which] for column in self))
 
 
@@ -55,8 +54,8 @@ class Marginal:
         counts = np.bincount(rows.answer, rows.weight, classes) + 1 / classes
         self.shares = counts / counts.sum()
 
-    def chances(self, seen: Array, last: Array) -> Array:
-        """Return the chance of each answer, float64 ``(rows, classes)``."""
+    def chances(self, features: Array, last: Array) -> Array:
+        """Float64 ``(rows, classes)``; so for all parts."""
         return np.broadcast_to(self.shares, (len(last), len(self.shares)))
 
 
@@ -71,8 +70,7 @@ class LastOwn:
         table += BACKED * Marginal(rows, classes).shares
         self.table = table / table.sum(axis=1, keepdims=True)
 
-    def chances(self, seen: Array, last: Array) -> Array:
-        """Return the chance of each answer, float64 ``(rows, classes)``."""
+    def chances(self, features: Array, last: Array) -> Array:
         return self.table[last]
 
 
@@ -82,30 +80,31 @@ class Nearest:
     name = f"{NEIGHBOURS} nearest"
 
     def __init__(self, rows: FitData, classes: int) -> None:
-        self.kept = np.ptp(rows.seen, axis=0) > 0  # a spread of equal numbers may be above 0
-        seen = rows.seen[:, self.kept]
-        self.middle, self.scale = seen.mean(axis=0), seen.std(axis=0)
-        self.known = self._scaled(rows.seen)
-        self.square = (self.known**2).sum(axis=1)
+        self.varying = np.ptp(rows.features, axis=0) > 0  # a spread of equal numbers may be above 0
+        features = rows.features[:, self.varying]
+        self.middle, self.scale = features.mean(axis=0), features.std(axis=0)
+        self.scaled_rows = self._scaled(rows.features)
+        self.square = (self.scaled_rows**2).sum(axis=1)
         self.votes = np.zeros((len(rows.answer), classes), np.float32)
         self.votes[np.arange(len(rows.answer)), rows.answer] = rows.weight
 
-    def chances(self, seen: Array, last: Array) -> Array:
-        """Return the chance of each answer, float64 ``(rows, classes)``."""
-        many, classes = self.votes.shape
-        at_once = max(CHUNK // many, 1)
-        found = np.empty((len(seen), classes))
-        for start in range(0, len(seen), at_once):
-            part = self._scaled(seen[start : start + at_once])
-            distance = self.square - 2 * part @ self.known.T  # but for what all have in common
-            count = min(NEIGHBOURS, many)
+    def chances(self, features: Array, last: Array) -> Array:
+        size, classes = self.votes.shape
+        at_once = max(CHUNK // size, 1)
+        chances = np.empty((len(features), classes))
+        for start in range(0, len(features), at_once):
+            part = self._scaled(features[start : start + at_once])
+            distance = (
+                self.square - 2 * part @ self.scaled_rows.T
+            )  # but for what all have in common
+            count = min(NEIGHBOURS, size)
             near = np.argpartition(distance, count - 1, axis=1)[:, :count]
             votes = self.votes[near].sum(axis=1, dtype=np.float64)
-            found[start : start + at_once] = votes / votes.sum(axis=1, keepdims=True)
-        return found
+            chances[start : start + at_once] = votes / votes.sum(axis=1, keepdims=True)
+        return chances
 
-    def _scaled(self, seen: Array) -> Array:
-        scaled: Array = (seen[:, self.kept] - self.middle) / self.scale
+    def _scaled(self, features: Array) -> Array:
+        scaled: Array = (features[:, self.varying] - self.middle) / self.scale
         return scaled
 
 
@@ -121,69 +120,68 @@ class Forest:
 
     def __init__(self, classes: int, arrays: Mapping[str, Array]) -> None:
         self.classes, self.arrays = classes, arrays
-        self.roots, self.feature, self.threshold, self.left, self.right, *leaves = (
+        self.roots, self.feature, self.threshold, self.left_child, self.right_child, *leaves = (
             arrays[name] for name in self.ARRAYS
         )
         self.leaf, self.shares, self.labels = leaves
 
     @classmethod
     def grown(cls, rows: FitData, classes: int) -> Self | None:
-        """Grow them; None without scikit-learn, or if all answers are equal or hardly any are."""
+        """None without scikit-learn, or if all answers are equal or hardly any are."""
         labels = np.unique(rows.answer)
         if not 2 <= len(labels) <= len(rows.answer) // 2 or (grow := forester()) is None:
             return None
         model = grow(TREES, min_samples_leaf=LEAST, random_state=0)
-        model.fit(rows.seen, rows.answer, sample_weight=rows.weight)
+        model.fit(rows.features, rows.answer, sample_weight=rows.weight)
         parts: list[tuple[Array, ...]] = []
         begin = leaves = 0
         for tree in (grown.tree_ for grown in model.estimators_):
-            own, ends = np.arange(tree.node_count), tree.children_left < 0
+            nodes, ends = np.arange(tree.node_count), tree.children_left < 0
             shares = tree.value[ends, 0].astype(np.float32)
             parts.append(
                 (
                     np.array([begin]),
                     np.where(ends, 0, tree.feature),
                     tree.threshold,
-                    begin + np.where(ends, own, tree.children_left),
-                    begin + np.where(ends, own, tree.children_right),
+                    begin + np.where(ends, nodes, tree.children_left),
+                    begin + np.where(ends, nodes, tree.children_right),
                     np.where(ends, leaves + np.cumsum(ends) - 1, 0),
                     shares / shares.sum(axis=1, keepdims=True),
                 )
             )
-            begin, leaves = begin + len(own), leaves + len(shares)
+            begin, leaves = begin + len(nodes), leaves + len(shares)
         joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
         return cls(classes, dict(zip(cls.ARRAYS, [*joined, labels], strict=True)))
 
-    def chances(self, seen: Array, last: Array) -> Array:
-        """Return the chance of each answer, float64 ``(rows, classes)``."""
-        found = np.zeros((len(seen), self.classes))
+    def chances(self, features: Array, last: Array) -> Array:
+        chances = np.zeros((len(features), self.classes))
         at_once = max(CHUNK // (len(self.roots) * len(self.labels)), 1)
-        for start in range(0, len(seen), at_once):
-            part = seen[start : start + at_once]
-            row, at, before = np.arange(len(part))[:, None], self.roots[None], None
-            while before is None or not np.array_equal(at, before):
-                less = part[row, self.feature[at]] <= self.threshold[at]
-                before, at = at, np.where(less, self.left[at], self.right[at])
-            shares = self.shares[self.leaf[at]].mean(axis=1, dtype=np.float64)
-            found[start : start + at_once, self.labels] = shares
-        return found
+        for start in range(0, len(features), at_once):
+            part = features[start : start + at_once]
+            row, nodes, parents = np.arange(len(part))[:, None], self.roots[None], None
+            while parents is None or not np.array_equal(nodes, parents):
+                less = part[row, self.feature[nodes]] <= self.threshold[nodes]
+                children = np.where(less, self.left_child[nodes], self.right_child[nodes])
+                parents, nodes = nodes, children
+            shares = self.shares[self.leaf[nodes]].mean(axis=1, dtype=np.float64)
+            chances[start : start + at_once, self.labels] = shares
+        return chances
 
 
 def forester() -> Callable[..., Any] | None:
-    """Return what grows trees; None without scikit-learn."""
+    """A classifier that grows trees; None without scikit-learn."""
     try:
         from sklearn.ensemble import ExtraTreesClassifier
     except ImportError:
         return None
-    found: Callable[..., Any] = ExtraTreesClassifier
-    return found
+    classifier: Callable[..., Any] = ExtraTreesClassifier
+    return classifier
 
 
 Part = Marginal | LastOwn | Nearest | Forest
 
 
 def parts_of(rows: FitData, classes: int) -> list[Part]:
-    """Fit all parts that there can be."""
     plain: list[Part] = [Marginal(rows, classes), LastOwn(rows, classes), Nearest(rows, classes)]
     forest = Forest.grown(rows, classes)
     return [*plain, forest] if forest else plain
@@ -203,35 +201,34 @@ class GhostModel:
         weights = weights_of(rows, classes) or {part.name: 1 / len(parts) for part in parts}
         first, *others = parts
         chosen = [first, *(part for part in others if weights.get(part.name, 0) >= SLIGHT)]
-        kept = [weights[part.name] for part in chosen]
-        return cls(chosen, [weight / sum(kept) for weight in kept])
+        chosen_weights = [weights[part.name] for part in chosen]
+        return cls(chosen, [weight / sum(chosen_weights) for weight in chosen_weights])
 
-    def chances(self, seen: Array, last: Array) -> Array:
-        """Return the chance of each answer, float64 ``(rows, classes)``; none is 0."""
+    def chances(self, features: Array, last: Array) -> Array:
+        """Float64 ``(rows, classes)``; none is 0."""
         parts = zip(self.parts, self.weights, strict=True)
-        found = sum(weight * part.chances(seen, last) for part, weight in parts)
-        return floored(np.asarray(found), self.parts[0].chances(seen, last))
+        chances = sum(weight * part.chances(features, last) for part, weight in parts)
+        return floored(np.asarray(chances), self.parts[0].chances(features, last))
 
 
 def floored(chances: Array, marginal: Array) -> Array:
-    """Return chances with the marginal mixed in."""
     return (1 - FLOOR) * chances + FLOOR * marginal
 
 
 def folds(episode: Array) -> Array:
-    """Return the part of each row that is held out together, by episodes."""
+    """Fold of each row; an episode is in one fold."""
     _, number = np.unique(episode, return_inverse=True)
     return number % FOLDS
 
 
 def weights_of(rows: FitData, classes: int) -> dict[str, float]:
-    """Return by name the weights that make inner held-out episodes likeliest; {} without any."""
+    """By name, those that make inner held-out episodes likeliest; {} without any."""
     inner = folds(rows.episode) == 0
     if inner.all():
         return {}
-    parts, held = parts_of(rows.where(~inner), classes), rows.where(inner)
-    said = (part.chances(held.seen, held.last) for part in parts)
-    likely = np.stack([chances[np.arange(len(held.answer)), held.answer] for chances in said])
+    parts, held = parts_of(rows.take(~inner), classes), rows.take(inner)
+    cells = np.arange(len(held.answer)), held.answer
+    likely = np.stack([part.chances(held.features, held.last)[cells] for part in parts])
     weights = np.full(len(parts), 1 / len(parts))
     for _ in range(EM_STEPS):
         share = weights[:, None] * likely
@@ -253,28 +250,28 @@ class GhostFit(NamedTuple):
 
 
 def judged(chances: Array, answer: Array) -> GhostFit:
-    """Judge chances ``(rows, classes)`` of what was answered."""
+    """`chances`: ``(rows, classes)``."""
     sure, hit = chances.max(axis=1), chances.argmax(axis=1) == answer
-    place = np.minimum((sure * BINS).astype(int), BINS - 1)
-    gap = np.bincount(place, sure - hit, BINS)
+    bin_index = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gap = np.bincount(bin_index, sure - hit, BINS)
     loss = -np.log(chances[np.arange(len(answer)), answer]).mean()
     return GhostFit(float(loss), float(hit.mean()), float(np.abs(gap).sum() / len(answer)))
 
 
 def measured(rows: FitData, classes: int) -> dict[str, GhostFit]:
-    """Return how well each part and the mixture foretell episodes that they were not fitted to."""
-    said: dict[str, list[Array]] = {}
+    """Fit of each part and the mixture to episodes that they were not fitted to."""
+    chances_by_part: dict[str, list[Array]] = {}
     answers, fold = [], folds(rows.episode)
     for held in np.unique(fold):
-        rest, out = rows.where(fold != held), rows.where(fold == held)
+        rest, out = rows.take(fold != held), rows.take(fold == held)
         answers.append(out.answer)
         parts = parts_of(rest, classes)
-        floor = parts[0].chances(out.seen, out.last)
+        floor = parts[0].chances(out.features, out.last)
         for part in parts:
-            chances = floored(part.chances(out.seen, out.last), floor)
-            said.setdefault(part.name, []).append(chances)
-        mixed = GhostModel.fitted(rest, classes).chances(out.seen, out.last)
-        said.setdefault(MIXTURE, []).append(mixed)
+            chances = floored(part.chances(out.features, out.last), floor)
+            chances_by_part.setdefault(part.name, []).append(chances)
+        mixed = GhostModel.fitted(rest, classes).chances(out.features, out.last)
+        chances_by_part.setdefault(MIXTURE, []).append(mixed)
     whole = np.concatenate(answers)
-    found = {name: np.concatenate(parts) for name, parts in said.items()}
-    return {name: judged(c, whole) for name, c in found.items() if len(c) == len(whole)}
+    whole_chances = {name: np.concatenate(parts) for name, parts in chances_by_part.items()}
+    return {name: judged(c, whole) for name, c in whole_chances.items() if len(c) == len(whole)}

@@ -44,18 +44,18 @@ def refit(
     seats = [*at] or [seat for seat in range(players) if seat not in ghost.seats] or [0]
     for seat in seats:
         check_integer("a learner's seat", seat, 0, players - 1)
-    left = [seat for seat in range(players) if seat not in seats]
-    if not left:
+    remaining = [seat for seat in range(players) if seat not in seats]
+    if not remaining:
         raise BadParameter(f"the learner has all {players} seats, so {ghost.name!r} has none")
     if db.exists():
-        _check(ghost, learner, db, seats, left)
+        _check(ghost, learner, db, seats, remaining)
         resume(db, **overrides)
     else:
         _play(ghost, learner, db, seats, episodes=episodes, seed=seed, **overrides)
-    other = played(find(db, ghost.game, left[0]))
+    other = played(find(db, ghost.game, remaining[0]))
     source = Source(str(db), other.episodes, len(other.action), other.left_out, WEIGHT)
     return fitted(
-        ghost.own.plus(other, WEIGHT),
+        ghost.play.plus(other, WEIGHT),
         ghost.params,
         ghost.seat,
         [*ghost.sources, source],
@@ -63,29 +63,31 @@ def refit(
     )
 
 
-def _check(ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], left: Sequence[int]) -> None:
-    """Check that a run that is there is of this ghost and learner, and not counted already."""
+def _check(
+    ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], remaining: Sequence[int]
+) -> None:
+    """BadParameter: the run is not of this ghost and learner, or is counted already."""
     if db.resolve() in (Path(source.run).resolve() for source in ghost.sources):
         raise BadParameter(f"{ghost.name!r} has the games of {db} already; give another --db")
-    found, there = (find(db, ghost.game, some[0]) for some in (left, seats))
-    same = [getattr(found.seat, key) == ghost.seat[key] for key in ("player", "name", "settings")]
-    if not all(same):
+    ours, theirs = (find(db, ghost.game, subset[0]) for subset in (remaining, seats))
+    if any(getattr(ours.seat, key) != ghost.seat[key] for key in ("player", "name", "settings")):
         raise BadParameter(
-            f"{db} has {found.seat.name!r} at seat {left[0]}, or {ghost.name!r} with other "
+            f"{db} has {ours.seat.name!r} at seat {remaining[0]}, or {ghost.name!r} with other "
             "settings: it is not of this ghost; give another --db"
         )
-    if there.places != sorted({*seats}) or learner not in (there.seat.player, there.seat.name):
+    names = theirs.seat.player, theirs.seat.name
+    if theirs.places != sorted({*seats}) or learner not in names:
         raise BadParameter(
-            f"{db} has {there.seat.player!r} at seat {', '.join(map(str, there.places))}, not "
+            f"{db} has {theirs.seat.player!r} at seat {', '.join(map(str, theirs.places))}, not "
             f"{learner!r} at {', '.join(map(str, seats))}; give another --db"
         )
 
 
 def _play(ghost: Ghost, learner: Any, db: Path, seats: Sequence[int], **settings: Any) -> None:
     players = range(ghost.game.players)
-    own = {key: ghost.seat[key] for key in ("player", "name")}
-    own |= {**ghost.seat["client"], **ghost.seat["settings"]}
-    table = [{"player": learner, "name": "learner"} if s in seats else own for s in players]
+    ghost_seat = {key: ghost.seat[key] for key in ("player", "name")}
+    ghost_seat |= {**ghost.seat["client"], **ghost.seat["settings"]}
+    table = [{"player": learner, "name": "learner"} if s in seats else ghost_seat for s in players]
     label = f"{ghost.game.name}, refit {len(ghost.sources)}"  # other chance than all before had
     game = {"game": ghost.game.name, "label": label, "params": ghost.params, "seats": table}
     raw = {"title": f"{ghost.name} and a learner", "order": "fixed", "games": [game]}

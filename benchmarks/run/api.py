@@ -84,13 +84,13 @@ class Results:
         Raises:
             UnknownName: there is no such table.
         """
-        known = ("episodes", *PARTS)
-        if table not in known:
-            raise unknown("table", table, known)
+        tables = ("episodes", *PARTS)
+        if table not in tables:
+            raise unknown("table", table, tables)
         with Records.open_readonly(self.path) as records:
             return [
-                {"game": row.game.game, "label": row.game.label, "episode": row.number} | found
-                for row, found in records.table(table)
+                {"game": row.game.game, "label": row.game.label, "episode": row.number} | cells
+                for row, cells in records.table(table)
             ]
 
 
@@ -144,13 +144,13 @@ def resume(
         RunStopped: as of `run`.
     """
     patience = overrides.pop("max_wait", None)
-    given = Overrides.of(**overrides)
-    if given != Overrides(cache=given.cache, budget=given.budget):
+    changes = Overrides.of(**overrides)
+    if changes != Overrides(cache=changes.cache, budget=changes.budget):
         takes = "cache, budget_... and max_wait"
         raise ConfigError(f"a resumed run takes {takes}, got {', '.join(overrides)}")
     path = Path(db)
     with Records.open_readonly(path) as records:
-        plan = planned(records).with_costs(given).with_patience(patience).with_own(own or {})
+        plan = planned(records).with_costs(changes).with_patience(patience).with_objects(own or {})
     if episodes is not None:  # of a run that can go on
         prolong(path, episodes)
         plan = plan.longer(episodes)
@@ -164,9 +164,9 @@ def resume(
 def _played(
     store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
 ) -> Results:
-    with seated_players(plan, use_cache) as made:
+    with seated_players(plan, use_cache) as policies:
         try:
-            play_run(store, plan, made, resumed=resumed)
+            play_run(store, plan, policies, resumed=resumed)
         except BaseException as error:
             if path.exists() and not isinstance(error, RunStopped):  # which says it itself
                 error.add_note(go_on(path))

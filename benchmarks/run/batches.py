@@ -44,7 +44,7 @@ class Batch:
         return DECISIONS // (steps * self.rules.players)
 
     def play(self) -> Iterator[tuple[EpisodeRow, StepRow, list[DecisionRow]]]:
-        """Play all to their ends; yield each step of each episode."""
+        """Each step of each episode, to their ends."""
         policies = list({id(p): p for seated in self.policies for p in seated}.values())
         numbers = {id(policy): number for number, policy in enumerate(policies)}
         sits = np.array([[numbers[id(policy)] for policy in seated] for seated in self.policies]).T
@@ -68,7 +68,7 @@ class Batch:
 def _step_rows(
     number: int, asked: Array, actions: Array, outcome: Outcome, playing: Array
 ) -> Iterator[tuple[int, StepRow, list[DecisionRow]]]:
-    """Yield the rows of one step at the tables `playing`, bool (tables,)."""
+    """Rows of one step at the tables `playing`, bool (tables,)."""
     turns, moves = _by_table(asked), _by_table(actions)
     rewards, broke = _by_table(outcome.rewards), _by_table(outcome.broke)
     finished = _by_table(outcome.finished)
@@ -97,7 +97,6 @@ def _step_rows(
 
 
 def _by_table(array: Array) -> list[Any]:
-    """Return an array (*, tables) as lists, table by table."""
     return np.moveaxis(array, -1, 0).tolist()
 
 
@@ -112,7 +111,7 @@ def batches(
     collecting: dict[str, Batch] = {}
     for row in episodes:
         game = games[row.game.label]
-        policies = [players[game.seats[place].key] for place in row.seating]
+        policies = [players[game.seats[position].key] for position in row.seating]
         if row.status != "pending" or game.series or not _follow_rules(policies):
             continue
         table = row.game.id, tuple(row.seating)
@@ -136,7 +135,7 @@ def _follow_rules(policies: Sequence[Policy]) -> bool:
 
 
 def can_batch(rules: Rulebook) -> bool:
-    """Return whether moves are numbers by seat: none is a plan or a speech, or makes a run void.
+    """Moves are numbers by seat: none is a plan or a speech, or makes a run void.
 
     A table's rows are cut out of the batch's: they must be as long as those of the table alone.
     """

@@ -1,7 +1,7 @@
 """Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
 To go on with a run, its unfinished episodes are played again from the start: recorded completions
-are served in place of calls, players without a model decide as they did, and where the record
+are served in slot of calls, players without a model decide as they did, and where the record
 ends the episode goes on live. So a resumed run equals one that was never interrupted.
 """
 
@@ -77,9 +77,8 @@ class RunStopped(LLMGamesError):
 
 
 def go_on(path: Path, flags: str = "") -> str:
-    """Say how a run that ended early is finished."""
-    said = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
-    return said.rstrip()
+    text = f"all that happened is in {path}; go on with: llm-games resume {path} {flags}"
+    return text.rstrip()
 
 
 TOGETHER = 0.1
@@ -96,7 +95,7 @@ class ReplayFailed(StoreError):
 
 @dataclass
 class Counters:
-    """What a run has done so far, for a progress display."""
+    """Numbers of a run in progress, for a display."""
 
     episodes: int = 0
     played: int = 0
@@ -113,12 +112,15 @@ Watcher = Callable[[Counters], None]
 
 
 def start(plan: RunPlan, path: str | Path) -> Store:
-    """Make the file of a new run; raises what `Store.create` raises."""
-    games = [(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games]
-    seeds = [game.seeds for game in plan.games]
-    seatings = [game.seatings() for game in plan.games]
-    given = [game.given or None for game in plan.games]
-    return Store.create(path, plan.title, plan.model_dump(), games, seeds, seatings, given)
+    return Store.create(
+        path,
+        title=plan.title,
+        config=plan.model_dump(),
+        games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
+        seeds=[game.seeds for game in plan.games],
+        seatings=[game.seatings() for game in plan.games],
+        given=[game.given or None for game in plan.games],
+    )
 
 
 def prolong(path: str | Path, episodes: int) -> None:
@@ -138,14 +140,14 @@ def prolong(path: str | Path, episodes: int) -> None:
 
 
 def fresh(source: str) -> Path:
-    """Return a new file in this folder, named after what is run and when."""
+    """A new file in this folder, named after what is run and the time."""
     stem = Path(source if Path(source).exists() else source.replace("/", "-")).stem
     return Path(f"{stem}-{datetime.now():%Y%m%d-%H%M%S}.db")
 
 
 @contextmanager
 def seated_players(plan: RunPlan, use_cache: bool = True) -> Iterator[dict[str, Policy]]:
-    """Give a plan's players, see `plan.players`; close the cache of replies afterwards."""
+    """See `plan.players`; the cache of replies is closed afterwards."""
     shared = plan.shared(use_cache)
     try:
         yield players(plan, shared)
@@ -155,10 +157,10 @@ def seated_players(plan: RunPlan, use_cache: bool = True) -> Iterator[dict[str, 
 
 
 def planned(run: Records) -> RunPlan:
-    """Return the plan that a run was started with; what older ones had beside it is left out."""
+    """The plan that a run was started with, without what older ones had beside it."""
     try:
-        known = RunPlan.model_fields.keys() & run.config.keys()
-        return RunPlan.model_validate({key: run.config[key] for key in known})
+        fields = RunPlan.model_fields.keys() & run.config.keys()
+        return RunPlan.model_validate({key: run.config[key] for key in fields})
     except ValidationError as error:
         raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
 
@@ -166,7 +168,7 @@ def planned(run: Records) -> RunPlan:
 def play_run(
     open_store: Callable[[], Store],
     plan: RunPlan,
-    made: Mapping[str, Policy],
+    policies: Mapping[str, Policy],
     watch: Watcher = lambda _: None,
     resumed: bool = False,
 ) -> None:
@@ -192,35 +194,35 @@ def play_run(
         nonlocal path
         try:
             if not resumed:
-                await drained(check(made), calls)
+                await drained(check(policies), calls)
             with open_store() as store:
                 path = store.path
-                run = _RunConduct(store, plan, made, watch, calls)
+                run = _RunConduct(store, plan, policies, watch, calls)
                 if resumed:
-                    await drained(check(made), calls)
+                    await drained(check(policies), calls)
                 await drained(run.play(), calls)
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
             raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
         except ContextOverflow as error:
-            kept = "a resumed run keeps its players' settings: others are for a new one"
-            raise RunStopped(f"{error} ({kept})", path) from None
+            note = "a resumed run keeps its players' settings: others are for a new one"
+            raise RunStopped(f"{error} ({note})", path) from None
         except ClientError as error:
             raise RunStopped(str(error), path) from None
         finally:
-            for policy in made.values():
+            for policy in policies.values():
                 if isinstance(policy, LLMPolicy):
                     await policy.client.close()
 
     # Python's search for cyclic garbage halts all tables at once: it shall be rare, and not go
     # through what was there before (packages and the like).
-    before = gc.get_threshold()
+    thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
     try:
         _anywhere(main(), calls)
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 
@@ -286,13 +288,13 @@ def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
     """Handle signals that would end the process at once, where that is how they are handled."""
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     here = threading.current_thread() is threading.main_thread()
-    before = {n: how for n, how in usual.items() if here and signal.getsignal(n) is how}
-    for number in before:
+    handlers = {n: how for n, how in usual.items() if here and signal.getsignal(n) is how}
+    for number in handlers:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, how in before.items():
+        for number, how in handlers.items():
             signal.signal(number, how)
 
 
@@ -304,27 +306,27 @@ class _Books:
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
-        self.store, self.began = store, timestamp()
+        self.store, self.start = store, timestamp()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
-        found = [layer for client in clients for layer in layers(client)]
-        self.waits = next((layer.waits for layer in found if isinstance(layer, Retry)), Waits())
-        self.limits = {id(layer.gates): layer for layer in found if isinstance(layer, Limit)}
-        self._numbers, self._known = count(1), dict[str, Lengths]()
+        stack = [layer for client in clients for layer in layers(client)]
+        self.waits = next((layer.waits for layer in stack if isinstance(layer, Retry)), Waits())
+        self.limits = {id(layer.gates): layer for layer in stack if isinstance(layer, Limit)}
+        self._numbers, self._written_lengths = count(1), dict[str, Lengths]()
         for (model, seat), usage in store.spent(ended=True).items():
             self.ledger.book(model, seat, usage)
         store.strike_all()
-        for model, known in store.learnt().items():
-            sent = self.ledger.lengths[model].sent and known.sent
-            self.ledger.lengths[model] = replace(known, sent=sent)
+        for model, lengths in store.learnt().items():
+            sent = self.ledger.lengths[model].sent and lengths.sent
+            self.ledger.lengths[model] = replace(lengths, sent=sent)
         prices = self.ledger.prices.items()
         store.note_prices({model: price.plain() for model, price in prices})
         self.write()
         self.ledger.journal = self
 
-    async def begin(self, model: str, seat: str, most: Usage) -> int:
-        """Enter a call that may cost so much, and return its number once that is on the disk."""
+    async def begin(self, model: str, seat: str, bound: Usage) -> int:
+        """The call's number, once the call is on the disk with the most that it may cost."""
         number = next(self._numbers)
-        may = most.calls, most.tokens_in, most.tokens_out, str(most.money)
+        may = bound.calls, bound.tokens_in, bound.tokens_out, str(bound.money)
         self.store.add(rows.FlightRow(model, seat, number, *may))
         try:
             await self.store.durable()
@@ -334,25 +336,22 @@ class _Books:
         return number
 
     def over(self, number: int, model: str, seat: str) -> None:
-        """Strike a call that is over, and enter what came of it."""
+        """Strike a call that has ended, and enter its usage."""
         self.store.strike(model, seat, number)
         self.enter(model, seat)
-        known, before = self.ledger.lengths[model], self._known.get(model)
-        if before != replace(known, seen=before.seen if before else 0):
+        lengths, written = self.ledger.lengths[model], self._written_lengths.get(model)
+        if written != replace(lengths, seen=written.seen if written else 0):
             self.learn(model)
 
     def enter(self, model: str, seat: str) -> None:
-        """Write what a seat has spent on a model."""
         if usage := self.ledger.pairs.get((model, seat)):
             self.store.spend(model, seat, usage)
 
     def learn(self, model: str) -> None:
-        """Write what is known of a model's replies."""
-        self._known[model] = known = replace(self.ledger.lengths[model])
-        self.store.add(rows.LengthsRow(model, **vars(known)), again=True)
+        self._written_lengths[model] = lengths = replace(self.ledger.lengths[model])
+        self.store.add(rows.LengthsRow(model, **vars(lengths)), again=True)
 
     def write(self) -> None:
-        """Write everything."""
         for pair in self.ledger.pairs:
             self.enter(*pair)
         for model in self.ledger.lengths:
@@ -360,7 +359,7 @@ class _Books:
         for number, layer in enumerate(self.limits.values()):
             server = str(getattr(list(layers(layer))[-1], "base_url", ""))
             for history in layer.gates.history():
-                row = rows.LimitRow(self.began, number, layer.name, server, list(history))
+                row = rows.LimitRow(self.start, number, layer.name, server, list(history))
                 self.store.add(row, again=True)
 
 
@@ -382,12 +381,12 @@ class _RunConduct:
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
 
-    def seat(self, who: Who) -> str:
-        """Return whose call is booked: the game's label and the seat as configured."""
-        if who.episode not in self.records:
-            return seat_of(who)
-        row = self.records[who.episode].row
-        return seat_of(who._replace(run=row.game.label, seat=row.seating[who.seat]))
+    def seat(self, caller: Who) -> str:
+        """The seat as configured, under whose name a call is booked."""
+        if caller.episode not in self.records:
+            return seat_of(caller)
+        row = self.records[caller.episode].row
+        return seat_of(caller._replace(run=row.game.label, seat=row.seating[caller.seat]))
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""
@@ -425,7 +424,6 @@ class _RunConduct:
             await self.store.durable()
 
     async def _batches(self, owed: list[EpisodeRow]) -> set[int]:
-        """Play the tables that ask nobody, and return their episodes' ids."""
         played = set[int]()
         for batch in batches(owed, self.games, self.players):
             with self.store.whole():
@@ -448,7 +446,6 @@ class _RunConduct:
             self.store.end(row.id, None if over else not_ended(self.games[row.game.label]))
 
     async def _tables(self, turn: list[EpisodeRow]) -> None:
-        """Play episodes one after another."""
         for row in turn:
             game, alike = self.games[row.game.label], f"{row.game.label}\0{row.params}"
             if alike not in self.rules:
@@ -457,7 +454,7 @@ class _RunConduct:
             self.store.begin(row.id)
             episode = await play_table(
                 self.rules[alike],
-                [self.players[game.seats[place].key] for place in row.seating],
+                [self.players[game.seats[position].key] for position in row.seating],
                 row.seed,
                 on_step=record.add,
                 max_steps=game.max_steps,
@@ -474,13 +471,13 @@ class _RunConduct:
 
 
 class EpisodeRecord:
-    """What is recorded of one episode, by step and seat."""
+    """Recorded rows of one episode, by step and seat."""
 
     def __init__(self, records: Records, row: EpisodeRow) -> None:
         self.row, fresh = row, row.status == "pending"
         self.steps = [] if fresh else records.steps(row.id)
         decisions = [] if fresh else records.decisions(row.id)
-        self.decisions = {DecisionPlace(made.step, made.seat): made for made in decisions}
+        self.decisions = {DecisionPlace(row.step, row.seat): row for row in decisions}
         self.calls: dict[DecisionPlace, list[AttemptRow]] = {}
         for call in [] if fresh else records.attempts(row.id):
             self.calls.setdefault(DecisionPlace(call.step, call.seat), []).append(call)
@@ -491,7 +488,7 @@ class EpisodeRecord:
                 self.overflows.setdefault(DecisionPlace(note.step, note.seat), []).append(
                     note.content
                 )
-        self._met: Counter[DecisionPlace] = Counter()  # overflows so far
+        self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[DecisionPlace, int]:
         """Return where a completion is asked for, and how many were there before.
@@ -499,13 +496,13 @@ class EpisodeRecord:
         Raises:
             ContextOverflow: the server had refused the prompt, and a shorter one was asked.
         """
-        at = DecisionPlace(request.who.step, request.who.seat)
-        known, met = self.overflows.get(at, ()), self._met[at]
-        if met < len(known) and known[met]["call"] == self._asked[at]:
-            self._met[at] += 1
-            raise ContextOverflow(known[met]["said"])
-        self._asked[at] += 1
-        return at, self._asked[at] - 1
+        slot = DecisionPlace(request.who.step, request.who.seat)
+        overflows, number = self.overflows.get(slot, ()), self._overflowed[slot]
+        if number < len(overflows) and overflows[number]["call"] == self._asked[slot]:
+            self._overflowed[slot] += 1
+            raise ContextOverflow(overflows[number]["said"])
+        self._asked[slot] += 1
+        return slot, self._asked[slot] - 1
 
 
 class _Record(EpisodeRecord):
@@ -514,40 +511,41 @@ class _Record(EpisodeRecord):
     def __init__(self, run: _RunConduct, row: EpisodeRow) -> None:
         super().__init__(run.store, row)
         self.run, self.store = run, run.store
-        self._noted = Counter({at: len(met) for at, met in self.overflows.items()})
+        self._noted = Counter({slot: len(overflows) for slot, overflows in self.overflows.items()})
 
     async def call(self, client: Client, request: Request) -> Completion:
-        """Serve a completion from the record, or get one and record it."""
-        at, number = self.count(request)
+        """A completion of the record, or a new one, which is recorded."""
+        slot, number = self.count(request)
         prompt = self.store.prompt(request.messages)
-        known = self.calls.get(at, ())
-        if number < len(known):
-            row = known[number]
+        attempts = self.calls.get(slot, ())
+        if number < len(attempts):
+            row = attempts[number]
             if (row.prompt, row.seed) != (prompt, request.seed):
-                raise self._differs(at, "its prompt or seed")
+                raise self._differs(slot, "its prompt or seed")
             return row.completion()
         try:
-            row = await self._live(client, request, at, number, prompt)
+            row = await self._live(client, request, slot, number, prompt)
         except ContextOverflow as error:
-            self._asked[at] -= 1
-            self._met[at] += 1
+            self._asked[slot] -= 1
+            self._overflowed[slot] += 1
             about = {"call": number, "said": str(error), "prompt": prompt, "seed": request.seed}
-            self.overflows.setdefault(at, []).append(about)
+            self.overflows.setdefault(slot, []).append(about)
             raise
-        self._enter_overflows(at)
+        self._enter_overflows(slot)
         self.store.add(row, self.row.id)
         self.store.hasten()  # the next call is not sent before it is on the disk
         return row.completion()
 
-    def _enter_overflows(self, at: DecisionPlace) -> None:
+    def _enter_overflows(self, slot: DecisionPlace) -> None:
         """Write those that are new; a shorter prompt was answered."""
-        met = self.overflows.get(at, [])
-        for number in range(self._noted[at], len(met)):
-            self.store.add(rows.NoteRow(*at, number, rows.OVERFLOW, met[number]), self.row.id)
-        self._noted[at] = len(met)
+        overflows = self.overflows.get(slot, [])
+        for number in range(self._noted[slot], len(overflows)):
+            note = rows.NoteRow(*slot, number, rows.OVERFLOW, overflows[number])
+            self.store.add(note, self.row.id)
+        self._noted[slot] = len(overflows)
 
     async def _live(
-        self, client: Client, request: Request, at: DecisionPlace, number: int, prompt: int
+        self, client: Client, request: Request, slot: DecisionPlace, number: int, prompt: int
     ) -> AttemptRow:
         if ledger_of(client) is None:  # no books, into which the call is entered
             await self.store.durable()
@@ -558,21 +556,21 @@ class _Record(EpisodeRecord):
             self.run.counters.in_flight -= 1
         received = {name: _storable(value) for name, value in vars(completion).items()}
         about: dict[str, Any] = {"seed": request.seed, "kind": request.kind, "prompt": prompt}
-        return AttemptRow(*at, number, error="", outcome=None, why="", **received | about)
+        return AttemptRow(*slot, number, error="", outcome=None, why="", **received | about)
 
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
         self._asked.clear()
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
-                at = DecisionPlace(step.number, seat)
-                made = self.decisions.get(at)
-                if made is None or made.action != plain_action(decision.action):
-                    raise self._differs(at, "what was decided")
+                slot = DecisionPlace(step.number, seat)
+                recorded = self.decisions.get(slot)
+                if recorded is None or recorded.action != plain_action(decision.action):
+                    raise self._differs(slot, "what was decided")
             return
         self.enter(step.number, step.decisions)
-        made_of, decisions = rows_of(step)
-        for row in (made_of.thin(), *decisions):
+        step_row, decisions = rows_of(step)
+        for row in (step_row.thin(), *decisions):
             self.store.add(row, self.row.id)
         if any(decision.attempts for decision in step.decisions.values()):
             self.store.hasten()
@@ -583,7 +581,6 @@ class _Record(EpisodeRecord):
         self.run.watch(self.run.counters)
 
     def enter(self, step: int, decisions: Mapping[int, Decision]) -> None:
-        """Write how completions were read, and what was noted down."""
         for seat, decision in decisions.items():
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, DecisionPlace(step, seat), number, attempt)
@@ -591,18 +588,16 @@ class _Record(EpisodeRecord):
                 row = rows.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 
-    def _differs(self, at: DecisionPlace, what: str) -> ReplayFailed:
+    def _differs(self, slot: DecisionPlace, what: str) -> ReplayFailed:
         return ReplayFailed(
             f"{self.store.path} cannot be resumed: in {self.row.game.label}, episode "
-            f"{self.row.number}, step {at.step}, seat {at.seat}, {what} differs from the "
+            f"{self.row.number}, step {slot.step}, seat {slot.seat}, {what} differs from the "
             f"record. It was made by {maker(self.store.package)}; resume with that and the "
             "same prompts"
         )
 
 
 class _RecordingClient(Layer):
-    """A client behind the record of the episode that is being played."""
-
     def __init__(self, client: Client, records: Mapping[int, _Record]) -> None:
         super().__init__(client)
         self.records = records
@@ -612,7 +607,6 @@ class _RecordingClient(Layer):
 
 
 def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
-    """Return the policy with its client, if it has one, behind the record."""
     if isinstance(policy, LLMPolicy):
         policy = copy.copy(policy)
         policy.client = _RecordingClient(policy.client, records)
@@ -626,34 +620,33 @@ def recalled(
 
     `episodes` are all of the run, by the game's id and their number.
     """
-    found: dict[int, list[Note]] = {}
-    if (before := episodes.get((row.game.id, row.number - 1))) is not None:
-        for note in run.notes(before.id):
-            seat = row.seating.index(before.seating[note.seat])
-            found.setdefault(seat, []).append(Note(note.kind, note.content))
-    return found
+    notes: dict[int, list[Note]] = {}
+    if (previous := episodes.get((row.game.id, row.number - 1))) is not None:
+        for note in run.notes(previous.id):
+            seat = row.seating.index(previous.seating[note.seat])
+            notes.setdefault(seat, []).append(Note(note.kind, note.content))
+    return notes
 
 
 def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
-    """Return a step, and the decisions that made it, as they are recorded."""
+    """A step and its decisions, as they are recorded."""
     outcome, number, decisions = step.outcome, step.number, []
     rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
     finished = np.flatnonzero(outcome.finished).tolist()
     row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
     phase = rows.TALK if row.talk else ""
-    for seat, made in step.decisions.items():
-        done = plain_action(made.action), made.outcome, broke[seat], rewards[seat]
+    for seat, decision in step.decisions.items():
+        done = plain_action(decision.action), decision.outcome, broke[seat], rewards[seat]
         decisions.append(rows.DecisionRow(number, seat, *done, phase))
     return row, decisions
 
 
 def not_ended(game: PlannedGame) -> str:
-    """Return why an episode is void that its limit stopped."""
     return f"no end after {game.max_steps} steps (max_steps)"
 
 
 def void_reason(episode: Episode, game: PlannedGame) -> str | None:
-    """Return why an episode has no score, or None if it has one."""
+    """None: the episode has a score."""
     if not episode.over:
         return not_ended(game)
     if not episode.void:

@@ -46,11 +46,11 @@ from llm_games.wrappers.mind import Planning
 SCENARIOS = "scenarios"
 
 
-SAMPLING = tuple(one.name for one in fields(Sampling))
+SAMPLING = tuple(field.name for field in fields(Sampling))
 
 
 def _asked() -> dict[str, Any]:
-    """Return the fields of all settings of `Sampling`, `LLMPolicy` and `Planning`."""
+    """Fields of `Sampling`, `LLMPolicy` and `Planning`."""
     hints: dict[str, Any] = {}
     for declared in (Sampling, LLMPolicy.__init__, Planning):
         hints |= get_type_hints(declared)
@@ -86,7 +86,6 @@ class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # t
         return value
 
     def given(self) -> dict[str, Any]:
-        """Return the values that were given."""
         return self.model_dump(exclude_none=True)
 
 
@@ -171,7 +170,6 @@ class PriceSettings(Settings):
     source: str = ""  # where it is from
 
     def price(self) -> Price:
-        """Return the price, exactly."""
         exact: Any = {k: Decimal(str(v)) if isinstance(v, float) else v for k, v in self}
         return Price(**exact | {"longer": self.longer and self.longer.price()})
 
@@ -260,7 +258,7 @@ class Config(Settings):
 
 
 def experiments() -> dict[str, list[str]]:
-    """Return the names of the experiments that come with the package, by group."""
+    """Names of the package's experiments by group."""
     folders = sorted(folder for folder in PAPERS.iterdir() if any(folder.glob("*.toml")))
     return {
         folder.name.replace("_", "-"): sorted(file.stem for file in folder.glob("*.toml"))
@@ -271,13 +269,13 @@ def experiments() -> dict[str, list[str]]:
 def _named(name: str) -> Path:
     """Return the file that ``gamma-bench`` or ``gamma-bench/NAME`` means, else that of the path."""
     group, _, experiment = name.partition("/")
-    known = experiments().get(group)
-    if known is None or Path(name).is_file():
+    names = experiments().get(group)
+    if names is None or Path(name).is_file():
         return Path(name)
-    if (experiment or "vanilla") not in known:
+    if (experiment or "vanilla") not in names:
         raise ConfigError(
-            f"{group} has no experiment {experiment!r};{nearest(experiment, known)} "
-            f"known: {', '.join(known)}"
+            f"{group} has no experiment {experiment!r};{nearest(experiment, names)} "
+            f"known: {', '.join(names)}"
         )
     if group == SCENARIOS:
         return rooms.file(experiment, scenarios.FILE) or Path(name)
@@ -301,10 +299,10 @@ def load(source: str) -> dict[str, Any]:
         try:
             text, name = _named(source).read_text("utf-8"), source
         except FileNotFoundError:
-            known = list(experiments())
+            groups = list(experiments())
             raise ConfigError(
-                f"there is no file {source};{nearest(source, known)} give a TOML file, or one "
-                f"of: {', '.join(known)}"
+                f"there is no file {source};{nearest(source, groups)} give a TOML file, or one "
+                f"of: {', '.join(groups)}"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{source} cannot be read: {error}") from None

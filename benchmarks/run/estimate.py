@@ -32,16 +32,14 @@ class Estimate:
 
     @property
     def low(self) -> Usage:
-        """All seats together."""
         return added(low for low, _ in self.seats.values())
 
     @property
     def high(self) -> Usage:
-        """All seats together."""
         return added(high for _, high in self.seats.values())
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain values: ranges as pairs, money as exact decimals in words."""
+        """Ranges are pairs, money exact decimals as text."""
         low, high = self.low, self.high
         same = {"label": self.label, "episodes": self.episodes, "decisions": self.decisions}
         tokens = {"tokens_in": (low.tokens_in, high.tokens_in)}
@@ -51,33 +49,41 @@ class Estimate:
 
 
 def added(parts: Iterator[Usage]) -> Usage:
-    """Add several up."""
     total = Usage()
     for part in parts:
         total.add(part)
     return total
 
 
-def estimate(plan: RunPlan, made: Mapping[str, Policy]) -> list[Estimate]:
+def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
     """Estimate decisions, calls, tokens and money of each game, all episodes together.
 
     One table of each game is played by players who make it long: mute ones, who in water
     allocation do not die of it, and in an auction bid the least, nearly always. All prompts on
     the way are measured, see `measure`.
     """
-    found = []
+    estimates = []
     for game in plan.games:
-        many, lasting = len(game.seeds), dict(game_class(game.game).lasting)
+        episodes, lasting = len(game.seeds), dict(game_class(game.game).lasting)
         rules = rulebook(game.game, **(game.params | lasting | {"failed_reply": "fallback"}))
-        seats = [made[seat.key] for seat in game.seats]
-        one = measure(rules, seats, game.seeds[0], game.max_steps, game.given)
+        seats = [policies[seat.key] for seat in game.seats]
+        table = measure(rules, seats, game.seeds[0], game.max_steps, game.given)
         asked = {
-            f"{game.label}/player_{seat}": (_times(low, many), _times(high, many))
-            for seat, (low, high) in one.seats.items()
+            f"{game.label}/player_{seat}": (_times(low, episodes), _times(high, episodes))
+            for seat, (low, high) in table.seats.items()
         }
-        chain = one.chain * (many if game.series else 1)
-        found.append(Estimate(game.label, many, many * one.decisions, asked, one.priced, chain))
-    return found
+        chain = table.chain * (episodes if game.series else 1)
+        estimates.append(
+            Estimate(
+                label=game.label,
+                episodes=episodes,
+                decisions=episodes * table.decisions,
+                seats=asked,
+                priced=table.priced,
+                chain=chain,
+            )
+        )
+    return estimates
 
 
 def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -94,5 +100,5 @@ def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[s
             yield f"{what}{suffix}", {"limit": limit, "low": low, "high": high, "fits": answer}
 
 
-def _times(usage: Usage, many: int) -> Usage:
-    return Usage(**{name: many * value for name, value in vars(usage).items()})
+def _times(usage: Usage, count: int) -> Usage:
+    return Usage(**{name: count * number for name, number in vars(usage).items()})

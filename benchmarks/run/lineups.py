@@ -36,7 +36,7 @@ GAME_KEYS = ("params", "talk", "given", "max_steps")
 
 
 class CrossSettings(create_model("Shared", __base__=Settings, **_shared)):  # type: ignore[misc]
-    """The whole file."""
+    """The file of a cross-play."""
 
     game: str
     players: list[SeatSettings] = Field(min_length=2)
@@ -67,8 +67,8 @@ def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
         _, lineups = chosen(len(names), rules.players, settings.lineups)
     except LLMGamesError as error:
         raise ConfigError(f"{source}: {error}") from None
-    given = settings.model_dump(exclude_unset=True)
-    game = {key: given[key] for key in GAME_KEYS if key in given}
+    written = settings.model_dump(exclude_unset=True)
+    game = {key: written[key] for key in GAME_KEYS if key in written}
     game |= {"game": settings.game, "chance": CHANCE, "order": "rotate"}
     players = [
         seat.model_dump(exclude_none=True) | {"name": name}
@@ -80,17 +80,17 @@ def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
         | {"seats": [players[number] for number in np.repeat(np.arange(len(players)), counts)]}
         for counts in lineups
     ]
-    shared = {key: given[key] for key in SHARED if key in given}
+    shared = {key: written[key] for key in SHARED if key in written}
     return {"title": "Cross-play"} | shared | {"games": games}
 
 
 def _without_own_seats(settings: CrossSettings) -> Rulebook:
-    """Return the rules; a `ConfigError` says that some of their seats are somebody's own."""
+    """ConfigError: parameters belong to players, who here take all seats."""
     game = GameSettings(**settings.model_dump(include={"game", "params", "talk"}))
     params = params_of(game)
     for name in game_class(settings.game).personal:
         value = params.get(name)
-        if isinstance(value, list | tuple) and any(one != value[0] for one in value):
+        if isinstance(value, list | tuple) and any(seat_value != value[0] for seat_value in value):
             raise ConfigError(
                 f"{name} = {value!r} goes with a player, but in cross-play each player takes each "
                 "seat: give one value for all"

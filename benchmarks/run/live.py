@@ -24,13 +24,12 @@ COUNTED = ("done", "void", "running", "pending")
 
 
 def look(path: Path) -> RunProgress:
-    """Return where a run stands now."""
     with Records.open_readonly(path) as records:
         return run_progress(records, moves=True)
 
 
 def cells(progress: RunProgress) -> Iterator[list[Any]]:
-    """Yield a row of the table for each game; calls and tokens are as booked, see `Spending`."""
+    """Calls and tokens are as booked, see `Spending`."""
     for game in progress.games:
         statuses = [f"{n} {status}" for status in COUNTED if (n := game.statuses[status])]
         usage = progress.spent.games[game.game.label]
@@ -39,14 +38,12 @@ def cells(progress: RunProgress) -> Iterator[list[Any]]:
 
 
 def table(progress: RunProgress) -> ResultTable:
-    """Return the table of the games."""
     heads = columns("game, episodes", "decisions, rule breaks, calls, tokens", ",")
     note = unsure(progress.spent.total)
     return ResultTable(heads | {"last actions": ""}, [*cells(progress)], note=note)
 
 
 def lines(progress: RunProgress) -> list[str]:
-    """Return one line for each game, and one of what is not known."""
     games = [
         f"{label}: {statuses}; {decisions} decisions, {rule_breaks} rule breaks, {calls} calls, "
         f"{tokens} tokens{last_actions and f'; {last_actions}'}"
@@ -56,7 +53,7 @@ def lines(progress: RunProgress) -> list[str]:
 
 
 def looks(path: Path) -> Iterator[RunProgress]:
-    """Yield where a run stands, again and again until it is complete or nobody plays it."""
+    """Again and again, until the run is complete or nobody plays it."""
     yield (progress := look(path))
     while not progress.complete and progress.holder is not None:
         time.sleep(INTERVAL)
@@ -73,8 +70,8 @@ def watch(path: Path, console: Console) -> RunProgress:
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             for progress in looks(path):
-                who = f"played by {progress.holder}" if progress.holder else "nobody plays it now"
-                head = Text(f"{progress.title} ({path}), {who}")
+                state = f"played by {progress.holder}" if progress.holder else "nobody plays it now"
+                head = Text(f"{progress.title} ({path}), {state}")
                 live.update(Group(head, table(progress)), refresh=True)
         return progress
     previous: list[str] = []

@@ -51,9 +51,9 @@ def measure(
     players: Sequence[Policy],
     seed: int,
     max_steps: int | None = None,
-    given: Mapping[str, Any] | None = None,
+    fixed_chance: Mapping[str, Any] | None = None,
 ) -> Measured:
-    """Play a table by the rules with mute players in the seats of these, and measure it."""
+    """Play a table with mute players in place of these, and measure it."""
     counts = _Counts()
     models = {id(player): player for player in players if isinstance(player, LLMPolicy)}
     meters = {key: _Meter(player, counts) for key, player in models.items()}
@@ -65,7 +65,8 @@ def measure(
         nonlocal decisions
         decisions += len(step.decisions)
 
-    run_sync(play_table(rules, seated, seed, on_step=count, max_steps=max_steps, given=given))
+    limits: Any = {"max_steps": max_steps, "given": fixed_chance}
+    run_sync(play_table(rules, seated, seed, on_step=count, **limits))
     return Measured(
         decisions=decisions,
         seats=dict(sorted(counts.usage.items())),
@@ -76,7 +77,7 @@ def measure(
 
 @dataclass
 class _Counts:
-    """What all meters of a table count: the least and the most by seat, and calls by step."""
+    """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
     usage: dict[int, tuple[Usage, Usage]] = field(default_factory=dict)
     calls: dict[int, Counter[int]] = field(default_factory=dict)
@@ -98,9 +99,9 @@ class _Meter:
         self.prices = price.bound(min), price.bound(max)
 
     async def complete(self, request: Request) -> Completion:
-        question, who = request.question, request.who
-        self.counts.calls.setdefault(who.step, Counter())[who.seat] += 1
-        usage = self.counts.usage.setdefault(who.seat, (Usage(), Usage()))
+        question, asker = request.question, request.who
+        self.counts.calls.setdefault(asker.step, Counter())[asker.seat] += 1
+        usage = self.counts.usage.setdefault(asker.seat, (Usage(), Usage()))
         longest = request.sampling.max_tokens or self.longest or REASONED
         speaks = isinstance(question, Speech)
         shortest = min(THOUGHT if request.reasoning else SPOKEN if speaks else REPLY, longest)
@@ -133,15 +134,15 @@ class _Mute(Policy):
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
         if view.sight.talking:
-            said = SPEECH if isinstance(view.question, Speech) else MISSING
-            return Decision(said), None
+            speech = SPEECH if isinstance(view.question, Speech) else MISSING
+            return Decision(speech), None
         if self.bids is None:  # a game whose moves are bids has no others
             self.bids = isinstance(view.question, Bid)
         return Decision(_bid(view.question, self.chance) if self.bids else MISSING), None
 
 
 def _muted(policy: LLMPolicy, meter: _Meter) -> LLMPolicy:
-    """Return the player with a meter as its client; it asks once for each thing."""
+    """The player with a meter as its client; it asks once for each thing."""
     muted: Any = copy.copy(policy)
     muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
     muted.max_attempts = 1  # of summaries

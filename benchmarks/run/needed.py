@@ -25,7 +25,7 @@ PUBLISHED, RANDOM = "published", "random"
 
 
 class PairSpread(NamedTuple):
-    """The standard deviation of one run's score: whose it is, and their scores if we have them."""
+    """`sd` is of one run's score; `of` says whose, `scores` are theirs if we have them."""
 
     sd: float
     of: str
@@ -51,7 +51,6 @@ class Needed(NamedTuple):
     of: str = PUBLISHED
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return self._asdict()
 
 
@@ -61,14 +60,14 @@ def needed(plan: RunPlan) -> list[Needed]:
     The spread of a game at the paper's own parameters is what published runs have; of any other it
     is that of random players in all seats of this very game. Sides are taken to be independent.
     """
-    known = scorings()
-    scored = {name for found in known for name in found.games}
+    all_scorings = scorings()
+    scored = {name for scoring in all_scorings for name in scoring.games}
     spreads, games = dict[str, PairSpread](), list[tuple[PlannedGame, str]]()
     for game in plan.games:
         key = f"{game.rules().core!r} {game.given} {game.max_steps}"
         if game.game in scored and key not in spreads:
             usual = not (game.given or game.max_steps)
-            sds = [found.spread(game.rules(), plan.scoring) for found in known if usual]
+            sds = [scoring.spread(game.rules(), plan.scoring) for scoring in all_scorings if usual]
             sd = next(filter(None, sds), None)
             spreads[key] = PairSpread(sd, PUBLISHED) if sd else _random(game, plan.scoring)
         if key in spreads and spreads[key].sd:
@@ -86,21 +85,21 @@ def needed(plan: RunPlan) -> list[Needed]:
 
 
 def _random(game: PlannedGame, edition: str) -> PairSpread:
-    """Return the spread of random players; 0 where they have no scores, or all the same."""
+    """Of random players; 0 where they have no scores, or all the same."""
     rules = game.rules().core
     moves = rules.players * (game.max_steps or rules.length() or MOVES)
-    many = min(PLAYED, max(FEWEST, MOVES // moves))
+    episodes = min(PLAYED, max(FEWEST, MOVES // moves))
     first = int(sha256(game.game.encode()).hexdigest()[:12], 16)
     try:
-        seeds = range(first, first + many)
+        seeds = range(first, first + episodes)
         played = play_rules(rules, ["random"] * rules.players, seeds, game.given, game.max_steps)
     except TooManyTurns:
         return PairSpread(0.0, RANDOM)
-    scores = [score(rules, played.records_of(table), edition) for table in range(many)]
+    scores = [score(rules, played.records_of(table), edition) for table in range(episodes)]
     if any(value is None for value in scores):
         return PairSpread(0.0, RANDOM)
-    known = np.array(scores, np.float64)
-    return PairSpread(float(known.std(ddof=1)), RANDOM, known)
+    numbers = np.array(scores, np.float64)
+    return PairSpread(float(numbers.std(ddof=1)), RANDOM, numbers)
 
 
 def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -> Needed:
@@ -108,12 +107,12 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
     games, sd = len(sds), float(np.sqrt(np.mean(np.square(sds))))
     scores = spreads[0].scores if games == 1 else None
 
-    def need(points: int, at: float) -> int:
-        guess = needed_episodes(points, sds, games=games, level=at, wanted=WANTED)
+    def need(points: int, level: float) -> int:
+        guess = needed_episodes(points, sds, games=games, level=level, wanted=WANTED)
         if scores is None or guess > SIMULATED:
             return guess
-        seen = partial(shown, scores=scores, level=at)
-        return fewest(lambda n: bool(np.mean(seen(n) <= points) >= WANTED), guess) or MOST
+        smallest_shown = partial(shown, scores=scores, level=level)
+        return fewest(lambda n: bool(np.mean(smallest_shown(n) <= points) >= WANTED), guess) or MOST
 
     def find() -> float | None:
         if episodes < 2:
@@ -126,11 +125,12 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
 
     steps = POINTS["Overall" if games > 1 else "game"]
     pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
-    return Needed(label, games, episodes, sd, pairs, find(), of)
+    return Needed(
+        label=label, games=games, episodes=episodes, sd=sd, pairs=pairs, found=find(), of=of
+    )
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:
-    """Yield a table of the games, and one of the Overall."""
     note = (
         "Episodes that each side needs for four of five comparisons of two runs to show a "
         "difference by so many points (t test, 5 %; in brackets: where all games of the run are "
@@ -147,12 +147,12 @@ def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:
             for row in rows
             if tuple(row.pairs) == points
         ]
-        heads = {"game": "", "sd": ".1f", "of": ""} | {f"by {many}": ">" for many in points}
+        heads = {"game": "", "sd": ".1f", "of": ""} | {f"by {step}": ">" for step in points}
         if lines:
             last = rows[-1].label == lines[-1][0]
             yield ResultTable(heads | {"planned": "d", "show": ".1f"}, lines, note=note * last)
 
 
 def _both(pairs: tuple[int, int]) -> str:
-    one, corrected = pairs
-    return f"{one} ({corrected})" if corrected > one else str(one)
+    single, corrected = pairs
+    return f"{single} ({corrected})" if corrected > single else str(single)

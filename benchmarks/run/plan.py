@@ -59,7 +59,7 @@ class PlannedSeat(Settings):
 
     @property
     def asks(self) -> bool:
-        """Whether it asks a language model: how often at most is then said."""
+        """It asks a language model: how often at most is then in its settings."""
         return "max_attempts" in self.settings
 
     @property
@@ -68,18 +68,18 @@ class PlannedSeat(Settings):
         return self.asks and not self.player.startswith("recorded:")
 
     @property
-    def own(self) -> bool:
-        """Whether it is somebody's own policy: of it the record has moves, and no settings."""
+    def is_users_policy(self) -> bool:
+        """A user's policy: the record has its moves, and no settings."""
         return not self.asks and reading(self.player) == "own"
 
     def labels(self) -> list[str]:
-        """Return the labels of the objects that it needs, see `RunPlan.own`."""
+        """Labels of the objects that it needs, see `RunPlan.objects`."""
         names = [self.player.removeprefix("client:"), *self.settings.get("tools", ())]
         return [name.removeprefix(OWN) for name in names if name.startswith(OWN)]
 
     @property
     def key(self) -> str:
-        """Return what is equal for seats that share a player."""
+        """Equal for seats that share a player."""
         return json.dumps([self.player, self.client, self.settings], sort_keys=True)
 
 
@@ -108,7 +108,7 @@ class PlannedGame(Settings):
     """what seats that stand for the run's players set for models, where these ask none"""
 
     def rules(self, seating: Sequence[int] | None = None) -> Rulebook:
-        """Build the rules, with players at their own seats or where `seating` has them."""
+        """With players at their own seats, or where `seating` has them."""
         places = range(len(self.seats)) if seating is None else seating
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
@@ -117,16 +117,15 @@ class PlannedGame(Settings):
 
         ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
         """
-        many = len(self.seats)
+        count = len(self.seats)
         if self.order == "shuffled":
-            drawn = (np.random.default_rng([seed, many]) for seed in self.seeds)
-            return [rng.permutation(many).tolist() for rng in drawn]
-        rows = rotated(self._players) if self.order == "rotate" else [[*range(many)]]
+            drawn = (np.random.default_rng([seed, count]) for seed in self.seeds)
+            return [rng.permutation(count).tolist() for rng in drawn]
+        rows = rotated(self._players) if self.order == "rotate" else [[*range(count)]]
         return [rows[number % len(rows)] for number in range(len(self.seeds))]
 
     @property
     def mixed(self) -> bool:
-        """Whether its players are not all the same."""
         return len(set(self._players)) > 1
 
     @property
@@ -138,18 +137,18 @@ class PlannedGame(Settings):
         return uneven(self.rules(), self._players, self.seatings()) if self.mixed else ""
 
     def longer(self, run: int, episodes: int) -> PlannedGame:
-        """Return the game with so many episodes; a `ConfigError` says that its chance is lost."""
+        """ConfigError: its chance is lost."""
         if episodes <= len(self.seeds):
             return self
         names = (self.chance, self.label, self.game)
-        known = (name for name in names if episode_seed(run, name, 0) == self.seeds[0])
-        if (chance := next(known, None)) is None:
+        sources = (name for name in names if episode_seed(run, name, 0) == self.seeds[0])
+        if (chance := next(sources, None)) is None:
             raise ConfigError(
                 f"{self.label} cannot be prolonged: its seeds do not come from the run's seed {run}"
             )
-        more = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
-        before = [*self.prolonged, len(self.seeds)]
-        return self.model_copy(update={"seeds": self.seeds + more, "prolonged": before})
+        seeds = [episode_seed(run, chance, i) for i in range(len(self.seeds), episodes)]
+        prolonged = [*self.prolonged, len(self.seeds)]
+        return self.model_copy(update={"seeds": self.seeds + seeds, "prolonged": prolonged})
 
 
 class RunPlan(Settings):
@@ -163,48 +162,45 @@ class RunPlan(Settings):
     budget: config.BudgetSettings = config.BudgetSettings()
     prices: dict[str, config.PriceSettings] = Field(default_factory=dict)
     games: list[PlannedGame]
-    own: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
+    objects: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
 
     @property
     def seats(self) -> list[PlannedSeat]:
-        """Return the seats of all games."""
         return [seat for game in self.games for seat in game.seats]
 
-    def with_own(self, own: Mapping[str, Any]) -> RunPlan:
-        """Return the plan with these objects; a `ConfigError` names those that it lacks."""
+    def with_objects(self, objects: Mapping[str, Any]) -> RunPlan:
+        """ConfigError names the objects that are missing."""
         needed = {label for seat in self.seats for label in seat.labels()}
-        if lost := sorted(needed - set(own)):
-            given = ", ".join(f"{label!r}: ..." for label in lost)
+        if lost := sorted(needed - set(objects)):
+            missing = ", ".join(f"{label!r}: ..." for label in lost)
             raise ConfigError(
                 f"this run was handed objects that are not written down: {', '.join(lost)}. Hand "
-                f"them over again, from Python: llm_games.resume(FILE, own={{{given}}})"
+                f"them over again, from Python: llm_games.resume(FILE, own={{{missing}}})"
             )
-        return self.model_copy(update={"own": dict(own)})
+        return self.model_copy(update={"objects": dict(objects)})
 
     def settings_of(self, seat: PlannedSeat) -> dict[str, Any]:
-        """Return a seat's settings with objects in place of their labels."""
-        tools = [_meant(tool, self.own) for tool in seat.settings.get("tools", ())]
+        tools = [_meant(tool, self.objects) for tool in seat.settings.get("tools", ())]
         return seat.settings | ({"tools": tools} if tools else {})
 
     def with_costs(self, overrides: Overrides) -> RunPlan:
-        """Return the plan with the cache and the limits of the budget that are given."""
         limits = self.budget.model_dump() | dict(overrides.budget)
         budget = checked(config.BudgetSettings, limits, "budget")
         cache = str(overrides.cache) if overrides.cache else self.cache
         return self.model_copy(update={"budget": budget, "cache": cache})
 
     def longer(self, episodes: int) -> RunPlan:
-        """Return the plan with so many episodes of each game; `ConfigError`: all have as many."""
+        """ConfigError: all games have as many episodes."""
         checked(config.GameSettings, {"game": "any", "episodes": episodes}, "resume")
         games = [game.longer(self.seed, episodes) for game in self.games]
         if games == self.games:
-            most = min(len(game.seeds) for game in games)
-            raise ConfigError(f"the run has {most} episodes of each game already, not {episodes}")
+            fewest = min(len(game.seeds) for game in games)
+            raise ConfigError(f"the run has {fewest} episodes of each game already, not {episodes}")
         return self.model_copy(update={"games": games})
 
     def with_patience(self, max_wait: float | None) -> RunPlan:
-        """Return the plan with calls that wait so many seconds for a server; None: as planned."""
+        """`max_wait`: seconds that a call waits for a server; None: as planned."""
         plan = self._copy()
         for seat in plan.seats:
             if max_wait is not None and seat.has_layers:
@@ -215,7 +211,7 @@ class RunPlan(Settings):
         return self.model_copy(update={"games": [g.model_copy(deep=True) for g in self.games]})
 
     def without_keys(self) -> RunPlan:
-        """Return the plan for players that shall ask nobody: servers get no key."""
+        """For players that shall ask nobody: servers get no key."""
         plan = self._copy()
         for seat in plan.seats:
             if on_server(seat.player):
@@ -225,7 +221,7 @@ class RunPlan(Settings):
         return plan
 
     def shared(self, use_cache: bool = True) -> Shared:
-        """Return what all players of the run share: ledger, gates, cache (or a `CacheError`)."""
+        """Ledger, gates and cache of all players; a `CacheError` if that cannot be used."""
         prices = {model: price.price() for model, price in self.prices.items()}
         limits: dict[str, Any] = {
             name: Decimal(str(value)) if isinstance(value, float) else value
@@ -243,7 +239,7 @@ class Overrides:
     seats, unless these name ``default``, for which they then stand. `games` are names or labels.
     `params` and `talk` are of all games, on top of their own.
     `settings` are of all players that ask a language model; ``base_url`` of those at a server.
-    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.own`.
+    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.objects`.
     """
 
     seats: Sequence[str] = ()
@@ -259,33 +255,32 @@ class Overrides:
     own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, **given: Any) -> Overrides:
+    def of(cls, **arguments: Any) -> Overrides:
         """Sort values by their names: ``budget_calls``, a field of ours, or else a setting."""
-        given = {name: value for name, value in given.items() if value is not None}
-        if not isinstance(given.get("seats", ()), list | tuple):
-            given["seats"] = [given["seats"]]
-        own = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
-        limits = [name for name in given if name.startswith("budget_")]
-        budget = {name.removeprefix("budget_"): given.pop(name) for name in limits}
-        mine = {name: given.pop(name) for name in own & given.keys()}
-        return cls(**mine, settings=given, budget=budget)
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        if not isinstance(arguments.get("seats", ()), list | tuple):
+            arguments["seats"] = [arguments["seats"]]
+        fields = {field.name for field in dataclasses.fields(cls)} - {"settings", "budget"}
+        limits = [name for name in arguments if name.startswith("budget_")]
+        budget = {name.removeprefix("budget_"): arguments.pop(name) for name in limits}
+        mine = {name: arguments.pop(name) for name in fields & arguments.keys()}
+        return cls(**mine, settings=arguments, budget=budget)
 
     def apply(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a raw configuration with what is given replaced."""
-        every: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
-        given = every | {"seed": self.seed, "scoring": self.scoring}
-        changed = dict(raw) | {key: value for key, value in given.items() if value is not None}
-        on_top = {"params": self.params, "talk": self.talk}
+        by_game: dict[str, Any] = {"seats": list(self.seats) or None, "episodes": self.episodes}
+        overrides = by_game | {"seed": self.seed, "scoring": self.scoring}
+        changed = dict(raw) | {key: value for key, value in overrides.items() if value is not None}
+        extra = {"params": self.params, "talk": self.talk}
         if "players" in raw:
-            return _topped(changed, on_top)
+            return _topped(changed, extra)
         if isinstance(games := raw.get("games"), list):
-            replaced = [key for key, value in every.items() if value is not None]
-            changed["games"] = [_topped(_without(game, replaced), on_top) for game in games]
+            replaced = [key for key, value in by_game.items() if value is not None]
+            changed["games"] = [_topped(_without(game, replaced), extra) for game in games]
         return changed
 
 
 def _without(game: Any, keys: Iterable[str]) -> Any:
-    """Return a raw game without some keys; seats that name the run's player stay."""
+    """Raw game without some keys; seats that name the run's player stay."""
     if not isinstance(game, dict):
         return game
     seats = game["seats"] if isinstance(game.get("seats"), list) else [game.get("seats")]
@@ -294,13 +289,12 @@ def _without(game: Any, keys: Iterable[str]) -> Any:
     return {key: value for key, value in game.items() if key not in gone}
 
 
-def _topped(game: Any, on_top: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return a raw game with more in some of its tables."""
+def _topped(game: Any, extra: Mapping[str, Mapping[str, Any]]) -> Any:
     if not isinstance(game, dict):
         return game
-    own = {key: game.get(key, {}) for key, given in on_top.items() if given}
-    tables = {key: found for key, found in own.items() if isinstance(found, Mapping)}
-    return game | {key: {**found, **on_top[key]} for key, found in tables.items()}
+    old_tables = {key: game.get(key, {}) for key, table in extra.items() if table}
+    tables = {key: table for key, table in old_tables.items() if isinstance(table, Mapping)}
+    return game | {key: {**table, **extra[key]} for key, table in tables.items()}
 
 
 def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
@@ -311,15 +305,15 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
-    raw, own = written(overrides.apply(raw))
+    raw, objects = written(overrides.apply(raw))
     if "players" in raw:
         from llm_games.benchmarks.run.lineups import lineup_run
 
         raw = lineup_run(raw, name)
-    settings, more = written(overrides.settings)
-    own = {**overrides.own, **own, **more}
+    settings, more_objects = written(overrides.settings)
+    objects = {**overrides.own, **objects, **more_objects}
     return resolve(
-        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=own)
+        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=objects)
     )
 
 
@@ -329,10 +323,10 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     checked(config.ModelSettings, overrides.settings, "command line")
     called = [{game.label or game.game, game.game} for game in file.games]
     only = [overrides.games] if isinstance(overrides.games, str) else overrides.games
-    wanted, known = set(only), set().union(*called)
+    wanted, names = set(only), set().union(*called)
     for name in only:
-        if name not in known:
-            raise unknown("game in this run called", name, known)
+        if name not in names:
+            raise unknown("game in this run called", name, names)
     games = [
         _game(file, f"{source}: games[{i}] ({game.game})", game, change, overrides)
         for i, game in enumerate(file.games)
@@ -346,11 +340,10 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
     plan = RunPlan(**same | {"games": games}).with_costs(overrides)
-    return plan.with_own(overrides.own)
+    return plan.with_objects(overrides.own)
 
 
 def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
-    """Check that what the command line sets reaches a player."""
     asked = {seat.player for game in games for seat in game.seats if seat.asks}
     for key in settings:
         if key == "base_url" and not any(map(on_server, asked)):
@@ -375,10 +368,10 @@ def episode_seed(run: int, chance: str, number: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
 
 
-def is_model(player: str, own: Mapping[str, Any]) -> bool:
-    """Return whether a player asks a language model, and so takes settings."""
+def is_model(player: str, objects: Mapping[str, Any]) -> bool:
+    """It asks a language model, and so takes settings."""
     with suppress(LLMGamesError):  # said when it is made
-        return asks_model(_meant(player, own))
+        return asks_model(_meant(player, objects))
     return False
 
 
@@ -388,53 +381,54 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     Players that call a model have `shared` in common, by default that of the plan. A `ConfigError`
     says which cannot be built, or cannot play its game.
     """
-    made: dict[str, Policy] = {}
+    policies: dict[str, Policy] = {}
     shared = shared or plan.shared()
     for game in plan.games:
         rules = game.rules()
         for number, seat in enumerate(game.seats):
             try:
-                if seat.key not in made or not seat.asks:
-                    made[seat.key] = _player(plan, seat, rules, shared)
-                made[seat.key].start(rules, number, 0)
+                if seat.key not in policies or not seat.asks:
+                    policies[seat.key] = _player(plan, seat, rules, shared)
+                policies[seat.key].start(rules, number, 0)
             except LLMGamesError as error:
                 raise ConfigError(f"{game.label}, seat {number} ({seat.name}): {error}") from error
-    return made
+    return policies
 
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
-    """Make the player of a seat; objects come in place of their labels."""
+    """Objects come in place of their labels."""
     client = seat.client | ({"shared": shared} if seat.has_layers else {})
     client = {"max_wait": PATIENT} | client if on_server(seat.player) else client
-    player = _meant(seat.player, plan.own)
+    player = _meant(seat.player, plan.objects)
     if seat.player.startswith(f"client:{OWN}"):
-        player = client_of(_meant(seat.player.removeprefix("client:"), plan.own))
-    made = make_player(player, rules, client, **plan.settings_of(seat))
-    if isinstance(made, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
-        made, inside = copy.copy(made), Own(made.client)
-        person = isinstance(made, HumanPolicy)  # who is paid nothing, and not waited for at an end
-        made.client = inside if person else add_layers(inside, shared=shared)
-    return made
+        player = client_of(_meant(seat.player.removeprefix("client:"), plan.objects))
+    policy = make_player(player, rules, client, **plan.settings_of(seat))
+    if isinstance(policy, LLMPolicy) and not seat.asks:  # an object, of which books are kept too
+        policy, inside = copy.copy(policy), Own(policy.client)
+        # A person is paid nothing, and not waited for at an end.
+        is_person = isinstance(policy, HumanPolicy)
+        policy.client = inside if is_person else add_layers(inside, shared=shared)
+    return policy
 
 
 def short(player: str) -> str:
-    """Return how reports call a player; an object, by its name alone."""
-    for before in ("client:", OWN, "__main__:"):
-        player = player.removeprefix(before)
+    """Name of a player in reports; of an object, its name alone."""
+    for prefix in ("client:", OWN, "__main__:"):
+        player = player.removeprefix(prefix)
     return player
 
 
-def _meant(name: str, own: Mapping[str, Any]) -> Any:
-    """Return the object of a label; any other name as it is."""
-    return own.get(name.removeprefix(OWN), name) if name.startswith(OWN) else name
+def _meant(name: str, objects: Mapping[str, Any]) -> Any:
+    """The object of a label; any other name as it is."""
+    return objects.get(name.removeprefix(OWN), name) if name.startswith(OWN) else name
 
 
-async def check(made: Mapping[str, Policy]) -> None:
+async def check(policies: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
-    asking = [p.client for p in made.values() if isinstance(p, LLMPolicy)]
+    asking = [p.client for p in policies.values() if isinstance(p, LLMPolicy)]
     clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
-    said = Chat.of([{"role": "user", "content": "Say hello."}])
-    hello = Request(said, sampling=Sampling(max_tokens=16), kind="greeting")
+    greeting = Chat.of([{"role": "user", "content": "Say hello."}])
+    hello = Request(greeting, sampling=Sampling(max_tokens=16), kind="greeting")
 
     async def ask(client: Client) -> None:
         try:
@@ -451,7 +445,7 @@ def _is_own(client: Client) -> bool:
 
 def _game(
     file: Config,
-    where: str,
+    location: str,
     game: config.GameSettings,
     change: config.PlayerSettings,
     overrides: Overrides,
@@ -463,21 +457,21 @@ def _game(
         rules = rulebook(game.game, **params)
         rules.reset(given=game.given)
     except LLMGamesError as error:
-        raise ConfigError(f"{where}: {error}") from None
+        raise ConfigError(f"{location}: {error}") from None
     if rules.length() is None and game.max_steps is None:
         raise ConfigError(
-            f"{where} may never end with these parameters; set max_steps, such as 1000 "
+            f"{location} may never end with these parameters; set max_steps, such as 1000 "
             "(an episode that reaches it is void)"
         )
-    seats, ignored = _seats(file, game, rules.players, where, overrides.own)
-    own, called = is_named(game.game), game.label or game.game
-    called = rules.name if own and game.label is None else called
+    seats, ignored = _seats(file, game, rules.players, location, overrides.own)
+    is_users_game, called = is_named(game.game), game.label or game.game
+    called = rules.name if is_users_game and game.label is None else called
     label = ", ".join([called, *(f"{k} {v}" for k, v in varied.items())])
     chance = game.chance or (rules.name if file.common_chance else label)
     episodes = file.episodes if game.episodes is None else game.episodes
     planned = PlannedGame(
         label=label,
-        game=game.game if own else rules.name,
+        game=game.game if is_users_game else rules.name,
         params=params,
         seats=[
             _seat(file, seat, {**overrides.settings, **varied}, overrides.own) for seat in seats
@@ -490,11 +484,11 @@ def _game(
         **game.model_dump(include={"max_steps", "series", "given"}),
     )
     order = game.order or file.order or ("rotate" if planned.mixed else "fixed")
-    return _movable(planned.model_copy(update={"order": order}), where)
+    return _movable(planned.model_copy(update={"order": order}), location)
 
 
-def _movable(game: PlannedGame, where: str) -> PlannedGame:
-    """Return a game in which what is personal may go with its player to all seats."""
+def _movable(game: PlannedGame, location: str) -> PlannedGame:
+    """ConfigError: players cannot take what is theirs to all seats."""
     names = game_class(game.game).personal
     if game.order == "rotate" and any(isinstance(game.params.get(n), list | tuple) for n in names):
         for number, seating in enumerate(game.seatings()[: 2 * len(game.seats)]):
@@ -502,7 +496,7 @@ def _movable(game: PlannedGame, where: str) -> PlannedGame:
                 game.rules(seating).reset(given=game.given)
             except LLMGamesError as error:
                 raise ConfigError(
-                    f"{where} cannot be played in episode {number}, where players have moved on "
+                    f"{location} cannot be played in episode {number}, where players have moved on "
                     f'(order = "rotate") with what is theirs ({", ".join(names)}): {error}; '
                     'order = "fixed" keeps them at their seats'
                 ) from None
@@ -510,7 +504,7 @@ def _movable(game: PlannedGame, where: str) -> PlannedGame:
 
 
 def _seats(
-    file: Config, game: config.GameSettings, players: int, where: str, own: Mapping[str, Any]
+    file: Config, game: config.GameSettings, players: int, location: str, objects: Mapping[str, Any]
 ) -> tuple[list[config.SeatSettings], str]:
     """Return one seat for each player, with the run's in place of ``default``.
 
@@ -520,7 +514,7 @@ def _seats(
     def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
         if len(seats) not in (1, players):
             raise ConfigError(
-                f"{where} has {players} seats, but seats lists {len(seats)} players; "
+                f"{location} has {players} seats, but seats lists {len(seats)} players; "
                 f"give one for all seats, or {players}"
             )
         return seats * (players // len(seats))
@@ -529,41 +523,43 @@ def _seats(
     ignored: dict[str, str] = {}
     if all(seat.player != DEFAULT for seat in seats):
         return seats, ""
-    for place, run in enumerate(for_each(file.seats)):
-        if seats[place].player == DEFAULT:
-            given = {k: v for k, v in seats[place].given().items() if k != "player"}
-            if not is_model(run.player, own):
-                ignored |= dict.fromkeys(given, run.player)
-                given = {}
-            seats[place] = run.model_copy(update=given)
-    who = ", ".join(sorted({*ignored.values()}))
-    return seats, f"not used by {who}, which asks no model: {', '.join(ignored)}" * bool(ignored)
+    for index, run in enumerate(for_each(file.seats)):
+        if seats[index].player == DEFAULT:
+            changes = {k: v for k, v in seats[index].given().items() if k != "player"}
+            if not is_model(run.player, objects):
+                ignored |= dict.fromkeys(changes, run.player)
+                changes = {}
+            seats[index] = run.model_copy(update=changes)
+    if not ignored:
+        return seats, ""
+    players_ignoring = ", ".join(sorted({*ignored.values()}))
+    return seats, f"not used by {players_ignoring}, which asks no model: {', '.join(ignored)}"
 
 
 def params_of(game: config.GameSettings) -> dict[str, Any]:
     """Return the parameters, with those of talk; "none" is None, which TOML cannot say."""
     talk = {**game.params.get("talk", {}), **_said_none(Talk, game.talk)}
     params = game.params | ({"talk": talk} if talk else {})
-    known = game.game in ROOMS or is_named(game.game)
-    return _said_none(game_class(game.game), params) if known else params
+    has_class = game.game in ROOMS or is_named(game.game)
+    return _said_none(game_class(game.game), params) if has_class else params
 
 
-def _said_none(declared: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters in which "none" is None, where one may be."""
+def _said_none(declared: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The text "none" is None where a parameter may be None."""
     may = {f.name for f in dataclasses.fields(declared) if "None" in str(f.type)}
-    return {k: None if v == "none" and k in may else v for k, v in given.items()}
+    return {k: None if v == "none" and k in may else v for k, v in parameters.items()}
 
 
 def _seat(
-    file: Config, seat: config.SeatSettings, last: dict[str, Any], own: Mapping[str, Any]
+    file: Config, seat: config.SeatSettings, last: dict[str, Any], objects: Mapping[str, Any]
 ) -> PlannedSeat:
     """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
-    if is_model(player, own):
-        before, model = (f"{kind}:", model) if kind_of(kind) else ("", player)
+    if is_model(player, objects):
+        prefix, model = (f"{kind}:", model) if kind_of(kind) else ("", player)
         described = file.models[model].given() if model in file.models else {}
-        player = before + described.pop("model", model) if described else player
+        player = prefix + described.pop("model", model) if described else player
         common = {"max_attempts": file.max_attempts} | file.player.given()
         merged = common | described | merged | last
         if not on_server(player) and "base_url" in last:

@@ -30,7 +30,7 @@ class _ProgressBar(Progress):
 
 @contextmanager
 def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
-    """Give what a run calls after every step."""
+    """The bar, as what a run calls after every step."""
     bar = _ProgressBar(
         TimeElapsedColumn(),
         BarColumn(bar_width=12),
@@ -45,12 +45,13 @@ def progress(console: Console, quiet: bool = False) -> Iterator[Watcher]:
     with bar:
         task = bar.add_task("starting", total=0)
 
-        def watch(now: Counters) -> None:
-            bar.stand = now
+        def watch(counters: Counters) -> None:
+            bar.stand = counters
             if not bar.disable:
-                calls = "call" if now.in_flight == 1 else "calls"
-                done = f"{now.decisions:,} decisions, {now.in_flight:,} {calls} in flight"
-                done += f", {now.broke:,} rule breaks" * bool(now.broke)
-                bar.update(task, total=now.episodes, completed=now.played, description=done)
+                calls = "call" if counters.in_flight == 1 else "calls"
+                done = f"{counters.decisions:,} decisions, {counters.in_flight:,} {calls} in flight"
+                done += f", {counters.broke:,} rule breaks" * bool(counters.broke)
+                bar.update(task, total=counters.episodes, completed=counters.played)
+                bar.update(task, description=done)
 
         yield watch

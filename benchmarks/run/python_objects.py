@@ -33,40 +33,40 @@ def written(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         ConfigError: an object has neither name nor label, or two have one label.
     """
-    own: dict[str, Any] = {}
-    return _table(raw, own), own
+    objects: dict[str, Any] = {}
+    return _table(raw, objects), objects
 
 
-def _table(raw: Mapping[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    found = {key: _value(key, value, raw.get("name"), own) for key, value in raw.items()}
-    game = found.get("game")
+def _table(raw: Mapping[str, Any], objects: dict[str, Any]) -> dict[str, Any]:
+    table = {key: _value(key, entry, raw.get("name"), objects) for key, entry in raw.items()}
+    game = table.get("game")
     if isinstance(game, Rulebook):
-        found |= {"game": type(game), "params": _params(game) | dict(found.get("params") or {})}
-    if not isinstance(found.get("game"), PLAIN):
-        found["game"] = _game(found["game"])
-    return found
+        table |= {"game": type(game), "params": _params(game) | dict(table.get("params") or {})}
+    if not isinstance(table.get("game"), PLAIN):
+        table["game"] = _game(table["game"])
+    return table
 
 
-def _value(key: str, value: Any, label: Any, own: dict[str, Any]) -> Any:
+def _value(key: str, entry: Any, label: Any, objects: dict[str, Any]) -> Any:
     if key == "params":
-        return _plain(value)
-    if isinstance(value, Mapping):
-        return _table(value, own)
-    if isinstance(value, list | tuple):
-        return [_value(key, one, None, own) for one in value]
-    if key not in KINDS or isinstance(value, PLAIN):
-        return value
-    name = name_of(value) or label or label_of(value)
+        return _plain(entry)
+    if isinstance(entry, Mapping):
+        return _table(entry, objects)
+    if isinstance(entry, list | tuple):
+        return [_value(key, element, None, objects) for element in entry]
+    if key not in KINDS or isinstance(entry, PLAIN):
+        return entry
+    name = name_of(entry) or label or label_of(entry)
     if not isinstance(name, str) or not name or "<" in name:
         raise ConfigError(
-            f"{value!r} cannot be written down: give it a name, as in "
+            f"{entry!r} cannot be written down: give it a name, as in "
             f'{{"{KINDS[key]}": ..., "name": "mine"}}'
         )
-    if name == name_of(value):
+    if name == name_of(entry):
         return name
-    if own.setdefault(name, value) is not value:
+    if objects.setdefault(name, entry) is not entry:
         raise ConfigError(
-            f"two objects are called {name!r}, {own[name]!r} and {value!r}: give one another "
+            f"two objects are called {name!r}, {objects[name]!r} and {entry!r}: give one another "
             f'name, as in {{"{KINDS[key]}": ..., "name": "mine"}}'
         )
     return f"{OWN}{name}"
@@ -84,15 +84,15 @@ def _game(game: Any) -> str:
 
 
 def _params(game: Rulebook) -> dict[str, Any]:
-    """Return the parameters of a game that are not the usual, as plain values."""
+    """Parameters of a game that differ from their defaults."""
     values = {f.name: (getattr(game, f.name), f.default) for f in dataclasses.fields(game)}
     return _plain({name: value for name, (value, usual) in values.items() if value != usual})
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of parameters as JSON has it; errors are raised where it is written."""
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Fraction) else value
+def _plain(parameter: Any) -> Any:
+    """As JSON has it; errors are raised where it is written."""
+    if isinstance(parameter, Mapping):
+        return {name: _plain(element) for name, element in parameter.items()}
+    if isinstance(parameter, list | tuple):
+        return [_plain(element) for element in parameter]
+    return str(parameter) if isinstance(parameter, Fraction) else parameter

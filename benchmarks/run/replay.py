@@ -46,13 +46,13 @@ AROUND = 30  # characters that are shown on each side of where two texts part
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One thing that is recorded otherwise than it is played.
+    """A difference between the record and the game played again.
 
-    `where` is a game, episode, step and seat, `what` a column and a place in it; `expected` is what
-    playing again gives, `found` what the file says.
+    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected`
+    is what playing again gives, `found` what the file has.
     """
 
-    where: str
+    where: str  # a key of the command's JSON, as `found` is
     what: str
     expected: str
     found: str
@@ -63,7 +63,7 @@ class Mismatch:
 
 @dataclass
 class Replay:
-    """What a replay has looked at: numbers of episodes, steps and completions; differences."""
+    """Numbers of what was compared, and the differences."""
 
     episodes: int = 0
     steps: int = 0
@@ -71,34 +71,34 @@ class Replay:
     differences: tuple[Mismatch, ...] = ()
 
     def summary(self) -> str:
-        """Return one line on what was compared."""
-        many = len(self.differences)
+        count = len(self.differences)
         return (
             f"{self.episodes} episodes, {self.steps} steps and {self.completions} completions "
-            f"played again: {f'{many} differences' if many else 'all equal, bit for bit'}"
+            f"played again: {f'{count} differences' if count else 'all equal, bit for bit'}"
         )
 
 
-def replay(records: Records, own: Mapping[str, Any] | None = None) -> Replay:
+def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay:
     """Play all that is recorded again and compare.
 
     In each episode, the first step that differs is the last that is compared: what follows may
-    build upon it. `own` has by label the tools that the run was handed as objects without a name.
+    build upon it. `objects`: by label, the tools that the run was handed and that have no name.
 
     Raises:
         OtherEdition: what it hangs on has changed.
         StoreError: the file or its configuration cannot be read at all.
     """
     check_editions(records)
-    plan, done = planned(records).model_copy(update={"own": dict(own or {})}), Replay()
+    plan = planned(records).model_copy(update={"objects": dict(objects or {})})
+    comparison = Replay()
     named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
-    found = [
+    mismatches = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
         for row, right in named
         if row.hash != right
     ]
     episodes = records.episodes()
-    found += _games(records.games(), episodes, plan)
+    mismatches += _games(records.games(), episodes, plan)
     table = _ReplayTable(records, plan)
     with asyncio.Runner() as runner:
         for row in episodes:
@@ -108,20 +108,19 @@ def replay(records: Records, own: Mapping[str, Any] | None = None) -> Replay:
                 episode = _Rerun(table, row)
                 runner.run(episode.play())
             except StoreError as error:  # a value of the file that cannot be read
-                found.append(Mismatch(_name(row), "unreadable", "a record", str(error)))
+                mismatches.append(Mismatch(_name(row), "unreadable", "a record", str(error)))
                 continue
-            found += episode.found
-            done.episodes += 1
-            done.steps += episode.reached
-            done.completions += episode.read
-    done.differences = tuple(found)
-    return done
+            mismatches += episode.mismatches
+            comparison.episodes += 1
+            comparison.steps += episode.reached
+            comparison.completions += episode.read
+    comparison.differences = tuple(mismatches)
+    return comparison
 
 
 def _games(
     games: Sequence[GameRow], episodes: Sequence[EpisodeRow], plan: RunPlan
 ) -> Iterator[Mismatch]:
-    """Check the table of games, and the episodes' seeds, against the configuration."""
     rows, owned = {row.label: row for row in games}, dict[int, list[EpisodeRow]]()
     for episode in episodes:
         owned.setdefault(episode.game.id, []).append(episode)
@@ -130,18 +129,18 @@ def _games(
         if row is None:
             yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
-        own, many = owned.get(row.id, []), len(game.seeds)
-        for what, expected, found in (
+        game_episodes, count = owned.get(row.id, []), len(game.seeds)
+        for what, expected, recorded in (
             ("game", game.game, row.game),
             ("params", game.params, row.params),
             ("seats", [seat.name for seat in game.seats], row.seats),
-            ("numbers", [*range(many)], [e.number for e in own]),
-            ("seeds", game.seeds, [e.seed for e in own]),
-            ("given chance", [game.given or None] * many, [e.given for e in own]),
-            ("seatings", game.seatings(), [e.seating for e in own]),
+            ("numbers", [*range(count)], [e.number for e in game_episodes]),
+            ("seeds", game.seeds, [e.seed for e in game_episodes]),
+            ("given chance", [game.given or None] * count, [e.given for e in game_episodes]),
+            ("seatings", game.seatings(), [e.seating for e in game_episodes]),
         ):
-            if _json(expected) != _json(found):
-                yield Mismatch(f"game {game.label}", what, *_texts(expected, found))
+            if _json(expected) != _json(recorded):
+                yield Mismatch(f"game {game.label}", what, *_texts(expected, recorded))
     for label in rows:
         yield Mismatch(f"game {label}", "row", "none", "one")
 
@@ -151,7 +150,7 @@ class _ReplayStop(Exception):
 
 
 class _ReplayTable:
-    """Where one episode after another is played again; it has what they share.
+    """What the episodes share that are played again, one after another.
 
     It is the client of the players, which gives the completions of the record.
     """
@@ -164,28 +163,25 @@ class _ReplayTable:
         self.episodes = {(row.game.id, row.number): row for row in records.episodes()}
         self.players: dict[str, LLMPolicy] = {}
         self.rules: dict[str, Rulebook] = {}
-        self.now: _Rerun | None = None
+        self.episode: _Rerun | None = None
 
     def player(self, seat: PlannedSeat) -> Policy:
-        """Return who writes the prompts of a seat anew: one player for all its episodes."""
         if seat.key not in self.players:
             self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
         return self.players[seat.key]
 
     def rules_of(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
-        """Return the rules of an episode: one object for all that are alike."""
+        """One object for all episodes of the same rules."""
         alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
         if alike not in self.rules:
             self.rules[alike] = game.rules(row.seating)
         return self.rules[alike]
 
     async def complete(self, request: Request) -> Completion:
-        """Return a recorded completion of the episode that is being played."""
-        assert self.now is not None
-        return self.now.complete(request)
+        assert self.episode is not None
+        return self.episode.complete(request)
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
 
 class _Rerun(EpisodeRecord):
@@ -197,8 +193,8 @@ class _Rerun(EpisodeRecord):
         self.table, self.records, self.game = table, records, table.games[row.game.label]
         self.written = records.written(row.id)
         self.seats_at: dict[int, set[int]] = {}  # who has a decision or completion, by step
-        for at in (*self.decisions, *self.calls):
-            self.seats_at.setdefault(at.step, set()).add(at.seat)
+        for slot in (*self.decisions, *self.calls):
+            self.seats_at.setdefault(slot.step, set()).add(slot.seat)
         self.chats = records.chats(row.id)
         self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
@@ -209,18 +205,17 @@ class _Rerun(EpisodeRecord):
             )
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
-        self.own = {i for i, place in enumerate(row.seating) if seats[place].own}
-        self.found: list[Mismatch] = []
+        self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
+        self.mismatches: list[Mismatch] = []
         self.reached = self.read = 0
 
     async def play(self) -> None:
-        """Play the episode to the end of its record, and note the differences."""
-        self.table.now = self
-        asking = {at.seat for at in self.calls}
+        self.table.episode = self
+        asking = {slot.seat for slot in self.calls}
         policies: list[Policy] = []
-        for i, place in enumerate(self.row.seating):
-            seat = self.game.seats[place]
-            asks = seat.asks or (i in asking and i not in self.own)
+        for i, position in enumerate(self.row.seating):
+            seat = self.game.seats[position]
+            asks = seat.asks or (i in asking and i not in self.user_seats)
             policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:
             await self._play(policies)
@@ -230,24 +225,24 @@ class _Rerun(EpisodeRecord):
             self.note("replay", "to go on", f"an error: {error}", DecisionPlace(self.reached, -1))
 
     async def _play(self, policies: Sequence[Policy]) -> None:
-        many = len(self.steps)
-        if not many:
+        count = len(self.steps)
+        if not count:
             if self.row.status not in ("pending", "running"):
                 self.note("status", "pending or running, without any step", self.row.status)
             return
-        self._compare("numbers of the steps", [*range(many)], [step.step for step in self.steps])
+        self._compare("numbers of the steps", [*range(count)], [step.step for step in self.steps])
         episode = await play_table(
             self.table.rules_of(self.game, self.row),
             policies,
             self.row.seed,
             on_step=self.check,
-            max_steps=many,
+            max_steps=count,
             given=self.row.given,
             recalled=self.recalled,
         )
-        self._compare("number of steps", episode.length, many)
+        self._compare("number of steps", episode.length, count)
         # A run may have been stopped between the last step and the note of the end.
-        ended = self.row.status != "running" and (episode.over or many == self.game.max_steps)
+        ended = self.row.status != "running" and (episode.over or count == self.game.max_steps)
         reason = void_reason(episode, self.game) if ended else None
         status = ("void" if reason else "done") if ended else "running"
         self._compare("status", status, self.row.status)
@@ -255,128 +250,131 @@ class _Rerun(EpisodeRecord):
             self._compare("reason", reason, self.row.reason)
         looked_back = episode.afterwards if ended else {}
         for seat, decision in looked_back.items():
-            self._completions(DecisionPlace(many, seat), decision)
-        for at in self.decisions:
-            if at.step >= many:
-                self.note("decision", "none", "one", at)
-        expected = {DecisionPlace(many, seat) for seat in looked_back}
-        for at in self.calls:
-            late = at.step >= many + (not ended) and at.seat not in self.own
-            if late and at not in expected:
-                self.note("completion", "none", "one", at)
+            self._completions(DecisionPlace(count, seat), decision)
+        for slot in self.decisions:
+            if slot.step >= count:
+                self.note("decision", "none", "one", slot)
+        expected = {DecisionPlace(count, seat) for seat in looked_back}
+        for slot in self.calls:
+            late = slot.step >= count + (not ended) and slot.seat not in self.user_seats
+            if late and slot not in expected:
+                self.note("completion", "none", "one", slot)
 
     async def check(self, step: Step) -> None:
-        """Compare one step as it is played with its record; `_Stop` if they differ."""
+        """`_ReplayStop`: the step differs from its record."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written, at = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
+        written, step_slot = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
-            found = self.steps[step.number]
+            recorded = self.steps[step.number]
             for what in ("asked", "rewards", "finished"):
-                self._compare(what, getattr(row, what), getattr(found, what), at)
-            for key in {**row.record, **found.record}:
-                self._compare(f"record {key}", row.record.get(key), found.record.get(key), at)
-            if not self.found:  # equal values can be written in several ways
+                self._compare(what, getattr(row, what), getattr(recorded, what), step_slot)
+            for key in {**row.record, **recorded.record}:
+                pair = row.record.get(key), recorded.record.get(key)
+                self._compare(f"record {key}", *pair, step_slot)
+            if not self.mismatches:  # equal values can be written in several ways
                 for what, text in written.items():
-                    self._compare(f"{what} (as text)", text, self.written[step.number][what], at)
-        for made in decisions:
-            place = DecisionPlace(made.step, made.seat)
-            if place not in self.decisions:
-                self.note("decision", "one", "none", place)
+                    recorded_text = self.written[step.number][what]
+                    self._compare(f"{what} (as text)", text, recorded_text, step_slot)
+        for decision in decisions:
+            slot = DecisionPlace(decision.step, decision.seat)
+            if slot not in self.decisions:
+                self.note("decision", "one", "none", slot)
                 continue
             for what in ("action", "outcome", "broke", "reward"):
-                known = getattr(self.decisions[place], what)
-                self._compare(what, getattr(made, what), known, place)
-            self._completions(place, step.decisions[made.seat])
+                column = getattr(self.decisions[slot], what)
+                self._compare(what, getattr(decision, what), column, slot)
+            self._completions(slot, step.decisions[decision.seat])
         for seat in sorted(self.seats_at.get(step.number, set()) - step.decisions.keys()):
             self.note("decision", "none", "one", DecisionPlace(step.number, seat))
-        if self.found:
+        if self.mismatches:
             raise _ReplayStop
         self.reached += 1
 
-    def _completions(self, at: DecisionPlace, decision: Decision) -> None:
-        """Compare how completions were read, and what was noted down; not of own policies."""
-        if at.seat in self.own:
+    def _completions(self, slot: DecisionPlace, decision: Decision) -> None:
+        """Readings of completions, and notes; not of users' policies."""
+        if slot.seat in self.user_seats:
             return
         notes = [[note.kind, note.content] for note in decision.notes]
-        self._compare("notes", notes, self.notes.get(at, []), at)
-        rows = self.calls.get(at, [])
-        self._compare("number of completions", len(decision.attempts), len(rows), at)
+        self._compare("notes", notes, self.notes.get(slot, []), slot)
+        rows = self.calls.get(slot, [])
+        self._compare("number of completions", len(decision.attempts), len(rows), slot)
         for number, (attempt, call) in enumerate(zip(decision.attempts, rows, strict=False)):
             for what in ("outcome", "why", "detail", "kind"):
                 name = f"completion {number}, {what}"
-                self._compare(name, getattr(attempt, what), getattr(call, what), at)
+                self._compare(name, getattr(attempt, what), getattr(call, what), slot)
 
     def complete(self, request: Request) -> Completion:
-        """Return a recorded completion, once its prompt and seed have been compared."""
-        at, number = self.count(request)
-        calls, name = self.calls.get(at, []), f"completion {number}"
+        """A recorded completion, once its prompt and seed have been compared."""
+        slot, number = self.count(request)
+        calls, name = self.calls.get(slot, []), f"completion {number}"
         if number >= len(calls):
-            if at.step == len(self.steps) and self.row.status == "running":
+            if slot.step == len(self.steps) and self.row.status == "running":
                 raise ClientError("not recorded")  # stopped while players looked back
-            self.note(name, "one", "none", at)
+            self.note(name, "one", "none", slot)
             raise _ReplayStop
         call = calls[number]
-        self._compare(f"{name}, number", number, call.number, at)
-        self._compare(f"{name}, seed", request.seed, call.seed, at)
+        self._compare(f"{name}, number", number, call.number, slot)
+        self._compare(f"{name}, seed", request.seed, call.seed, slot)
         recorded = self.chats.get(call.prompt) if isinstance(call.prompt, int) else None
         if request.messages != recorded:
-            chat, found = list(request.messages), list(recorded or ())
-            self._compare(f"{name}, number of messages", len(chat), len(found), at)
-            for i, (mine, other) in enumerate(zip(chat, found, strict=False)):
+            chat, recorded_chat = list(request.messages), list(recorded or ())
+            self._compare(f"{name}, number of messages", len(chat), len(recorded_chat), slot)
+            for i, (mine, other) in enumerate(zip(chat, recorded_chat, strict=False)):
                 for what in ("role", "content"):
-                    self._compare(f"{name}, message {i} ({what})", mine[what], other[what], at)
+                    self._compare(f"{name}, message {i} ({what})", mine[what], other[what], slot)
         self.read += 1
         return call.completion()
 
     def _compare(
-        self, what: str, expected: Any, found: Any, at: DecisionPlace | None = None
+        self, what: str, expected: Any, recorded: Any, slot: DecisionPlace | None = None
     ) -> None:
-        if repr(expected) != repr(found) and _json(expected) != _json(found):
-            self.note(what, *_texts(expected, found), at)
+        if repr(expected) != repr(recorded) and _json(expected) != _json(recorded):
+            self.note(what, *_texts(expected, recorded), slot)
 
-    def note(self, what: str, expected: str, found: str, at: DecisionPlace | None = None) -> None:
+    def note(
+        self, what: str, expected: str, recorded: str, slot: DecisionPlace | None = None
+    ) -> None:
         """Add a difference; a seat of -1 stands for all seats."""
-        where = _name(self.row)
-        if at is not None:
-            where += f", step {at.step}" + (f", seat {at.seat}" if at.seat >= 0 else "")
-        self.found.append(Mismatch(where, what, expected, found))
+        position = _name(self.row)
+        if slot is not None:
+            position += f", step {slot.step}" + (f", seat {slot.seat}" if slot.seat >= 0 else "")
+        self.mismatches.append(Mismatch(position, what, expected, recorded))
 
 
 class _Seated(Policy):
-    """Does what is recorded of a seat without a model."""
+    """A seat without a model: its recorded moves."""
 
     name = "recorded"
 
     def __init__(self, episode: _Rerun, seat: int) -> None:
         self.episode = episode
-        made = (one for at, one in episode.decisions.items() if at.seat == seat)
-        self.speaks = any(one.phase == TALK for one in made)
+        decisions = (decision for slot, decision in episode.decisions.items() if slot.seat == seat)
+        self.speaks = any(decision.phase == TALK for decision in decisions)
 
-    def start(self, game: Any, seat: int, seed: int) -> None:
-        """Nothing to remember."""
+    def start(self, game: Any, seat: int, seed: int) -> None: ...
 
     def act(self, view: View, memory: Any) -> tuple[Decision, Any]:
-        """Return the recorded action; `_Stop` if there is none, or the game cannot take it."""
-        at = DecisionPlace(view.who.step, view.who.seat)
-        if at not in self.episode.decisions:
-            self.episode.note("decision", "one", "none", at)
+        """`_ReplayStop`: no action is recorded, or the game cannot take it."""
+        slot = DecisionPlace(view.who.step, view.who.seat)
+        if slot not in self.episode.decisions:
+            self.episode.note("decision", "one", "none", slot)
             raise _ReplayStop
-        action = self.episode.decisions[at].action
+        action = self.episode.decisions[slot].action
         if action is not None and not _fits(action, view):
-            self.episode.note("action", "one of this game", _json(action), at)
+            self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
         return Decision(move_of(action)), memory
 
 
 def _fits(action: Any, view: View) -> bool:
-    """Return whether a recorded action is of the kind that is asked for."""
+    """The action is of the kind that is asked for."""
     if isinstance(view.question, Speech):
         return isinstance(action, str)
-    plan, values = isinstance(action, list), action if isinstance(action, list) else [action]
-    whole = all(type(value) is int and abs(value) < 2**63 for value in values)
-    many = view.game.players if isinstance(view.question, Shares) else 1
-    return whole and plan == isinstance(view.question, Shares) and len(values) == many
+    plan, moves = isinstance(action, list), action if isinstance(action, list) else [action]
+    whole = all(type(move) is int and abs(move) < 2**63 for move in moves)
+    count = view.game.players if isinstance(view.question, Shares) else 1
+    return whole and plan == isinstance(view.question, Shares) and len(moves) == count
 
 
 def _name(row: EpisodeRow) -> str:
@@ -384,15 +382,15 @@ def _name(row: EpisodeRow) -> str:
 
 
 def _json(value: Any) -> str:
-    """Write a value so that equal texts mean equal bits: floats by their shortest digits."""
+    """Equal texts mean equal bits: floats by their shortest digits."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def _texts(expected: Any, found: Any) -> tuple[str, str]:
-    """Write two values that differ, cut to where they part."""
-    a, b = _json(expected), _json(found)
+def _texts(expected: Any, recorded: Any) -> tuple[str, str]:
+    """Both cut to where they differ."""
+    a, b = _json(expected), _json(recorded)
     pairs = enumerate(zip(a, b, strict=False))
-    at = next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
-    start, stop = max(0, at - AROUND), at + AROUND
+    parting = next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
+    start, stop = max(0, parting - AROUND), parting + AROUND
     a, b = ("…" * (start > 0) + text[start:stop] + "…" * (stop < len(text)) for text in (a, b))
     return a, b

@@ -16,34 +16,33 @@ def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     Raises:
         BadParameter: there is none, or what `read` raises.
     """
-    found = read(raw, source).values()
-    if all(one.train for one in found):
+    chosen = read(raw, source).values()
+    if all(scenario.train for scenario in chosen):
         raise BadParameter(
             f"{source} has no scenario that is held out: [[backgrounds]] without train = true"
         )
-    said = {"title": raw.get("title", f"Scenarios of {raw['game']}")}
-    said |= {"seed": raw["seed"]} if "seed" in raw else {}
-    return said | {"games": _games(found)}
+    config = {"title": raw.get("title", f"Scenarios of {raw['game']}")}
+    config |= {"seed": raw["seed"]} if "seed" in raw else {}
+    return config | {"games": _games(chosen)}
 
 
 def all_of(games: Iterable[str]) -> dict[str, Any]:
-    """Return the configuration that plays the held-out scenarios of some games."""
-    found = [one for game in games for one in scenarios(game).values()]
-    return {"title": "Scenarios", "games": _games(found)}
+    chosen = [scenario for game in games for scenario in scenarios(game).values()]
+    return {"title": "Scenarios", "games": _games(chosen)}
 
 
-def _games(found: Iterable[Scenario]) -> list[dict[str, Any]]:
+def _games(chosen: Iterable[Scenario]) -> list[dict[str, Any]]:
     return [
         {
-            "game": one.game,
-            "label": f"{one.game}/{one.name}",
-            "params": dict(one.params),
-            "seats": [*["default"] * one.focal, *map(_background, one.background)],
-            "episodes": one.episodes,
-            **({"max_steps": one.max_steps} if one.max_steps else {}),
+            "game": scenario.game,
+            "label": f"{scenario.game}/{scenario.name}",
+            "params": dict(scenario.params),
+            "seats": [*["default"] * scenario.focal, *map(_background, scenario.background)],
+            "episodes": scenario.episodes,
+            **({"max_steps": scenario.max_steps} if scenario.max_steps else {}),
         }
-        for one in found
-        if not one.train
+        for scenario in chosen
+        if not scenario.train
     ]
 
 

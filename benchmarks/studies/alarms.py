@@ -25,7 +25,7 @@ Law = Callable[[int], Array]  # draws so many differences, (n, sims)
 
 
 def t_test(columns: Sequence[Array]) -> Array:
-    """Return the p-values of `comparing.welch_satterthwaite` for a batch; 1 without spread."""
+    """p-values for a batch; 1 without spread."""
     mean, error, df = intervals.welch(columns)
     flat = error <= intervals.EQUAL * np.max([np.abs(c).max(axis=0) for c in columns], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -33,7 +33,6 @@ def t_test(columns: Sequence[Array]) -> Array:
 
 
 def alarms(p: Array, level: float = ALPHA) -> str:
-    """Write the share of p-values that are at most the level."""
     return share(float((p <= level).mean()))
 
 
@@ -46,7 +45,6 @@ def normal_pairs(rng: np.random.Generator, n: int, sims: int, gap: float, rho: f
 
 
 def one_game(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield false alarms of one game by shape, and the power at normal differences."""
     near, rare = shapes.smooth()[2], shapes.rare()[2]
     ties, *_, win, _ = shapes.tied()
 
@@ -82,7 +80,6 @@ def _both(heading: str, laws: dict[str, Law]) -> MarkdownTable:
 
 
 def many_games(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield alarms over 8 games that spread as the published ones do, at 5 and 20 episodes."""
     cells = np.array([[cell.quantile(_EDGES).std() for cell in row] for row in shapes.published()])
     spreads = np.median(cells, axis=0)[:GAMES]
     signs = np.array([1, -1, 1, -1, 1, -1, 1, -1])
@@ -110,9 +107,8 @@ _EDGES = (np.arange(2000) + 0.5) / 2000
 
 
 def _families(change: Sequence[Array], gap: Array) -> list[str]:
-    """Return the shares of alarms of the tests over games."""
-    some = slice(0, 400)  # a draw of signs for each: enough of them
-    flips = paired.flipped(paired.strata([c[:, some] for c in change]))
+    first_draws = slice(0, 400)  # a draw of signs for each: enough of them
+    flips = paired.flipped(paired.strata([c[:, first_draws] for c in change]))
     single = np.array([t_test([c]) for c in change])
     held = np.array([paired.holm(column.tolist()) for column in single.T], float).T
     null = gap == 0
@@ -124,7 +120,6 @@ def _families(change: Sequence[Array], gap: Array) -> list[str]:
 
 
 def looking(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield alarms of those who look while episodes are added."""
     near, win = shapes.smooth()[2], shapes.tied()[4]
     laws: dict[str, Callable[[], Array]] = {
         "normal": lambda: normal_pairs(rng, 40, sims, 0, 0),
@@ -149,27 +144,25 @@ def looking_again(change: Array) -> Array:
 
 
 def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield how often two of 6 players are told apart by their ratings."""
     sizes, rows = (5, 10, 20, 50), []
     for gap in (0.0, 0.5, 1.0):
         row = [f"{gap} apart" if gap else "equal"]
         for games in sizes:
-            row.append(share(told_apart(rng, gap, games, max(sims // 20, 5))))
+            row.append(share(share_apart(rng, gap, games, max(sims // 20, 5))))
         rows.append(row)
     heading = "Neighbours told apart by Plackett-Luce at 5 %, skills in logits"
     yield MarkdownTable(heading, ["skills", *map("{} games".format, sizes)], rows)
 
 
-def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> float:
-    """Return the share of neighbours, or of all pairs of equal players, that seem to differ."""
+def share_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> float:
     names, skills, apart = [*"abcdef"], gap * np.arange(6), []
     for _ in range(sims):
         fit = plackett_luce(races(rng, names, skills, 0.0, games))
         for a, b in combinations(range(6), 2):
             if b - a == 1 or not gap:
-                _, found = fit.difference(names[b], names[a])
-                assert found is not None
-                apart.append(not found.low <= 0 <= found.high)
+                _, interval = fit.difference(names[b], names[a])
+                assert interval is not None
+                apart.append(not interval.low <= 0 <= interval.high)
     return float(np.mean(apart))
 
 
@@ -177,7 +170,6 @@ def told_apart(rng: np.random.Generator, gap: float, games: int, sims: int) -> f
 
 
 def planning(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield how many pairs of episodes a difference needs, computed and not simulated."""
     need = paired.needed_episodes
     rows = []
     for sd in (3, 5, 10, 13):
@@ -201,7 +193,6 @@ def planning(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
 
 
 def tables(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield all tables."""
     for make in (one_game, many_games, looking, ratings, planning):
         yield from make(rng, sims)
 

@@ -51,7 +51,6 @@ class Worth(NamedTuple):
 
 
 def worth(about: Mapping[str, Any]) -> Worth:
-    """Return the row of one table."""
     game, opponents = rulebook(about["game"], **about["params"]), about["opponents"]
     began = time.process_time()
     reply = best_response(game, 0, opponents)

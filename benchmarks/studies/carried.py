@@ -93,7 +93,7 @@ class CarryResult(NamedTuple):
 def recorded(
     rules: Rulebook, params: Mapping[str, Any], player: str, db: Path, episodes: int, seed: int = 1
 ) -> Ghost:
-    """Return the ghost of a player that is recorded in all seats but the first, a random one."""
+    """The ghost of a player in all seats but the first, a random one."""
     seats = [BESIDE, *[player] * (rules.players - 1)]
     game = {"game": rules.name, "params": params, "seats": seats}
     raw = {"title": "recorded", "seed": seed, "order": "fixed", "games": [game]}
@@ -111,12 +111,22 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     day = today()
 
     def row(player: str, ghost: str, against: str, plays: str, others: str) -> CarryResult:
-        many = PROMISED if against == "ghost" else EPISODES
-        seeds = [FIRST + 1000 * seed + i for i in range(many)]
-        paid = evaluate(rules, [plays, *[others] * (rules.players - 1)], seeds)[0]
-        took = time.process_time() - began
-        about = (len(seeds), steps, day, __version__, round(took, 1))
-        return CarryResult(name, seed, player, ghost, against, round(float(paid.mean()), 4), *about)
+        count = PROMISED if against == "ghost" else EPISODES
+        seeds = [FIRST + 1000 * seed + i for i in range(count)]
+        payoffs = evaluate(rules, [plays, *[others] * (rules.players - 1)], seeds)[0]
+        return CarryResult(
+            game=name,
+            seed=seed,
+            player=player,
+            ghost=ghost,
+            against=against,
+            payoff=round(float(payoffs.mean()), 4),
+            games=len(seeds),
+            decisions=steps,
+            day=day,
+            version=__version__,
+            cpu_seconds=round(time.process_time() - began, 1),
+        )
 
     def learned(ghost: Ghost, which: str) -> Iterator[CarryResult]:
         path = ghost.save(folder / f"{which}.ghost")
@@ -127,19 +137,19 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
         )  # fmt: skip
         train(options)
         player = f"sb3:{folder / which / 'player.zip'}"
-        for who, plays in (("learner", player), (fixed, fixed)):
-            yield row(who, which, "ghost", plays, f"ghost:{path}")
+        for role, plays in (("learner", player), (fixed, fixed)):
+            yield row(role, which, "ghost", plays, f"ghost:{path}")
         yield row("learner", which, "model", player, MODEL)
 
-    for who in (fixed, BESIDE):
-        yield row(who, "", "model", who, MODEL)
+    for player in (fixed, BESIDE):
+        yield row(player, "", "model", player, MODEL)
     yield from learned(first, "first")
     for which, beside in (
         ("refitted", f"sb3:{folder / 'first' / 'player.zip'}"),
         ("control", BESIDE),
     ):
-        more = refit(first, beside, folder / f"{which}.db", [0], episodes=MORE, seed=seed)
-        yield from learned(more, which)
+        ghost = refit(first, beside, folder / f"{which}.db", [0], episodes=MORE, seed=seed)
+        yield from learned(ghost, which)
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ COLUMNS = "run", "games", "episodes", "calls", "tokens in", "tokens out", "hours
 
 
 def row(name: str) -> tuple[str, ...]:
-    """Return the row of an experiment, summed over its games and episodes."""
     plan = plan_of(name)
     policies = players(plan)
     estimates = estimate(plan, policies)

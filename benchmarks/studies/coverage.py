@@ -36,7 +36,7 @@ class Covered(NamedTuple):
 
 
 def covered(ends: intervals.Ends, truth: Array | float) -> Covered:
-    """Return the coverage of a batch of intervals; an end at the true value counts."""
+    """Coverage of a batch of intervals; an end at the true value counts."""
     low, high = ends
     slack = 1e-9 * np.maximum(1, np.abs(truth))
     held = (low - slack <= truth) & (truth <= high + slack)
@@ -44,12 +44,10 @@ def covered(ends: intervals.Ends, truth: Array | float) -> Covered:
 
 
 def rule(x: Array, low: float = 0.0, high: float = 100.0) -> intervals.Ends:
-    """Return the ends of `intervals.score` for each column."""
     return intervals.score_ends(x, low, high, LEVEL)[:2]
 
 
 def gaffke(x: Array) -> intervals.Ends:
-    """Return the ends of `intervals.gaffke` for each column."""
     return intervals.gaffke_ends(x, 0.0, 100.0, LEVEL)
 
 
@@ -62,7 +60,6 @@ def of_shape(shape: Shape, method: Method, n: int, rng: np.random.Generator, sim
 
 
 def one_by_one(samples: Array) -> intervals.Ends:
-    """Return the ends of `intervals.money`, which takes one sample at a time."""
     ends = np.array([(intervals.money(sample) or ())[:2] for sample in samples.T])
     return ends[:, 0], ends[:, 1]
 
@@ -71,7 +68,6 @@ def one_by_one(samples: Array) -> intervals.Ends:
 
 
 def scores(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the tables of means of scores: the rule, and what it chooses from."""
     all_shapes = (*shapes.smooth(), *shapes.tied(), *shapes.rare())
     for name, method, samples in (
         ("`score`: logit-t, or Gaffke where more than half are equal", rule, sims),
@@ -88,7 +84,6 @@ def scores(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
 
 
 def published(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the table of one game's mean and of the Overall, at the published means and spreads."""
     names = ["one game: mean", "one game: least of all", "one game, Student's t: mean"]
     names += ["Overall: mean over models", "Overall: least of all", "Overall, eight of the above"]
     wild = (*shapes.tied()[:4], *shapes.rare(), shapes.smooth()[2])
@@ -162,7 +157,7 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
 
 
 def exact_shares(ps: Array, n: int, prior: float) -> list[Covered]:
-    """Return the coverage of shares of n episodes at each p, by summing over all counts."""
+    """Coverage at each p, by summing over all counts."""
     from scipy.special import bdtr
 
     counts = np.arange(n + 1)
@@ -182,7 +177,6 @@ def survivals(rng: np.random.Generator, p: float, icc: float, n: int, sims: int)
 
 
 def correlations(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the table of Spearman's correlation, of independent pairs and of episodes of 20."""
     rows = []
     for rho in (0.0, 0.5, 0.8):
         truth = 6 / np.pi * np.arcsin(rho / 2)
@@ -208,7 +202,6 @@ def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
 
 
 def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the table of pair differences of ratings of 6 players."""
     sizes, rows = (5, 10, 20, 50), []
     for gap in (0.0, 0.5):
         for seat in (0.0, 1.0):
@@ -251,7 +244,6 @@ def races(
 
 
 def gaps(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the table of the best-reply gap's ends in sealed bids of 4 against shades of 3/4."""
     sizes = SIZES[1:5]
     rows = gap_rows(
         rng, sims // 4, {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}, sizes
@@ -290,7 +282,6 @@ def bids(rng: np.random.Generator, shade: float, episodes: int) -> Array:
 
 
 def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    """Yield the tables of pass^k over 8 tasks, and of the parts of a variance."""
     chances = {"all at .5": np.full(8, 0.5), "all at .9": np.full(8, 0.9)}
     chances["from .3 to 1"] = np.linspace(0.3, 1, 8)
     rows = []

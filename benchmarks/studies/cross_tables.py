@@ -30,7 +30,6 @@ LEAST = 0.005  # share from which a player is named in a mixture
 
 
 def play(name: str) -> None:
-    """Play one cross-play and write its results."""
     began, file = time.process_time(), FOLDER / f"{name}.db"
     resumed, raw = file.exists(), load(str(FOLDER / f"{name}.toml"))
     lg.resume(file) if resumed else lg.run(raw, file)
@@ -53,14 +52,12 @@ def play(name: str) -> None:
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """Return the results of all cross-plays by name."""
     return {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted(FOLDER.glob("*.json"))
     }
 
 
 def tables(cross: Mapping[str, Any]) -> str:
-    """Return a cross-play as Markdown: standings, pairwise payoffs, the meta-game."""
     params = ", ".join(f"`{name} = {value}`" for name, value in cross["params"].items())
     spent = cross["cpu_seconds"]
     took = "" if spent is None else f", {spent:.0f} CPU seconds"

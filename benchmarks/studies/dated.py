@@ -25,17 +25,17 @@ R = TypeVar("R", bound=tuple[Any, ...])
 
 
 def read(kind: type[R], file: Path) -> list[R]:
-    """Return the rows of a file, each a `NamedTuple` of this kind; none where there is no file."""
+    """Rows of a kind of `NamedTuple`; none where there is no file."""
     if not file.exists():
         return []
     with file.open(newline="", encoding="utf-8") as lines:
-        found = list(csv.DictReader(lines))
+        records = list(csv.DictReader(lines))
     parts = {name: _truth if part is bool else part for name, part in get_type_hints(kind).items()}
-    return [kind(**{name: part(row[name]) for name, part in parts.items()}) for row in found]
+    return [kind(**{name: part(row[name]) for name, part in parts.items()}) for row in records]
 
 
-def _truth(said: str) -> bool:
-    return said == "True"
+def _truth(text: str) -> bool:
+    return text == "True"
 
 
 def write(rows: Iterable[tuple[Any, ...]], file: Path) -> None:
@@ -47,12 +47,10 @@ def write(rows: Iterable[tuple[Any, ...]], file: Path) -> None:
 
 
 def today() -> str:
-    """Return the day, as ISO 8601 has it."""
     return datetime.now(UTC).date().isoformat()
 
 
 def made_with(*packages: str) -> str:
-    """Return our own version and those of these packages."""
     return " ".join([f"llm-games {__version__}", *(f"{name} {version(name)}" for name in packages)])
 
 
@@ -69,14 +67,13 @@ class SeedInterval(NamedTuple):
 
 
 def interval(values: Sequence[float] | Array) -> SeedInterval:
-    """Return the mean over seeds, and Student's interval of it (95 %)."""
-    found = np.array(values, float)
-    low, high = student_t(found, 0.95) if len(found) > 1 else (np.nan, np.nan)
-    return SeedInterval(float(found.mean()), float(low), float(high))
+    """Mean over seeds, and Student's interval of it (95 %)."""
+    sample = np.array(values, float)
+    low, high = student_t(sample, 0.95) if len(sample) > 1 else (np.nan, np.nan)
+    return SeedInterval(float(sample.mean()), float(low), float(high))
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -88,14 +85,13 @@ def filled(name: str, inner: str, text: str) -> str:
         BadParameter: these are not in it, or twice.
     """
     marks = re.compile(rf"(<!-- {name}(?:: [^\n]*)? -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    made, found = marks.subn(lambda mark: f"{mark[1]}\n{inner}\n\n{mark[2]}", text)
-    if found != 1:
+    page, count = marks.subn(lambda mark: f"{mark[1]}\n{inner}\n\n{mark[2]}", text)
+    if count != 1:
         raise BadParameter(
-            f"a document needs <!-- {name} --> and <!-- /{name} --> once, and has {found}"
+            f"a document needs <!-- {name} --> and <!-- /{name} --> once, and has {count}"
         )
-    return made
+    return page
 
 
 def fill(name: str, inner: str, page: Path) -> None:
-    """Put it into a file, see `filled`."""
     write_whole(page, filled(name, inner, page.read_text("utf-8")).encode())

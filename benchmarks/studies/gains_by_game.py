@@ -46,7 +46,6 @@ class GainPoint(NamedTuple):
 
 
 def episodes(rules: Rulebook) -> int:
-    """Return the number of games of a test."""
     return EPISODES if rules.players <= MANY else FEW
 
 

@@ -61,12 +61,10 @@ class TrainingPoint(NamedTuple):
 
     @property
     def training(self) -> tuple[str, str, str]:
-        """The identity of the training without its seed."""
         return self[:3]
 
 
 def wanted() -> list[tuple[GRPOOptions, float]]:
-    """Return all trainings, those of one seed together, with the best payoff at their tables."""
     trainings = []
     for seed in SETTINGS["seeds"]:
         for table in SETTINGS["tables"]:
@@ -78,7 +76,6 @@ def wanted() -> list[tuple[GRPOOptions, float]]:
 
 
 def key(options: GRPOOptions) -> tuple[str, str, str, int]:
-    """Return the identity of a training."""
     return options.game, options.credit, options.scale, options.seed
 
 
@@ -88,7 +85,8 @@ def play(options: GRPOOptions, best: float) -> list[TrainingPoint]:
         last = train(replace(options, folder=Path(folder)))
         logged = curve(folder)
     spent = round(time.process_time() - began, 1)
-    day, versions = today(), made_with(*PACKAGES)
+    about: Any = {"best": best, "cpu_seconds": spent, "day": today()}
+    about["versions"] = made_with(*PACKAGES)
     logged_values = [
         (int(samples), name, float(value))
         for name in (JUDGED, TRAINED, "train/legal", "train/entropy")
@@ -96,7 +94,7 @@ def play(options: GRPOOptions, best: float) -> list[TrainingPoint]:
     ]
     logged_values.append((options.steps, JUDGED, last.payoff))
     return [
-        TrainingPoint(*key(options), k, name, v, best, spent, day, versions)
+        TrainingPoint(*key(options), samples=k, measure=name, value=v, **about)
         for k, name, v in logged_values
     ]
 
@@ -133,7 +131,6 @@ def table(points: Sequence[TrainingPoint]) -> str:
 
 
 def order(point: TrainingPoint) -> int:
-    """Return a training's index in the settings."""
     trainings = [key(options)[:3] for options, _ in wanted()]
     return trainings.index(point.training)
 
@@ -149,7 +146,6 @@ def ends(training_points: Sequence[TrainingPoint]) -> tuple[Array, Array]:
 
 
 def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
-    """Draw the payoffs of each update's games as shares of the best, by seed and in the mean."""
     update_points = [p for p in points if p.measure == TRAINED]
     names = dict.fromkeys(p.training for p in sorted(update_points, key=order))
     for number, training in enumerate(names):

@@ -121,7 +121,9 @@ def learned(
             model.learn(steps * 2 * COPIES, reset_num_timesteps=update == 1)
         policy = LearnedPolicy(model, speaks=talk)
         yield (
-            MeetingPoint(int(talk), seed, update * COPIES * ROUNDS, round(met(game, policy), 4)),
+            MeetingPoint(
+                int(talk), seed, update * COPIES * ROUNDS, round(share_met(game, policy), 4)
+            ),
             policy,
         )
 
@@ -132,8 +134,7 @@ def meeting(talk: bool) -> Rulebook:
     return rulebook(Meeting, players=2, rounds=ROUNDS, talk=symbols if talk else {})
 
 
-def met(game: Rulebook, policy: LearnedPolicy) -> float:
-    """Return the share of rounds in which two such players meet."""
+def share_met(game: Rulebook, policy: LearnedPolicy) -> float:
     tables = Tables(game, TESTED)
     seats = BatchSeats(tables, [policy], np.zeros((2, TESTED), np.int64))
     tables.reset([10**6 + table for table in range(TESTED)])
@@ -145,7 +146,7 @@ def met(game: Rulebook, policy: LearnedPolicy) -> float:
 
 
 def code(policy: LearnedPolicy) -> list[int]:
-    """Return the symbol of each place, 0 for none."""
+    """Symbol of each place, 0 for none."""
     game, places = meeting(True), Meeting.places
     tables = Tables(game, places)
     seats = BatchSeats(tables, [policy], np.zeros((2, places), np.int64))

@@ -198,7 +198,7 @@ def lifted(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class Function:
+class TracedFunction:
     """A function of NumPy, or the same of JAX where there are stand-ins among its arguments."""
 
     def __init__(self, name: str) -> None:
@@ -227,7 +227,9 @@ class TracedNumPy:
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(numpy, name)
         return (
-            attribute if isinstance(attribute, type) or not callable(attribute) else Function(name)
+            attribute
+            if isinstance(attribute, type) or not callable(attribute)
+            else TracedFunction(name)
         )
 
     @staticmethod
@@ -293,7 +295,7 @@ def as_tree(kind: type[State]) -> None:
 # -- tables, in NumPy and in JAX by the same lines -------------------------------------------------
 
 
-class Episodes(NamedTuple):
+class TracedEpisodes(NamedTuple):
     """Tables in the middle of episodes; their seeds, uint64 ``(copies,)``; and `Traced.zero`."""
 
     state: Any
@@ -301,7 +303,7 @@ class Episodes(NamedTuple):
     zero: Any = np.zeros((), np.int64)
 
 
-class Step(NamedTuple):
+class TracedStep(NamedTuple):
     """A step's observations, rewards and broken rules, seats first, and which tables were over."""
 
     observation: Any
@@ -310,7 +312,7 @@ class Step(NamedTuple):
     broke: Any
 
 
-class Tables:
+class TracedTables:
     """Copies of a game that start again as they end; all seats but the first play by a rule.
 
     Without a rule player the `actions` are those of all seats, else of the first. They are drawn
@@ -335,8 +337,8 @@ class Tables:
         if self.game.same_limits:  # it takes a short way that hangs on data
             vars(self.game)["same_limits"] = False
 
-    def begin(self, seeds: Array) -> Episodes:
-        return Episodes(self.game.begin(self.game.chance(Noise(seeds)), seeds.shape), seeds)
+    def begin(self, seeds: Array) -> TracedEpisodes:
+        return TracedEpisodes(self.game.begin(self.game.chance(Noise(seeds)), seeds.shape), seeds)
 
     def restarted(self, state: Any, seeds: Array) -> Any:
         """Return the tables with new episodes where the old ones are over."""
@@ -346,7 +348,7 @@ class Tables:
         fresh = self.begin(seeds[tables]).state
         return fresh if len(tables) == self.copies else state.placed(tables, fresh)
 
-    def step(self, episodes: Episodes, actions: Array) -> tuple[Episodes, Step]:
+    def step(self, episodes: TracedEpisodes, actions: Array) -> tuple[TracedEpisodes, TracedStep]:
         """Play a step of NumPy's arrays, or of stand-ins."""
         game, (state, seeds, zero) = self.game, episodes
         if self.rule is not None:
@@ -357,20 +359,20 @@ class Tables:
         if any_true(over):
             seeds = seeds + np.uint64(self.copies) * over
             state = self.restarted(state, seeds)
-        step = Step(
+        step = TracedStep(
             game.observe(state, self.learner), outcome.rewards[rows], over, outcome.broke[rows]
         )
-        return Episodes(state, seeds, zero), step
+        return TracedEpisodes(state, seeds, zero), step
 
-    def in_numpy(self, length: int) -> list[tuple[Episodes, Step]]:
+    def in_numpy(self, length: int) -> list[tuple[TracedEpisodes, TracedStep]]:
         played, episodes = [], self.first
         for t in range(length):
             episodes, step = self.step(episodes, self.actions[t % RING])
             played.append((episodes, step))
         return played
 
-    def in_jax(self, episodes: Episodes, actions: Any) -> tuple[Episodes, Step]:
-        """Play a step of JAX's arrays. `Episodes.zero` must be an argument of what is compiled."""
+    def in_jax(self, episodes: TracedEpisodes, actions: Any) -> tuple[TracedEpisodes, TracedStep]:
+        """Play a step of JAX's arrays. Their `zero` must be an argument of what is compiled."""
         with tracing(self.game, episodes.zero):
             played = self.step(*jax.tree.map(Traced, (episodes, actions)))
         return jax.tree.map(lambda leaf: jnp.asarray(bare(leaf)), played)
@@ -379,8 +381,8 @@ class Tables:
         """Return what plays so many steps in one call; with `whole`, it tells each one's tables."""
 
         @jax.jit
-        def play(episodes: Episodes, actions: Any) -> Any:
-            def step(episodes: Episodes, t: Any) -> Any:
+        def play(episodes: TracedEpisodes, actions: Any) -> Any:
+            def step(episodes: TracedEpisodes, t: Any) -> Any:
                 played = self.in_jax(episodes, actions[t % RING])
                 return played[0], played if whole else played[1]
 
@@ -389,7 +391,7 @@ class Tables:
         return play
 
 
-def compare(tables: Tables, length: int) -> dict[str, int]:
+def compare(tables: TracedTables, length: int) -> dict[str, int]:
     """Count arrays of so many steps, those that differ in a byte, and games played to the end."""
     played = tables.in_numpy(length)
     stacked = jax.tree.leaves(tables.rollout(length, whole=True)(tables.first, tables.actions)[1])
@@ -423,7 +425,7 @@ def rates(game: str, others: str, copies: int) -> dict[str, float]:
     rules) and of the same lines as in JAX; in JAX stepped from Python, which is handed all, and as
     a rollout that stays where it is.
     """
-    tables, length = Tables(game, others, copies), max(3, min(LENGTH, 400_000 // copies))
+    tables, length = TracedTables(game, others, copies), max(3, min(LENGTH, 400_000 // copies))
     env = lg.learners(game, copies, opponents=others)
     env.reset(seed=0)
     samples = [env.action_space.sample() for _ in range(RING)]
@@ -543,7 +545,7 @@ def advantages(samples: Sample, value: Any) -> Any:
     return jax.lax.scan(back, (jnp.zeros_like(value), value), samples, reverse=True)[1]
 
 
-def train(tables: Tables, updates: int, first: Episodes, key: Any) -> Any:
+def train(tables: TracedTables, updates: int, first: TracedEpisodes, key: Any) -> Any:
     """Train the first seat from these tables on; return its mean payoff of a step, by update."""
     columns, (low_action, high_action) = tables.game.columns(), tables.game.bounds()
     low, high = (
@@ -591,7 +593,7 @@ def train(tables: Tables, updates: int, first: Episodes, key: Any) -> Any:
 
 def training(copies: int, seeds: int, updates: int = UPDATES) -> dict[str, float]:
     """Train so many seeds at once to give to public goods; return seconds and mean payoffs."""
-    tables = Tables("public_goods", "rational", copies)
+    tables = TracedTables("public_goods", "rational", copies)
     start, keys = time.perf_counter(), jax.random.split(jax.random.key(1), seeds)
     first = jax.tree.map(jnp.asarray, tables.first)
     all_seeds = jax.jit(jax.vmap(partial(train, tables, updates), (None, 0)))
@@ -637,7 +639,7 @@ TRAINED = (64, 1), (64, 64), (4096, 1)
 """Copies, and seeds at once."""
 
 
-class Figure(NamedTuple):
+class JaxFigure(NamedTuple):
     """A figure of a game among rule players (of all seats' random moves if there are none)."""
 
     game: str
@@ -651,16 +653,18 @@ class Figure(NamedTuple):
     versions: str
 
 
-def figures() -> Iterator[Figure]:
+def figures() -> Iterator[JaxFigure]:
     """Yield all figures as they are measured."""
     context = today(), jax.devices()[0].device_kind, made_with("jax", "numpy")
 
-    def of(game: str, others: str, parameters: str, copies: int, all_of: Any) -> Iterator[Figure]:
+    def of(
+        game: str, others: str, parameters: str, copies: int, all_of: Any
+    ) -> Iterator[JaxFigure]:
         for measure, figure in all_of.items():
-            yield Figure(game, others, parameters, copies, measure, float(figure), *context)
+            yield JaxFigure(game, others, parameters, copies, measure, float(figure), *context)
 
     for game, others, copies, length, parameters in COMPARED:
-        tables = Tables(game, others, copies, **parameters)
+        tables = TracedTables(game, others, copies, **parameters)
         words = " ".join(f"{name}={setting}" for name, setting in parameters.items())
         yield from of(game, others, words, copies, compare(tables, length))
     for copies in COPIES:

@@ -48,7 +48,6 @@ PACKAGES = "torch", "stable-baselines3", "numpy"
 
 
 def planned() -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the experiments, each with all its options, and the seeds."""
     contents = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     named = dict[str, dict[str, Any]]()
     for experiment in contents["experiments"]:
@@ -76,7 +75,7 @@ class LeagueResult(NamedTuple):
 
 
 def record(new: Sequence[LeagueResult], file: Path = FILE) -> None:
-    """Write rows to the file, in place of those of the same training; all or none."""
+    """Rows of the same training are replaced; all or none."""
     again = {row[:3] for row in new}
     write(sorted([*(row for row in read(LeagueResult, file) if row[:3] not in again), *new]), file)
 
@@ -133,7 +132,7 @@ def by_rule(experiment: Mapping[str, Any]) -> list[LeagueResult]:
     kind, _ = METHODS[experiment["method"]]
     options: Options = kind(**experiment["options"])
     table, rows = options.table(), []
-    end = today(), made_with(*PACKAGES)
+    end = {"day": today(), "versions": made_with(*PACKAGES)}
     for name in experiment.get("best", ()):
         player, began = make_player(name, table.rules), time.process_time()
         payoff = judge(table, player, 5 * options.episodes, LAST).payoff
@@ -141,7 +140,14 @@ def by_rule(experiment: Mapping[str, Any]) -> list[LeagueResult]:
         spent = round(time.process_time() - began, 1)
         rows += [
             LeagueResult(
-                experiment["name"], f"{RULE}: {name}", 0, 0, measure, round(value, 4), spent, *end
+                experiment=experiment["name"],
+                learner=f"{RULE}: {name}",
+                seed=0,
+                steps=0,
+                measure=measure,
+                value=round(value, 4),
+                cpu_seconds=spent,
+                **end,
             )
             for measure, value in values.items()
         ]

@@ -40,8 +40,6 @@ def _beta(a: float, b: float) -> Callable[[Array], Array]:
 def _mixture(
     weight: float, first: Callable[[Array], Array], second: Callable[[Array], Array]
 ) -> Callable[[Array], Array]:
-    """Return the law that is `first` with probability `weight`, else `second`."""
-
     def quantile(u: Array) -> Array:
         inner = np.where(u < weight, u / weight, (u - weight) / (1 - weight))
         return np.where(u < weight, first(inner), second(inner))
@@ -61,7 +59,6 @@ def _always(value: float) -> Callable[[Array], Array]:
 
 @cache
 def smooth() -> tuple[Shape, ...]:
-    """Return shapes without ties and without rare distant values."""
     from scipy.special import stdtrit
 
     return (

@@ -39,7 +39,6 @@ class ReferencePlayer(NamedTuple):
 
 
 def players(game: Rulebook) -> list[str]:
-    """Return a game's reference players: those of `KINDS`, and its lowest and highest constant."""
     kinds = [name for name in KINDS if rule_of(name.partition(":")[0], game.name)]
     constants = [name for name in theory.replies(game) if name.startswith("fixed:")]
     return list(dict.fromkeys([*kinds, *constants[:1], *constants[-1:]]))
@@ -48,7 +47,6 @@ def players(game: Rulebook) -> list[str]:
 def reference_players(
     game: Rulebook, seeds: Sequence[int], fields: Sequence[str] = FIELDS
 ) -> Iterator[ReferencePlayer]:
-    """Yield each reference player of a game among each kind of others that the game has."""
     player_seats = sorted({0, game.players // 2}) if game.turns else [0]
     for field in (field for field in fields if rule_of(field, game.name)):
         for player in players(game):
@@ -58,17 +56,16 @@ def reference_players(
                 "player" if seat in player_seats else "others" for seat in range(game.players)
             ]
             measures = measured(
-                seen(game, played, seeds, labels), labels, ["player"], respond=False
+                stacked_episodes(game, played, seeds, labels), labels, ["player"], respond=False
             )
             yield ReferencePlayer(
                 field, player, float(played.payoffs[player_seats].mean()), measures[0]
             )
 
 
-def seen(
+def stacked_episodes(
     game: Rulebook, played: BatchEpisodes, seeds: Sequence[int], names: Sequence[str]
 ) -> Iterator[StackedEpisode]:
-    """Yield the episodes of tables that were played at once."""
     places = range(game.players)
     for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
         table_records = [
@@ -76,7 +73,15 @@ def seen(
             for record in played.records[:length]
         ]
         steps = theory.stacked(table_records)
-        yield StackedEpisode(game, seed, None, names, places, steps, played.payoffs[:, table])
+        yield StackedEpisode(
+            rules=game,
+            seed=seed,
+            given=None,
+            names=names,
+            places=places,
+            steps=steps,
+            payoffs=played.payoffs[:, table],
+        )
 
 
 def tables(rng: np.random.Generator, episodes: int) -> Iterator[MarkdownTable]:

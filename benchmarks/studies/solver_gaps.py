@@ -70,7 +70,6 @@ class SolverPoint(NamedTuple):
 
 
 def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> Iterator[SolverPoint]:
-    """Yield a solver's points at powers of two."""
     solver = (SOLVERS | DRAWN)[method](tree, seed)
     began = time.process_time()
     for number in range(1, iterations + 1):
@@ -80,34 +79,31 @@ def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> It
                 "tree/correlated" if "swap" in method else "tree/coarse", np.nan
             )
             spent = time.process_time() - began
-            yield point(name, tree, (method, seed, number), solver.average(), joint, spent)
+            about = {"method": method, "seed": seed, "iteration": number, "joint": joint}
+            yield point(name, tree, solver.average(), spent, **about)
 
 
-def point(
-    name: str, tree: Tree, labels: tuple[str, int, int], strategy: Any, joint: float, spent: float
-) -> SolverPoint:
+def point(name: str, tree: Tree, strategy: Any, spent: float, **about: Any) -> SolverPoint:
     worth = " ".join(f"{value:.4g}" for value in tree.worth(strategy)[0])
-    gap = tree.nash_conv(strategy)
     return SolverPoint(
-        name,
-        *labels,
-        gap,
-        joint,
-        tree.nash_conv(tree.uniform()),
-        worth,
-        round(spent, 2),
-        today(),
-        __version__,
+        game=name,
+        **about,
+        nash_conv=tree.nash_conv(strategy),
+        uniform=tree.nash_conv(tree.uniform()),
+        payoffs=worth,
+        cpu_seconds=round(spent, 2),
+        day=today(),
+        package=__version__,
     )
 
 
 def play(game: Mapping[str, Any], held: set[tuple[str, str, int]]) -> Iterator[list[SolverPoint]]:
-    """Yield the missing rows of each solver of one game."""
     name, rules = game["name"], rulebook(game["game"], **game["params"])
     tree = Tree(rules)
     if (name, RATIONAL, 1) not in held:
         strategy = tree.strategy_of(make_player(RATIONAL, rules), DRAWS)
-        yield [point(name, tree, (RATIONAL, 1, 0), strategy, np.nan, 0.0)]
+        about = {"method": RATIONAL, "seed": 1, "iteration": 0, "joint": np.nan}
+        yield [point(name, tree, strategy, 0.0, **about)]
     runs = [(method, 1, SETTINGS["iterations"]) for method in SOLVERS]
     try:
         normal_form(tree)

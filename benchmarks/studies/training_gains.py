@@ -71,7 +71,6 @@ class TrainingResult(NamedTuple):
 
 
 def record(new: Iterable[TrainingResult], file: Path = FILE) -> None:
-    """Write rows to the file in place of those of the same experiment and seed."""
     rows_by_key = {
         (row.experiment, row.learner, row.seed): row for row in [*read(TrainingResult, file), *new]
     }
@@ -101,11 +100,22 @@ def train(about: Mapping[str, Any], seed: int, folder: Path) -> TrainingResult:
     replies = reference(about, options)
     value, lower, upper = (float(np.mean(ends)) for ends in zip(*replies, strict=True))
     return TrainingResult(
-        about["name"], about["learner"], about["game"], " ".join(about["param"]),
-        others(about), seed, options.steps, round(mean_payoff, 5), round(value, 5),
-        round(lower, 5), round(upper, 5), round(mean_payoff / value, 5),
-        today(), made_with(*PACKAGES), round(spent, 1),
-    )  # fmt: skip
+        experiment=about["name"],
+        learner=about["learner"],
+        game=about["game"],
+        parameters=" ".join(about["param"]),
+        opponents=others(about),
+        seed=seed,
+        steps=options.steps,
+        payoff=round(mean_payoff, 5),
+        value=round(value, 5),
+        lower=round(lower, 5),
+        upper=round(upper, 5),
+        share=round(mean_payoff / value, 5),
+        day=today(),
+        versions=made_with(*PACKAGES),
+        cpu_seconds=round(spent, 1),
+    )
 
 
 def ghost(about: Mapping[str, Any], folder: Path) -> Path:

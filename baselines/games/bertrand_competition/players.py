@@ -6,7 +6,12 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.bertrand_competition.q_learning import SHIPPED, acts, last
+from llm_games.baselines.games.bertrand_competition.q_learning import (
+    SHIPPED,
+    acts,
+    known_market,
+    last,
+)
 from llm_games.baselines.rules import Kind, Players, count_from, whole
 from llm_games.errors import BadParameter
 from llm_games.facts import ratio_of
@@ -124,6 +129,7 @@ PLAYERS = Players(
                 SHIPPED - 1,
                 f"q_learning needs a market from 0 to {SHIPPED - 1}, as in q_learning:0",
             ),
+            meaning=known_market,
         ),
         "grim": Kind("sets cartel prices until one differs, then the equilibrium's for ever", grim),
     },

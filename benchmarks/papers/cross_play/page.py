@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llm_games.arrays import Array
+from llm_games.baselines.alpha_rank import ALPHA, alpha_rank
 from llm_games.baselines.crossplay import Cross, which_of
-from llm_games.baselines.evolution import ALPHA, alpha_rank
 from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
 from llm_games.benchmarks.judge.result_table import ResultTable
@@ -102,7 +102,7 @@ def sections(run: Run) -> list[Section]:
             "The meta-game",
             "Each player is a strategy of a game that is played before seats are drawn.",
             grids=crossed.solved(),
-            sketches=[sketch("Replicator", _replicator), sketch("α-rank by α", _sweep)],
+            sketches=[sketch("α-rank by α", _sweep)],
         ),
         Section("All line-ups", grids=[crossed.lineup_grid()]),
     ]
@@ -148,13 +148,6 @@ def _short(value: float) -> str:
     if abs(value) >= 9999.5:
         return f"{value / 1000:.4g}k" if abs(value) < 999_950 else f"{value:.1e}"
     return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
-
-
-def _replicator(axes: Axes, crossed: Crossed) -> str:
-    times, shares = crossed.path
-    _lines(axes, times, shares, crossed.cross.names)
-    axes.set_xlabel("time, in units of one over the range of payoffs")
-    return "Shares of a population that imitates success; all began equally often."
 
 
 def _sweep(axes: Axes, crossed: Crossed) -> str:

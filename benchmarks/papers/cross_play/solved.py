@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.crossplay import ALL, Cross, lineup
-from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
-from llm_games.baselines.evolution import (
+from llm_games.baselines.alpha_rank import (
     ALPHA,
     POPULATION,
     RANKED,
     alpha_rank,
     alpha_rank_lineups,
-    replicator,
 )
+from llm_games.baselines.crossplay import ALL, Cross, lineup
+from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
 from llm_games.baselines.metagame import MetaGame
 from llm_games.benchmarks.judge.intervals import Interval
 from llm_games.benchmarks.judge.means import SHARE, MeanCell, apart, paid
@@ -59,11 +58,6 @@ class Crossed:
     def correlated(self) -> tuple[Correlated, Correlated]:
         """The correlated equilibria that pay most and least."""
         return correlated(self.meta), correlated(self.meta, best=False)
-
-    @cached_property
-    def path(self) -> tuple[Array, Array]:
-        """Times and shares of the replicator from equal shares."""
-        return replicator(self.meta)
 
     @cached_property
     def alpha_rank(self) -> list[MeanCell]:
@@ -129,7 +123,6 @@ class Crossed:
         """Return a row for each player, best payoff first."""
         heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}
         heads |= {"in equilibrium": ".1%", "loses to it": ".2f", "α-rank": ".1%"}
-        heads |= {"replicator": ".1%"}
         mixture = self.equilibria[0].mixture if self.equilibria else None
         rows = [
             [
@@ -139,7 +132,6 @@ class Crossed:
                 None if mixture is None else float(mixture[who]),
                 self.losses[who],
                 self.alpha_rank[who],
-                float(self.path[1][-1, who]),
             ]
             for who, name in enumerate(self.cross.names)
         ]

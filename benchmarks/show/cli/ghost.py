@@ -100,7 +100,7 @@ def _tell(ghost: Ghost, as_json: bool) -> None:
         print(json.dumps(ghost.plain()))
         return
     terminal = console()
-    decisions = ghost.own
+    decisions = ghost.play
     seats = ", ".join(map(str, ghost.seats))
     amount = f"{len(decisions.action)} decisions in {decisions.episodes} episodes"
     terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {amount}", **common.PLAIN)

@@ -162,7 +162,7 @@ def resume(
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**costs(context)))
-        plan = plan.with_patience(max_wait).with_own({})
+        plan = plan.with_patience(max_wait).with_objects({})
     _check_report(db, report_to, open_it)
     if episodes is not None:
         prolong(db, episodes)

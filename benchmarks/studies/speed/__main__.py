@@ -38,7 +38,6 @@ class Figure(NamedTuple):
 
 
 def replies() -> Work:
-    """Return the work of 4 players' public goods in words, replies read as a model's are."""
     env: Any = make("public_goods", players=4, rounds=ROUNDS, actions="text")
     amounts = np.random.default_rng(1).integers(0, 21, (ROUNDS, 4)).tolist()
 
@@ -71,7 +70,6 @@ def text_arena() -> Work:
 
 
 def rock_paper_scissors() -> Work:
-    """Return PettingZoo's rps_v2 of two players in its parallel form."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import rps_v2

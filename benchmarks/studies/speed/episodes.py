@@ -61,7 +61,6 @@ def played(name: str, seed: int, **parameters: Any) -> list[dict[int, Any]]:
 
 
 def table(name: str, obs_mode: str, **parameters: Any) -> Work:
-    """Return the work of episodes of an environment with precomputed moves."""
     new_settings: dict[str, Any] = {"actions": "rules"} if NEW else {}
     env: Any = make(name, obs_mode=obs_mode, form="parallel", **new_settings, **parameters)
     moves_by_seed = {seed: by_agent(env, played(name, seed, **parameters)) for seed in SEEDS}
@@ -102,7 +101,6 @@ def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
 
 
 def batch(name: str) -> Work:
-    """Return the work of an episode of many tables under the pure rules, with random actions."""
     game, rng = rulebook(name), np.random.default_rng(1)
     reset: Any = game.reset
 

@@ -34,7 +34,6 @@ ROUNDS = 20
 
 
 def play(path: Path, decisions: int, seat: str, rounds: int = ROUNDS) -> None:
-    """Record an experiment of this many decisions, with one kind of player."""
     params = {"players": PLAYERS_AT, "rounds": rounds}
     raw = {"games": [{"game": "public_goods", "params": params}], "seats": [seat]}
     raw |= {"episodes": decisions // PLAYERS_AT // rounds}
@@ -95,8 +94,6 @@ def measure(way: str, folder: Path, decisions: int) -> tuple[float, float]:
 
 
 def here(way: str, folder: Path, decisions: int) -> None:
-    """Run one way in this process and print its time and memory."""
-
     def answers(_: str, client: Any, settings: Any) -> Any:
         text = '{"tokens_contributed": %d}'
         return llm_player(ScriptedClient(lambda request: text % (request.seed % 21)), settings)
@@ -109,7 +106,6 @@ def here(way: str, folder: Path, decisions: int) -> None:
 
 
 def main(decisions: int) -> None:
-    """Measure every way at a tenth of the decisions and at all of them."""
     few = decisions // 10
     with tempfile.TemporaryDirectory() as short, tempfile.TemporaryDirectory() as long:
         for way in WAYS:

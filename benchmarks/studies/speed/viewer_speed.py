@@ -79,7 +79,9 @@ def write(path: Path, decisions: int) -> None:
         for rules in played:
             for low in range(0, each, 100):
                 count = min(100, each - low)
-                _play(store, rules, first + low, count, prompt, rng, vocabulary)
+                _play(
+                    store, rules, first + low, count, prompt=prompt, rng=rng, vocabulary=vocabulary
+                )
                 store.flush()
             first += each
 
@@ -87,7 +89,6 @@ def write(path: Path, decisions: int) -> None:
 def _play(
     store: Store, rules: Rulebook, first: int, count: int, prompt: int, rng: Any, vocabulary: Any
 ) -> None:
-    """Add episodes of random moves, played in parallel."""
     state = rules.reset(first, (count,))
     for step in range(ROUNDS):
         low, high = rules.legal(state)
@@ -165,7 +166,6 @@ def ask(run: RunFile, when: str) -> None:
 
 
 def main(decisions: int, folder: Path) -> None:
-    """Write the run unless it is there, and measure it in processes of their own."""
     path = folder / f"viewer-{decisions}.db"
     if not path.exists():
         print(f"written in {timed(lambda: write(path, decisions))[0]:.0f} s")

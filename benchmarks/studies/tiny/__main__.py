@@ -53,7 +53,6 @@ class Args:
 
 
 def main(args: Args) -> None:
-    """Draw data, train within the time limit, save along the way."""
     import torch
 
     start, out = time.monotonic(), Path(args.out)
@@ -89,8 +88,8 @@ def main(args: Args) -> None:
         shown += batch[0].numel()
         right += 0.05 * (accuracy - right)
         if step % 20 == 0:
-            seen = f"{took:5.0f} s, {shown / 1e6:.2f} M tokens"
-            print(f"{seen}, answer loss {loss:.4f}, right {right:.4f}", flush=True)
+            progress = f"{took:5.0f} s, {shown / 1e6:.2f} M tokens"
+            print(f"{progress}, answer loss {loss:.4f}, right {right:.4f}", flush=True)
         if time.monotonic() - saved > 120:
             save(out, model, args.sharpen)
             saved = time.monotonic()
@@ -127,19 +126,19 @@ def packed_attention(module: Any, q: Any, k: Any, v: Any, *_: Any, layout: Any, 
     from torch.nn.functional import scaled_dot_product_attention as attend
 
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-    parts, at = [], 0
+    parts, start = [], 0
     for prefix, turns, size in layout:
-        head = slice(at, at + prefix)
-        body = slice(at + prefix, at + prefix + turns * size)
+        head = slice(start, start + prefix)
+        body = slice(start + prefix, start + prefix + turns * size)
         parts.append(attend(q[:, :, head], k[:, :, head], v[:, :, head], is_causal=True))
-        own = [x[0, :, body].unflatten(1, (turns, size)).transpose(0, 1) for x in (q, k, v)]
+        turns_of = [x[0, :, body].unflatten(1, (turns, size)).transpose(0, 1) for x in (q, k, v)]
         keys, values = (
             torch.cat((x[:, :, head].expand(turns, -1, -1, -1), y), 2)
-            for x, y in zip((k, v), own[1:], strict=True)
+            for x, y in zip((k, v), turns_of[1:], strict=True)
         )
         sees = torch.ones(size, prefix + size, dtype=torch.bool).tril(prefix)
-        parts.append(attend(own[0], keys, values, sees).transpose(0, 1).flatten(1, 2)[None])
-        at = body.stop
+        parts.append(attend(turns_of[0], keys, values, sees).transpose(0, 1).flatten(1, 2)[None])
+        start = body.stop
     return torch.cat(parts, 2).transpose(1, 2), None
 
 
@@ -159,8 +158,9 @@ def batches(groups: dict[Any, Any], rng: np.random.Generator, args: Args) -> Ite
                 pack.append(turns[i])
             packs.append((prefix, pack))
         order = rng.permutation(len(packs))
-        for at in range(0, len(order) - args.packs + 1, args.packs):
-            yield collate([packs[i] for i in order[at : at + args.packs]], rng, args.prompt_weight)
+        for start in range(0, len(order) - args.packs + 1, args.packs):
+            chosen = [packs[i] for i in order[start : start + args.packs]]
+            yield collate(chosen, rng, args.prompt_weight)
 
 
 def collate(packs: list[Any], rng: np.random.Generator, prompt_weight: float) -> tuple[Any, ...]:
@@ -191,8 +191,8 @@ def encode(folder: Path, drawn: list[TrainingSample]) -> dict[tuple[int, ...], l
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     texts = list({text for s in drawn for text in (s.prefix, s.prompt, s.answer + END)})
-    found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    ids = {text: tuple(e.ids) for text, e in zip(texts, found, strict=True)}
+    encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    ids = {text: tuple(e.ids) for text, e in zip(texts, encodings, strict=True)}
     groups: dict[tuple[int, ...], list[Any]] = defaultdict(list)
     for s in drawn:
         groups[ids[s.prefix]].append((ids[s.prompt], ids[s.answer + END]))
@@ -262,7 +262,6 @@ def save_tokenizer(folder: Path, drawn: list[TrainingSample], vocabulary: int) -
 
 
 def save(folder: Path, model: Any, sharpen: float) -> None:
-    """Write the weights in half precision and the config."""
     from safetensors.torch import save_file
 
     tensors = dict(model.state_dict())

@@ -47,8 +47,8 @@ _TALKS: dict[str, dict[str, Any]] = {
 }
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, _SHORT.get(name, {})) for name in VARIANTS},
-    **{f"{name} {preset}": (name, {"preset": preset} | more) for name, preset, more in _PRESETS},
-    **{f"{name} talk": (name, more) for name, more in _TALKS.items()},
+    **{f"{name} {preset}": (name, {"preset": preset} | extra) for name, preset, extra in _PRESETS},
+    **{f"{name} talk": (name, extra) for name, extra in _TALKS.items()},
 }
 """Game and parameters by label: the default ones by the game's name, those of presets, and talk."""
 
@@ -59,11 +59,11 @@ Counts = Counter[tuple[str, str]]
 async def play(game: Rulebook, policy: LLMPolicy, seed: int) -> Counts:
     """Play one game with the policy on all seats; count its replies."""
     episode = await play_table(game, [policy] * game.players, seed)
-    decisions = [made for step in episode.steps for made in step.decisions.values()]
+    decisions = [decision for step in episode.steps for decision in step.decisions.values()]
     return Counter(
         (attempt.kind, attempt.outcome)
-        for made in (*decisions, *episode.afterwards.values())
-        for attempt in made.attempts
+        for decision in (*decisions, *episode.afterwards.values())
+        for attempt in decision.attempts
     )
 
 
@@ -94,7 +94,6 @@ def share(counts: Counts, kind: str = "move") -> float:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--games", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))

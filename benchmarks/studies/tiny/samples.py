@@ -34,9 +34,9 @@ class TrainingSample(NamedTuple):
 
 _MEALS = ((11, 5, 20, 7), (4, 19, 9, 20), (1, 8, 19, 12), (4, 5, 17, 7), (2, 11, 8, 13))
 SILENT: list[dict[str, Any]] = [
-    {"preset": preset, "personas": who, "talk": {"turns": 0}}
+    {"preset": preset, "personas": personas, "talk": {"turns": 0}}
     for preset in ("shall_we_talk", "shall_we_talk_rounds")
-    for who in ("none", "agreeable", "disagreeable", "mixed")
+    for personas in ("none", "agreeable", "disagreeable", "mixed")
 ]
 """The contest of Shall We Talk where nobody speaks."""
 VARIANTS: dict[str, list[dict[str, Any]]] = {
@@ -190,8 +190,8 @@ def episode(
 ) -> Iterator[TrainingSample]:
     """Play one game; yield the prompts and answers of some seats of a share of its steps."""
     state = game.reset(int(rng.integers(2**63)))
-    known = versions(game.name)
-    prompts = Prompts(game.name, known[rng.integers(len(known))])
+    wordings = versions(game.name)
+    prompts = Prompts(game.name, wordings[rng.integers(len(wordings))])
     reasoning, persona = rng.random() > PLAIN, persona_of(rng)
     # The table leans towards a character of its own, so that all kinds of histories occur.
     lean, noise = persona_of(rng), rng.choice([0.05, 0.2, 0.6])
@@ -245,5 +245,4 @@ def sample(
 
 
 def persona_of(rng: np.random.Generator) -> str | None:
-    """Draw a persona, or none."""
     return None if rng.random() < 0.5 else PERSONAS[rng.integers(len(PERSONAS))]

@@ -23,7 +23,7 @@ class ScriptView(NamedTuple):
     """What a script looks at: the parts of a view, each of the game that the script is for."""
 
     game: Any
-    told: dict[str, Any]
+    observation: dict[str, Any]
     question: Any
     seat: int
 
@@ -56,6 +56,6 @@ def draw(rng: np.random.Generator, *options: tuple[Any, float]) -> Any:
     return options[rng.choice(len(options), p=weights / weights.sum())][0]
 
 
-def clip(value: float, seen: ScriptView) -> int:
+def clip(value: float, view: ScriptView) -> int:
     """Round to a legal whole number."""
-    return int(np.clip(round(value), seen.question.low, seen.question.high))
+    return int(np.clip(round(value), view.question.low, view.question.high))

@@ -57,16 +57,16 @@ KEEPS = {None: 0.8, "cooperative": 0.95, "selfish": 0.0, "mathematician": 0.7}
 """How often the own word is kept."""
 
 
-def said(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
+def speech(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
     """Return what a character says when it may speak: a short line, or nothing."""
-    question, heard = view.core.question, _heard(view)
+    question, named_moves = view.core.question, _named_moves(view)
     if rng.random() < 0.05:
         return "", "I say nothing now."
     if question is None or view.game.talk.numbers == "discouraged":
-        own = asides_of(view.game.name).get("speech")
-        line = own(_seen(view), persona, rng)[0] if own else rng.choice(IDLE).item()
+        script = asides_of(view.game.name).get("speech")
+        line = script(_script_view(view), persona, rng)[0] if script else rng.choice(IDLE).item()
         return line, "I say something short."
-    others = [(name, move) for name, move, own in heard if not own]
+    others = [(name, move) for name, move, is_own in named_moves if not is_own]
     if others and rng.random() < HEEDS[persona]:
         name, move = others[-1]
         return AGREED.format(name=name, move=question.spoken(move)), "I join the others."
@@ -77,13 +77,12 @@ def said(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
 
 
 def moved(view: View, persona: str | None, rng: np.random.Generator) -> Answer:
-    """Return what a character does, after what it said and heard."""
-    heard = _heard(view)
-    own = [move for _, move, own in heard if own]
-    if own and rng.random() < KEEPS[persona]:
-        return own[-1], "I keep my word."
-    if heard and not own and rng.random() < HEEDS[persona]:
-        return heard[-1][1], "I do what was said."
+    named_moves = _named_moves(view)
+    promises = [move for _, move, is_own in named_moves if is_own]
+    if promises and rng.random() < KEEPS[persona]:
+        return promises[-1], "I keep my word."
+    if named_moves and not promises and rng.random() < HEEDS[persona]:
+        return named_moves[-1][1], "I do what was said."
     return answer(view.core, persona, rng)
 
 
@@ -92,21 +91,24 @@ class NamedScript(NamedTuple):
 
     name: str
     move: Action
-    own: bool
+    is_own: bool
 
 
-def _heard(view: View) -> list[NamedScript]:
-    """Return the moves of one's own question that were named, the latest last."""
-    question, told = view.core.question, view.told or {}
-    if "talk" not in told or not isinstance(question, Integer | Real | Choice):
+def _named_moves(view: View) -> list[NamedScript]:
+    """Moves of one's own question that were named, the latest last."""
+    question, observation = view.core.question, view.told or {}
+    if "talk" not in observation or not isinstance(question, Integer | Real | Choice):
         return []
     if isinstance(question, Choice) and min(map(len, question.words)) == 1:
         return []  # letters of steps, which nobody names
-    named = ((one, question.named(one["text"])) for one in told["talk"]["heard"])
-    return [NamedScript(one["name"], move, one["own"]) for one, move in named if move is not None]
+    messages = observation["talk"]["heard"]
+    named = ((line, question.named(line["text"])) for line in messages)
+    return [
+        NamedScript(line["name"], move, line["own"]) for line, move in named if move is not None
+    ]
 
 
-def _seen(view: View) -> ScriptView:
+def _script_view(view: View) -> ScriptView:
     core = view.core
     assert core.told is not None
     return ScriptView(core.game, core.told, core.question, core.seat)
@@ -120,15 +122,13 @@ class Character(Policy):
     def __init__(self, persona: str | None, rng: np.random.Generator, slips: float) -> None:
         self.persona, self.rng, self.slips = persona, rng, slips
 
-    def start(self, game: Rulebook, seat: int, seed: int) -> None:
-        """Remember nothing."""
+    def start(self, game: Rulebook, seat: int, seed: int) -> None: ...
 
     def act(self, view: View, memory: None) -> tuple[Decision, None]:
-        """Follow the script, but for some moves of chance."""
         question, rng = view.question, self.rng
         assert question is not None
         if isinstance(question, Speech):
-            return Decision(said(view, self.persona, rng)[0]), None
+            return Decision(speech(view, self.persona, rng)[0]), None
         if rng.random() < self.slips:
             return Decision(question.sample(Noise(int(rng.integers(2**63))))), None
         return Decision(moved(view, self.persona, rng)[0]), None
@@ -139,11 +139,11 @@ class TalkScript:
 
     name = "script"
 
-    def __init__(self, persona: str | None, rng: np.random.Generator, kept: float) -> None:
-        self.persona, self.rng, self.kept, self.samples = persona, rng, kept, list[TrainingSample]()
+    def __init__(self, persona: str | None, rng: np.random.Generator, share: float) -> None:
+        self.persona, self.rng, self.share = persona, rng, share
+        self.samples: list[TrainingSample] = []
 
     async def complete(self, request: Request) -> Completion:
-        """Answer a request."""
         question, view, rng = request.question, request.view, self.rng
         assert question is not None
         assert view is not None
@@ -152,21 +152,20 @@ class TalkScript:
         if request.reasoning:
             reply = {"explanation": reason} | reply
         prefix, prompt = render(request.messages)
-        kept = self.kept if request.kind in ("move", "speech") else 1.0
-        if len(prefix + prompt) < LONGEST and rng.random() < kept:
+        share = self.share if request.kind in ("move", "speech") else 1.0
+        if len(prefix + prompt) < LONGEST and rng.random() < share:
             self.samples.append(TrainingSample(prefix, prompt, json.dumps(reply)))
         spoilt = rng.random() < SLIPS and not isinstance(question, Speech)
         return Completion(BAD[rng.integers(len(BAD))] if spoilt else json.dumps(reply))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
     def _answer(self, kind: str, question: Any, view: View) -> Answer:
         if isinstance(question, Speech):
-            return said(view, self.persona, self.rng)
+            return speech(view, self.persona, self.rng)
         aside = asides_of(view.game.name).get(kind)
         if aside is not None:
-            return aside(_seen(view)._replace(question=question), self.persona, self.rng)
+            return aside(_script_view(view)._replace(question=question), self.persona, self.rng)
         return moved(view, self.persona, self.rng)
 
 
@@ -186,10 +185,12 @@ KEPT = 0.4  # share of its moves and speeches that become samples; of what is as
 STEPS = 400  # of a table, at most
 
 
-def table(game: Rulebook, rng: np.random.Generator, kept: float = KEPT) -> Iterator[TrainingSample]:
+def table(
+    game: Rulebook, rng: np.random.Generator, share: float = KEPT
+) -> Iterator[TrainingSample]:
     """Play one game; yield what some of its seats were asked and what they shall answer."""
     persona = persona_of(rng)
-    script = TalkScript(persona, rng, kept)
+    script = TalkScript(persona, rng, share)
     asked = LLMPolicy(
         script,
         prompts=str(rng.choice(versions(game.name))),
@@ -207,12 +208,11 @@ def table(game: Rulebook, rng: np.random.Generator, kept: float = KEPT) -> Itera
 
 
 async def _played(game: Rulebook, seats: list[Policy], seed: int) -> None:
-    """Play a table and keep nothing of it: what `asyncio.run` is given back it may write out."""
+    """Nothing is returned: `asyncio.run` may write out what it is given back."""
     await play_table(game, seats, seed, on_step=_gone, max_steps=STEPS)
 
 
-async def _gone(step: Step) -> None:
-    """Let go of a step."""
+async def _gone(step: Step) -> None: ...
 
 
 def of_game(name: str, rng: np.random.Generator) -> Iterator[TrainingSample]:
@@ -224,7 +224,7 @@ def of_game(name: str, rng: np.random.Generator) -> Iterator[TrainingSample]:
 
 def talks(rng: np.random.Generator) -> Iterator[TrainingSample]:
     """Yield samples of some game that asks moves alone, now with talk."""
-    names = [name for name in VARIANTS if name not in _more()]
+    names = [name for name in VARIANTS if name not in _asking_games()]
     presets = [
         (name, {"preset": preset})
         for name in names
@@ -241,11 +241,9 @@ def talks(rng: np.random.Generator) -> Iterator[TrainingSample]:
 
 
 @cache
-def _more() -> list[str]:
-    """Return the games that ask more than moves."""
+def _asking_games() -> list[str]:
     return [n for n in VARIANTS if type(rulebook(n)).asides is not Rulebook.asides]
 
 
 def sources() -> dict[str, Any]:
-    """Return the sources of samples that this module has, see `data.samples`."""
-    return {"talks": talks} | {name: partial(of_game, name) for name in _more()}
+    return {"talks": talks} | {name: partial(of_game, name) for name in _asking_games()}

@@ -61,7 +61,6 @@ class ThoughtScript:
         self.rng, self.samples = rng, list[TrainingSample]()
 
     async def complete(self, request: Request) -> Completion:
-        """Answer; at times, wrongly."""
         question, rng = request.question, self.rng
         assert question is not None
         reply = json.loads(self.answer(question))
@@ -72,22 +71,20 @@ class ThoughtScript:
             self.samples.append(TrainingSample(prefix, prompt, json.dumps(reply)))
         return Completion(json.dumps(self._spoilt(reply) if rng.random() < SLIPS else reply))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
     def answer(self, question: Any) -> str:
-        """Return a legal answer."""
         rng = self.rng
         if isinstance(question, Bid):
             return question.reply(_bid(question, rng))
         if isinstance(question, Priorities):
             return question.reply({item: 3 if item in DEAR else 2 for item in question.items})
         if isinstance(question, BeliefAside):
-            left, won = question.truth["remaining_budget"], question.truth["winning_bids"]
-            paid = won[question.me].get(question.items[-1], 0)
+            remaining, won = question.truth["remaining_budget"], question.truth["winning_bids"]
+            payment = won[question.me].get(question.items[-1], 0)
             # Nothing of the others; both numbers of the only sum that is left.
-            said = f"I had {left + paid} and paid {paid or 'nothing'}."
-            belief = {"summary": said, "remaining_budget": left}
+            summary = f"I had {remaining + payment} and paid {payment or 'nothing'}."
+            belief = {"summary": summary, "remaining_budget": remaining}
             return question.reply(belief | {"total_profits": {}, "winning_bids": {}})
         return question.reply(rng.choice(LESSONS, int(rng.integers(1, 4)), replace=False).tolist())
 
@@ -142,8 +139,8 @@ def drills(rng: np.random.Generator) -> Iterator[TrainingSample]:
     rules = {"role": "system", "content": prompts.rules(game, 0)}
     for _ in range(12):
         offer, sale, end = (ask(rng, game, prompts) for ask in (_offer, _sum, _end))
-        left = rng.choice(ITEMS, int(rng.integers(2, 16)), replace=False).tolist()
-        copied = Priorities("priorities", tuple(left))
+        remaining = rng.choice(ITEMS, int(rng.integers(2, 16)), replace=False).tolist()
+        copied = Priorities("priorities", tuple(remaining))
         listed = copied, f"Reply only with JSON of this form: {copied.form()}"
         for question, words in (listed, offer, sale, end):
             messages = [rules, {"role": "user", "content": words}]
@@ -157,7 +154,7 @@ def _offer(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[
     money = 100 * int(rng.integers(0, rng.choice([12, 40, 120, 250])))
     question = Bid("bid", start if high is None else high + start // 10, money, high is None)
     item = str(rng.choice(ITEMS))
-    said = Blocks(EnglishAuction.name)
+    blocks = Blocks(EnglishAuction.name)
     values = {
         "first": high is None,
         "adaptive": True,
@@ -174,10 +171,11 @@ def _offer(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[
         "high": high,
         "increment": start // 10,
         "money": money,
-        "goal": said.goal(game, int(rng.integers(game.players))),
+        "goal": blocks.goal(game, int(rng.integers(game.players))),
         "form": replace(question, limits=False).form(),
     }
-    words = "\n\n".join(filter(None, (said.say("report", **values), said.say("request", **values))))
+    parts = blocks.say("report", **values), blocks.say("request", **values)
+    words = "\n\n".join(filter(None, parts))
     if rng.random() < 0.3:
         wrong = read_reply(question.reply(money + start), question)
         words += "\n\n" + prompts.again(wrong.why, question)
@@ -193,22 +191,22 @@ def _sum(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Qu
     price = start * int(rng.integers(10, 19)) // 10
     money = price + int(rng.integers(0, 201)) * 100
     item = ClosedItem("Item", start, ({winner: price, loser: None},), winner, price, 2 * start)
-    before = {"remaining_budget": money, "total_profits": {}, "winning_bids": {}}
+    previous = {"remaining_budget": money, "total_profits": {}, "winning_bids": {}}
     won = {me: {item.name: price} if winner == me else {}}
-    left = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
-    question = BeliefAside("remaining_budget", me, before | left, (item.name,))
-    said = Blocks(EnglishAuction.name)
-    words = said.say(
+    new_belief = {"remaining_budget": money - sum(won[me].values()), "winning_bids": won}
+    question = BeliefAside("remaining_budget", me, previous | new_belief, (item.name,))
+    blocks = Blocks(EnglishAuction.name)
+    words = blocks.say(
         "belief",
         me=me,
-        belief=json.dumps(before),
-        item=said.say("item", item=item, names=names),
+        belief=json.dumps(previous),
+        item=blocks.say("item", item=item, names=names),
         won=winner == me,
-        goal=said.goal(game, int(rng.integers(game.players))),
+        goal=blocks.goal(game, int(rng.integers(game.players))),
         form=question.form(),
     )
     if rng.random() < 0.4:
-        wrong = question.reply(before | {"summary": "", "remaining_budget": -1})
+        wrong = question.reply(previous | {"summary": "", "remaining_budget": -1})
         words += "\n\n" + prompts.again(read_reply(wrong, question).why, question)
     return question, words
 
@@ -216,8 +214,8 @@ def _sum(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Qu
 def _end(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Question, str]:
     """Return a request for lessons after a few sales; at times it says what was wrong."""
     names, question = game.names(), Lessons("lessons")
-    said = Blocks(EnglishAuction.name)
-    told = []
+    blocks = Blocks(EnglishAuction.name)
+    sales = []
     for name in rng.choice(ITEMS, int(rng.integers(1, 5)), replace=False).tolist():
         start, winner = int(rng.choice([1_000, 2_000, 5_000])), str(rng.choice(names))
         price = start * int(rng.integers(10, 19)) // 10
@@ -225,18 +223,18 @@ def _end(rng: np.random.Generator, game: Rulebook, prompts: Prompts) -> tuple[Qu
             n: price if n == winner else None for n in names if n == winner or rng.random() < 0.5
         }
         item = ClosedItem(name, start, (bids,), winner, price, 2 * start)
-        told.append(said.say("item", item=item, names=names))
+        sales.append(blocks.say("item", item=item, names=names))
     standings = [
         {"name": n, "items": int(rng.integers(0, 6)), "profit": 100 * int(rng.integers(-20, 90))}
         for n in names
     ]
-    words = said.say(
+    words = blocks.say(
         "learn",
-        told="\n".join(told),
+        told="\n".join(sales),
         standings=standings,
         lessons=rng.random() < 0.5,
         me=str(rng.choice(names)),
-        goal=said.goal(game, int(rng.integers(game.players))),
+        goal=blocks.goal(game, int(rng.integers(game.players))),
         form=question.form(),
     )
     if rng.random() < 0.3:

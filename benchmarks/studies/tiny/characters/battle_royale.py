@@ -8,9 +8,9 @@ from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView
 from llm_games.games.battle_royale.rules import MISS
 
 
-def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Shoot back at whoever shot last, who is alive and somebody else; before that, at nobody."""
-    events, names = seen.told["events"], seen.question.names
+    events, names = view.observation["events"], view.question.names
     last = names.get(events[-1]["shooter"]) if events else None
     if last is None:
         return MISS, "Nobody has shot yet, and I would rather not provoke anybody."

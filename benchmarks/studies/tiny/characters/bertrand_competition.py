@@ -8,21 +8,24 @@ from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, clip, 
 from llm_games.games.bertrand_competition.rules import BertrandCompetition
 
 
-def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Start at half of the highest price, then stay near the lowest rival; the greedy go below."""
-    game: BertrandCompetition = seen.game
-    told, unit, costs = seen.told, game.unit, int(game.ticks(game.costs, up=True)[seen.seat])
+    game: BertrandCompetition = view.game
+    observation, unit = view.observation, game.unit
+    costs = int(game.ticks(game.costs, up=True)[view.seat])
     rival = (
-        round(min(told["past"][-1]["rivals"]) * unit) if told["past"] else seen.question.high // 2
+        round(min(observation["past"][-1]["rivals"]) * unit)
+        if observation["past"]
+        else view.question.high // 2
     )
     step = max(unit // 2, 1)
-    legal = lambda price: clip(max(price, costs), seen)  # noqa: E731
-    if told["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
+    legal = lambda price: clip(max(price, costs), view)  # noqa: E731
+    if observation["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
         return legal(rival - step), "I set a lower price than the others to win their demand."
-    if told["persona"] == "explorer":
+    if observation["persona"] == "explorer":
         price = draw(rng, *((step * k, 1) for k in range(4, 20)))
         return legal(price), "I try a price that I have not tried."
-    if told["persona"] == "aggressive":
+    if observation["persona"] == "aggressive":
         return legal(rival + draw(rng, (3 * step, 1), (-2 * step, 1))), "I change it in a big step."
     if persona == "cooperative":
         return legal(rival + draw(rng, (step, 3), (0, 1))), "If prices rise, all firms earn more."
@@ -34,9 +37,9 @@ HIGH = ("Raise the price step by step, and hope that the others follow.", "Keep 
 CLOSE = ("Stay close to the prices of the others.", "Follow the others, a bit above them.")
 
 
-def strategy(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
+def strategy(view: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
     """State a strategy as one is told to be."""
-    if seen.told["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
+    if view.observation["persona"] in ("ruthless", "uncooperative") or persona == "selfish":
         lines = LOW
     else:
         lines = HIGH if persona == "cooperative" else CLOSE

@@ -7,9 +7,9 @@ import numpy as np
 from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView
 
 
-def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Costly, unless one cares for the table; without a persona, as most did last time."""
-    last = seen.told["last"]
+    last = view.observation["last"]
     if persona == "cooperative":
         return int(rng.random() < 0.05), "If all of us order cheap, we all save."
     if persona == "selfish":

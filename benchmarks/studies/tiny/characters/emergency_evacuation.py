@@ -9,12 +9,12 @@ import numpy as np
 from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 
 
-def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Choose the near exits, at times those with few people; walk straight to the target."""
-    if seen.told["moving"]:
-        letter, reason = _step(seen.told)
-        return seen.question.words[letter], reason
-    names, sides = seen.question.words, seen.told["seen"]
+    if view.observation["moving"]:
+        letter, reason = _step(view.observation)
+        return view.question.words[letter], reason
+    names, sides = view.question.words, view.observation["seen"]
     near = min(sides, key=lambda side: float(side["distance"]))
     free = min(sides, key=lambda side: float(side["people"]))
     few = {None: 0.1, "cooperative": 0.6}.get(persona, 0.0)
@@ -26,9 +26,9 @@ def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> A
     return int(rng.choice(list(names.values()))), "This exit is as good as another."
 
 
-def _step(told: dict[str, Any]) -> tuple[str, str]:
+def _step(observation: dict[str, Any]) -> tuple[str, str]:
     """Return the letter of the next cell, and why it is taken."""
-    options, way = told["options"], (told["target"] or {}).get("way")
+    options, way = observation["options"], (observation["target"] or {}).get("way")
     wanted = [o for o in options if o["way"] == way and not o["taken"]]
     if wanted:
         return wanted[0]["letter"], "I go straight to my target."
@@ -38,9 +38,9 @@ def _step(told: dict[str, Any]) -> tuple[str, str]:
     return next(o["letter"] for o in options if not o["taken"]), "I take a free cell."
 
 
-def feeling(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
+def feeling(view: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
     """Feel as one is told to be."""
-    if seen.told.get("positive", True):
+    if view.observation.get("positive", True):
         text = draw(rng, ("I feel calm and sure of myself.", 1), ("I am calm.", 1))
         panic = rng.random() < 0.1
     else:
@@ -49,9 +49,9 @@ def feeling(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> 
     return {"feeling": text, "panic": bool(panic)}, "I say how I feel."
 
 
-def assessment(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
+def assessment(view: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[Any, str]:
     """Say of each side whether it is near and whether people are there."""
-    sides = seen.told["seen"]
+    sides = view.observation["seen"]
     near = min(float(side["distance"]) for side in sides)
     texts = {
         side["name"]: ("near" if float(side["distance"]) == near else "further away")
@@ -61,11 +61,11 @@ def assessment(seen: ScriptView, persona: str | None, rng: np.random.Generator) 
     return texts, "I look at the distances."
 
 
-def speech(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
+def speech(view: ScriptView, persona: str | None, rng: np.random.Generator) -> tuple[str, str]:
     """Say where to go, without numbers."""
-    if not seen.told["seen"]:  # there is nothing to choose
+    if not view.observation["seen"]:  # there is nothing to choose
         return rng.choice(("I go on to my exit.", "Do not push.")).item(), "I say something short."
-    side = min(seen.told["seen"], key=lambda side: float(side["distance"]))["name"]
+    side = min(view.observation["seen"], key=lambda side: float(side["distance"]))["name"]
     lines = {
         "selfish": ("Let me pass.", f"Keep away from the {side} exits."),
         "cooperative": (f"The {side} exits are near, let us go there together.", "Do not push."),

@@ -8,11 +8,11 @@ from llm_games.benchmarks.studies.tiny.scripts import Answer, ScriptView, draw
 from llm_games.questions import Shares
 
 
-def script(seen: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
+def script(view: ScriptView, persona: str | None, rng: np.random.Generator) -> Answer:
     """Plans from a small repertoire; votes by one's own share."""
-    if isinstance(seen.question, Shares):
-        return _plan(seen.question, persona, rng)
-    share, equal = seen.told["share"], seen.game.gold // len(seen.told["plan"])
+    if isinstance(view.question, Shares):
+        return _plan(view.question, persona, rng)
+    share, equal = view.observation["share"], view.game.gold // len(view.observation["plan"])
     if persona == "cooperative":
         return int(rng.random() < 0.95), "I want us to agree."
     if persona == "selfish":

@@ -1,7 +1,6 @@
-"""What a meta-game's population comes to in the long run: α-rank and the replicator.
+"""α-rank: how often a population plays each strategy of a meta-game in the long run.
 
-Sources: Omidshafiei et al. (Scientific Reports 9, 2019), α-rank; Taylor and Jonker (Mathematical
-Biosciences 40, 1978), the replicator.
+Source: Omidshafiei et al. (Scientific Reports 9, 2019).
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 from math import comb
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -140,36 +139,3 @@ def stationary(rates: Array) -> Array:
         log_shares[state] = np.logaddexp.reduce(log_shares[:state] + logs[:state, state])
     share: Array = np.exp(log_shares - log_shares.max())
     return share / share.sum()
-
-
-def replicator(
-    game: MetaGame, start: Any = None, time: float = 200.0, steps: int = 1000
-) -> tuple[Array, Array]:
-    """Return times and the shares of a population that imitates success.
-
-    Shares, ``(steps + 1, strategies)``, grow by what they earn above the mean. `time` is in units
-    of one over the range of payoffs; all begin equally often, or from `start`. Runge-Kutta of
-    order 4.
-
-    Raises:
-        BadParameter: `start` is no mixture.
-    """
-    many = len(game.names)
-    share = np.full(many, 1 / many) if start is None else np.asarray(start, np.float64)
-    if share.shape != (many,) or share.min() < 0 or abs(share.sum() - 1) > 1e-9:
-        raise BadParameter(f"a start has {many} shares that sum to 1, got {start!r}")
-
-    def growth(at: Array) -> Array:
-        earned = game.against(at) / game.scale
-        found: Array = at * (earned - at @ earned)
-        return found
-
-    width, path = time / steps, [share]
-    for _ in range(steps):
-        a = growth(share)
-        b = growth(share + width / 2 * a)
-        c = growth(share + width / 2 * b)
-        share = np.clip(share + width / 6 * (a + 2 * b + 2 * c + growth(share + width * c)), 0, 1)
-        share = share / share.sum()
-        path.append(share)
-    return np.linspace(0, time, steps + 1), np.array(path)

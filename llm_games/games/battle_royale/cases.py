@@ -1,0 +1,26 @@
+"""What tests play of this game, see ``tests/playing.py``."""
+
+SETTINGS = [
+    {"players": 3, "base_hit_rate": 50, "interval": 20},
+    {"players": 4, "bad_target": "wasted_shot", "max_shots": 5},
+]
+QUICK = {"players": 4, "max_shots": 12}
+FIXED = "strongest"
+COARSE = {"players": 3}
+TOLD = {
+    "players": [7],
+    "base_hit_rate": [40],
+    "interval": [4],
+    "announce_cap": [False],
+    "max_shots": [13],
+    "self_target": ["allowed"],
+}
+TRUTHS = [{"announce_cap": True, "players": 3}, {"players": 3, "hit_rates": (10, 20, 30)}]
+PAID = [{"players": 4, "cap_outcome": "share", "max_shots": 3}, {"players": 3, "max_shots": None}]
+ONES = [{"players": 2, "max_shots": 1, "announce_cap": True, "cap_outcome": "share"}]
+DRAWN = {
+    "base_hit_rate": [0, 1, 20, 35, 50, 80, 100],
+    "interval": [-20, -5, 0, 5, 10, 30],
+    "hit_rates": [lambda rng, n: tuple(rng.integers(0, 101, n).tolist())],
+    "max_shots": [1, 2, 3, 4, 5, 6, 7, 9, None],
+}

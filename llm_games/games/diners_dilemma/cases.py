@@ -1,0 +1,20 @@
+"""What tests play of this game, see ``tests/playing.py``."""
+
+from fractions import Fraction
+
+SETTINGS = [{"players": 7, "rounds": 4}]
+QUICK = {"players": 3, "rounds": 5}
+FIXED = "costly"
+COARSE = {"players": 4}
+TOLD = {
+    "players": [7],
+    "rounds": [3],
+    "cheap_price": [11],
+    "cheap_utility": [14],
+    "costly_price": [21],
+    "costly_utility": [21],
+}
+PAID = [{"players": 3, "cheap_price": "1/3"}]
+ONES = [{"players": 2, "cheap_price": 1, "cheap_utility": 1, "costly_utility": 2}]
+HALVES = [Fraction(n, 2) for n in range(-6, 12)]
+DRAWN = {f"{dish}_{of}": HALVES for dish in ("cheap", "costly") for of in ("price", "utility")}

@@ -1,0 +1,10 @@
+"""What tests play of this game, see ``tests/playing.py``."""
+
+SETTINGS = [{"players": 3, "golds": 7, "bid_range": "unbounded"}]
+QUICK = {"players": 3, "rounds": 4}
+FIXED = "91"
+COARSE = {"players": 3, "golds": 3}
+TOLD = {"players": [7], "rounds": [3], "golds": [77]}
+ONES = [{"players": 2, "rounds": 1, "golds": 1}]
+DRAWN = {"golds": [1, 2, 3, 5, 7, 10, 12, 17, 20]}
+TOO_LARGE = {"golds"}
