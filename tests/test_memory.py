@@ -29,7 +29,7 @@ def test_a_message_is_written_once_though_its_id_is_forgotten(tmp_path, monkeypa
         first, other = store.prompt(messages), store.prompt(messages[::-1])
         store.flush()
         asyncio.run(store.durable())
-        assert len(store._messages.known) == 2
+        assert len(store._messages.cached) == 2
         assert (store.prompt(messages), store.prompt(messages[::-1])) == (first, other)
         store.flush()
         assert len(list(store.pool())) == 9

@@ -70,7 +70,7 @@ def test_v2_has_an_overall_of_its_own(whole):
     assert row["Overall"] == pytest.approx(np.mean(cells))
     for key, edition in (("v2", "corrected"), ("vanilla", "v2")):  # each with the other's auction
         [grid] = boards(whole[key], edition).values()
-        assert [row[2] for row in (*grid.foot, *(grid.rows[n] for n in grid.own))] == [None]
+        assert [row[2] for row in (*grid.foot, *(grid.rows[n] for n in grid.marked_rows))] == [None]
 
 
 def test_what_keeps_a_benchmark_from_its_overall_is_said():
@@ -87,7 +87,7 @@ def test_an_edition_stands_beside_its_own_version(whole, edition, version, model
     assert f"2403.11807{version}" in grid.note
     listed = published.leaderboard("v4" if edition == "v4" else "published")
     assert [row["Overall"] for row in rows[:-1]] == [one.overall.mean for one in listed]
-    assert not grid.own  # who is no language model of its own stands in no order with them
+    assert not grid.marked_rows  # who is no language model of its own stands in no order with them
     assert [(row[0], row[1].text) for row in grid.foot] == [("", "random")]
     assert "not an LLM" in grid.foot[0][1].small
 

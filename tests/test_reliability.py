@@ -77,7 +77,9 @@ def test_tasks_are_games_and_are_not_pooled(run):
         game_scores = [scores(game, "corrected") for game in found]
         shares, passes = reliability(found, "corrected", None)[:2]
     counts = [sum(score >= 50 for score in some) for some in game_scores]
-    assert [(task.passed, task.runs, task.who) for task in own] == [(c, 6, "all") for c in counts]
+    assert [(task.passed, task.runs, task.player) for task in own] == [
+        (c, 6, "all") for c in counts
+    ]
     assert 0 < sum(counts) < 18
     assert [row["share n"] for row in shares.dicts()] == [6] * 3
     for row in passes.dicts():
@@ -93,13 +95,13 @@ def test_payoffs_are_of_each_player(tmp_path):
     path = play(tmp_path / "two.db", games=[game, game | {"label": "again"}], episodes=2)
     with Records.open_readonly(path) as records:
         found = tasks(games(records), None, "corrected")
-    assert [(task.who, task.passed, task.runs) for task in found] == [
+    assert [(task.player, task.passed, task.runs) for task in found] == [
         (name, passed, 2)
         for _ in range(2)
         for name, passed in (("fixed:cheap", 0), ("fixed:costly", 2))
     ]
     assert "MOVER" in str(list(pass_grid(found, 1).dicts()))
-    once = pass_grid([*found, found[0]._replace(who="guest")])  # keeps nobody else from theirs
+    once = pass_grid([*found, found[0]._replace(player="guest")])  # keeps nobody else from theirs
     assert {row["player"] for row in once.dicts()} == {"fixed:cheap", "fixed:costly"}
     assert "guest: pass^k needs 2 tasks or more" in once.note
     shared = [task._replace(chance=1) for task in found]  # of two labels

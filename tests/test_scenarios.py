@@ -222,7 +222,7 @@ def test_scores_are_on_the_scale(tmp_path):
     assert game.scores == []  # the table has no score by a paper
     kind = planned(scenario_runs.config_of(tomllib.loads(TWO), "")["games"][0])
     ends = scenario_scores.scale(kind)
-    assert (ends.who, ends.best) == ("rational", game.payoff_of["rational"])
+    assert (ends.best_player, ends.best) == ("rational", game.payoff_of["rational"])
     assert scenario_scores._scale.cache_info().misses == 1  # whoever takes the focal seats
     half = lg.run(TWO, db=tmp_path / "half.db", seats=["fixed:10"], games=["public_goods/kind-one"])
     (game,) = half.games.values()

@@ -241,8 +241,8 @@ def test_play_goes_on_while_a_commit_waits_for_the_disk(tmp_path):
             assert not any(task.done() for task in waiting)
             assert run.attempts(1) == []
             run._messages._all = run._prompts._all = False
-            run._messages.known.clear()
-            run._prompts.known.clear()
+            run._messages.cached.clear()
+            run._prompts.cached.clear()
             assert run.prompt(HELLO) == known
         await asyncio.gather(*waiting)
         assert [row.step for row in run.attempts(1)] == [0, 1, 2, 3]

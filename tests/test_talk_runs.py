@@ -479,7 +479,7 @@ def test_symbols_are_recorded_and_replayed(tmp_path):
         assert next(iter(talked(game).values())).messages == 4
         again = next(played for played in turns(game.episodes[0]) if played.heard)
         seat, [message, *_] = next(iter(again.heard.items()))
-        assert _pull(again.questions[seat], message.said, 5, 7) is None  # a symbol names no move
+        assert _pull(again.questions[seat], message.content, 5, 7) is None  # a symbol names no move
         assert "  turn 1, player_0: symbol 7 (heard by all)" in transcript(game.episodes[0])
 
 
@@ -563,12 +563,12 @@ def test_any_talk_is_recorded_as_it_was_and_replayed(number, tmp_path):
         [episode] = found.episodes
         told = [message for turn in turns(episode, unfinished=True) for message in turn.talk]
         spoken = [d for d in records.decisions(1) if d.phase == "talk"]
-        assert {(m.step, m.seat): m.said for m in told} == {
+        assert {(m.step, m.seat): m.content for m in told} == {
             (d.step, d.seat): d.action or "" for d in spoken
         }
         assert all(m.seat not in m.hearers for m in told)
-        assert any(m.said for m in told)
-        assert all(len(str(m.said).split()) <= (talk["words"] or 99) for m in told)
+        assert any(m.content for m in told)
+        assert all(len(str(m.content).split()) <= (talk["words"] or 99) for m in told)
         lines = [line for line in transcript(episode) if " turn " in line]
-        assert len(lines) == sum(bool(m.said) for m in told)
+        assert len(lines) == sum(bool(m.content) for m in told)
         assert not any("\n" in line for line in lines)

@@ -25,17 +25,14 @@ class Pair(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the game's label."""
         return self.a.row.game.label
 
     @property
     def number(self) -> int:
-        """Return its number within the game."""
         return self.a.row.number
 
     @property
     def seed(self) -> int:
-        """Return what both drew their chance from."""
         return self.a.row.seed
 
 
@@ -75,7 +72,6 @@ class ComparedMove(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether a seat moved otherwise."""
         return any(seat.differs for seat in self.seats)
 
 
@@ -86,18 +82,17 @@ def pairs(a: Records, b: Records) -> Iterator[Pair]:
         other = others.get(game.label)
         rows = {row.number: row for row in other.rows} if other else {}
         for row in game.rows:
-            if other and (found := twin(row, rows)):
-                yield Pair(game.shelf.episode(row), other.shelf.episode(found))
+            if other and (counterpart := twin(row, rows)):
+                yield Pair(game.shelf.episode(row), other.shelf.episode(counterpart))
 
 
 def moves(pair: Pair) -> Iterator[ComparedMove]:
-    """Yield the moves of both episodes beside each other, in order."""
     sides, together = [_moves(episode) for episode in pair], True
-    for at in range(max(map(len, sides))):
-        mine, theirs = (side[at] if at < len(side) else {} for side in sides)
+    for index in range(max(map(len, sides))):
+        mine, theirs = (side[index] if index < len(side) else {} for side in sides)
         asked = sorted(mine.keys() | theirs.keys())
-        found = [Both(seat, mine.get(seat), theirs.get(seat)) for seat in asked]
-        move = ComparedMove(at + 1, found, together)
+        decisions = [Both(seat, mine.get(seat), theirs.get(seat)) for seat in asked]
+        move = ComparedMove(index + 1, decisions, together)
         yield move
         together = together and not move.differs
 
@@ -108,19 +103,18 @@ def parted(pair: Pair) -> ComparedMove | None:
 
 
 def _moves(episode: RecordedEpisode) -> list[dict[int, Did]]:
-    """Return what each seat that was asked did, move by move."""
-    made: dict[int, list[DecisionRow]] = {}
+    decisions_by_step: dict[int, list[DecisionRow]] = {}
     for decision in episode.decisions():
-        made.setdefault(decision.step, []).append(decision)
-    found = []
+        decisions_by_step.setdefault(decision.step, []).append(decision)
+    moves = []
     for step, regrets in zip(episode.steps, _regrets(episode), strict=True):
         did = {}
-        for row in made.get(step.step, ()):
+        for row in decisions_by_step.get(step.step, ()):
             lost = regrets[row.seat]
-            known = None if math.isnan(lost) else lost
-            did[row.seat] = Did(row.step, row.action, row.outcome, row.reward, known)
-        found.append(did)
-    return found
+            regret = None if math.isnan(lost) else lost
+            did[row.seat] = Did(row.step, row.action, row.outcome, row.reward, regret)
+        moves.append(did)
+    return moves
 
 
 def _regrets(episode: RecordedEpisode) -> list[list[float]]:

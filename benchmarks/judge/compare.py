@@ -11,24 +11,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llm_games.baselines.deviation import conditional
 from llm_games.benchmarks.judge import paired
-from llm_games.benchmarks.judge.comparison_tables import (
-    FAMILIES,
-    Comparison,
-    Comparisons,
-    Difference,
-    Family,
-)
-from llm_games.benchmarks.judge.intervals import ROUNDED
+from llm_games.benchmarks.judge.intervals import ROUNDED, Interval
 from llm_games.benchmarks.judge.means import FREE
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
+from llm_games.benchmarks.judge.result_table import Label, ResultTable, columns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
 from llm_games.benchmarks.record.rows import EpisodeRow
@@ -42,6 +36,220 @@ A, B = "AB"  # what the runs are called in words
 
 class NothingShared(LLMGamesError, ValueError):
     """Two runs have no finished episode in common; the message says what would be needed."""
+
+
+FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
+"""The families of tests, each corrected for itself, and how its values are shown."""
+VALUES = ("pairs", "A", "B", "B − A", "interval")
+TESTS = ("p", "Holm", "flips", "d")
+"""Columns of the table: what differs, and how sure that is."""
+
+
+class Difference(NamedTuple):
+    """B minus A over some pairs: the means of both sides, and the mean of the differences.
+
+    `interval` and `p` are those of a t test, None where there is none: `note` says why. `holm` is p
+    corrected for all games of the family; `flip` the p-value of sign flips, from `FLIPPED` pairs on
+    or where no pair differs from another; `effect` the mean in standard deviations of differences.
+    """
+
+    pairs: int
+    a: float
+    b: float
+    mean: float
+    interval: Interval | None = None
+    p: float | None = None
+    holm: float | None = None
+    flip: float | None = None
+    effect: float | None = None
+    note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        return self._asdict() | {"interval": self.interval and self.interval.plain()}
+
+    def written(self, digits: int) -> list[str]:
+        a, b = (f"{np.round(side, digits) + 0.0:.{digits}f}" for side in (self.a, self.b))
+        ends = self.interval.ends(digits) if self.interval else "–"
+        change = f"{np.round(self.mean, digits) + 0.0:+.{digits}f}"
+        tests = (self.p, self.holm, self.flip, self.effect)
+        texts = ("–" if value is None else _short(value) for value in tests)
+        return [str(self.pairs), a, b, change, ends, *texts]
+
+
+def _short(value: float) -> str:
+    return f"{value:.1e}" if abs(value) < 1e-3 else f"{value:.3g}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One game of both runs: its name in them (`label`) and in the registry, and what differs.
+
+    `scores` is None where no pair has one on both sides, `measures`, of what its paper's `measure`
+    gives, where no pair has such a value, `payoffs` without pairs. The last is the mean of `seats`,
+    those places that somebody else takes in the other run, or all if none is.
+    `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
+    `bases` are A's values and `changes` the differences of pairs, by family and episode; `chance`
+    is the same for labels that share theirs.
+    """
+
+    label: str
+    game: str
+    scores: Difference | None
+    measures: Difference | None
+    payoffs: Difference | None
+    seats: list[int]
+    alone: list[str]
+    notes: list[str]
+    bases: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
+    changes: dict[str, dict[int, float]] = field(default_factory=dict, repr=False)
+    chance: int = 0
+    measure: Measure | None = None
+
+    def shown(self, family: str) -> tuple[str, int]:
+        """Return what a family's values are called in this game, and with how many digits."""
+        measure = self.measure if family == "measures" else None
+        if measure:
+            return measure.name, int(measure.form[1:-1])
+        return family.removesuffix("s"), int(FAMILIES[family][1:-1])
+
+    def of(self, family: str) -> Difference | None:
+        difference: Difference | None = getattr(self, family)
+        return difference
+
+    def plain(self) -> dict[str, Any]:
+        changes = {name: self.of(name) for name in FAMILIES}
+        both = {name: change and change.plain() for name, change in changes.items()}
+        measure = self.measure and {"name": self.measure.name, "better": self.measure.better}
+        same = {"label": self.label, "game": self.game, "seats": self.seats, "measure": measure}
+        return same | both | {"alone": self.alone, "notes": self.notes}
+
+
+@dataclass(frozen=True)
+class Family:
+    """All tests of one kind: `tests` games that Holm's correction counts.
+
+    `overall` is of the mean over games, of scores alone, since payoffs have units of their own; its
+    p and interval are of Welch and Satterthwaite's t, or where games share chance of the means over
+    games. `stratified` is the p-value of "no game differs" against "all in one direction", by sign
+    flips within games, each game scaled; those that share chance count as one.
+    """
+
+    tests: int
+    overall: Difference | None
+    stratified: float | None
+    notes: list[str]
+
+    def plain(self) -> dict[str, Any]:
+        return vars(self) | {"overall": self.overall and self.overall.plain()}
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Two runs compared: game by game in the order of the first, and by families of tests.
+
+    The first is called A, the other one by its `name`. A difference is called significant at
+    `level`, to which intervals agree: that of all tests of a family together. `notes` say what is
+    to be known of it.
+    """
+
+    games: list[Comparison]
+    families: dict[str, Family]
+    level: float
+    notes: list[str]
+    name: str = "B"
+
+    @property
+    def change(self) -> str:
+        return f"{self.name} − A"
+
+    def significant(self, change: Difference) -> bool | None:
+        """Return whether a difference is significant; None: there is no test."""
+        p = change.p if change.holm is None else change.holm
+        return None if p is None else p <= self.level
+
+    def plain(self) -> dict[str, Any]:
+        families = {name: family.plain() for name, family in self.families.items()}
+        for name, family in self.families.items():
+            families[name]["significant"] = family.overall and self.significant(family.overall)
+        rest = {"level": self.level, "notes": self.notes}
+        return {"games": [self._plain(game) for game in self.games], "families": families} | rest
+
+    def _plain(self, game: Comparison) -> dict[str, Any]:
+        differences = {name: game.of(name) for name in FAMILIES}
+        judged = {name: change and self.significant(change) for name, change in differences.items()}
+        return game.plain() | {"significant": judged}
+
+    def grid(self, *shown: str) -> ResultTable:
+        """Return a row for each difference, its B − A starred if it is significant.
+
+        `shown` are the columns, those in which something stands; by default all. A note is below
+        the tests.
+        """
+        rows: list[list[Any]] = []
+        foot: list[list[Any]] = []
+        for game in self.games:
+            label: Any = Label(game.label, "; ".join([*game.notes, *game.alone]))
+            for name in FAMILIES:
+                if (change := game.of(name)) is not None:
+                    of, digits = game.shown(name)
+                    rows.append([label, of, *self._written(change, digits)])
+                    label = game.label
+            if isinstance(label, Label):
+                rows.append([label, "–", "0", *["–"] * (len(VALUES + TESTS) - 1)])
+        if overall := self.families["scores"].overall:
+            foot.append(["Overall", "score", *self._written(overall, 1)])
+        filled = {i for row in rows + foot for i, text in enumerate(row) if text != "–"}
+        heads = columns("game, of", ", ".join(VALUES + TESTS), ">")
+        wanted = ("game", "of", *(shown or heads))
+        indices = [i for i, name in enumerate(heads) if i in filled and name in wanted]
+        indices = indices if len(indices) > 2 else []  # of which none stands anywhere
+        renamed = {"B": self.name, "B − A": self.change}
+        formats = {
+            renamed.get(name, name): form
+            for i, (name, form) in enumerate(heads.items())
+            if i in indices
+        }
+        rows, foot = ([[row[i] for i in indices] for row in part] for part in (rows, foot))
+        note = "" if shown == VALUES else " ".join(self._sentences())
+        return ResultTable(formats, rows, foot=foot, strong=[self.change], note=note)
+
+    def _written(self, change: Difference, digits: int) -> list[str]:
+        words = change.written(digits)
+        words[3] += "*" * bool(self.significant(change))
+        return words
+
+    def _sentences(self) -> list[str]:
+        sentences = [
+            f"{self.change} is the mean over pairs; interval ({100 - 100 * self.level:.3g} %) and "
+            "p are by Student's t of the paired differences, n pairs. Holm is p corrected for all "
+            "games of a family (scores; measures; payoffs), flips is p by sign flips alone, d in "
+            "standard deviations of the differences; * where Holm (of the Overall: p) is at most "
+            f"{self.level:.3g}."
+        ]
+        for name, family in self.families.items():
+            if family.stratified is not None:
+                tests = f"{family.tests} t test{'s' * (family.tests != 1)}"
+                sentences.append(
+                    f'{name.capitalize()}, {tests}: "no game differs", against "all in one '
+                    f'direction", has p = {_short(family.stratified)} (stratified sign flips).'
+                )
+            if (whole := family.overall) and whole.interval:
+                count = sum(game.of(name) is not None for game in self.games)
+                by = f"{whole.interval.method}, n = {whole.pairs}"
+                sentences.append(f"Overall, mean over {count} games: {by}.")
+            sentences += family.notes
+        measures = {g.measure.name: g.measure for g in self.games if g.measures and g.measure}
+        sentences += [measure.note for measure in measures.values()]
+        noted: dict[str, list[str]] = {}
+        for game in self.games:
+            notes = [(change.note, name) for name in FAMILIES if (change := game.of(name))]
+            for note in dict.fromkeys(note for note, _ in notes if note):
+                of = "; ".join(name for other, name in notes if other == note)
+                noted.setdefault(note, []).append(f"{game.label} ({of})")
+        sentences += [
+            f"{note[0].upper()}{note[1:]}: {', '.join(of)}." for note, of in noted.items()
+        ]
+        return sentences + self.notes
 
 
 def difference(
@@ -108,37 +316,40 @@ def compare(
             for run in (a, b)
         ]
         edition = edition or edition_of(both[0].config)
-        left, right = ({game.label: game for game in games(run) if game.rows} for run in both)
-        labels = dict.fromkeys([*left, *right])
+        first_games, second_games = (
+            {game.label: game for game in games(run) if game.rows} for run in both
+        )
+        labels = dict.fromkeys([*first_games, *second_games])
         level = LEVEL / among
         names = A, name
-        found = [
-            _compare(left.get(label), right.get(label), edition, level, names) for label in labels
+        comparisons = [
+            _compare(first_games.get(label), second_games.get(label), edition, level, names)
+            for label in labels
         ]
-        if not any(game.payoffs for game in found):
-            raise NothingShared(_nothing(both, found, name))
-        found, families = _families(found, level)
-        notes = _prolonged((left, right), names)
+        if not any(game.payoffs for game in comparisons):
+            raise NothingShared(_nothing(both, comparisons, name))
+        comparisons, families = _families(comparisons, level)
+        notes = _prolonged((first_games, second_games), names)
         if among > 1:
             notes.append(
                 f"{among} runs are compared with A, each at {LEVEL} / {among} (Bonferroni)."
             )
-        return Comparisons(found, families, level, notes, name)
+        return Comparisons(comparisons, families, level, notes, name)
 
 
-def _nothing(both: Sequence[Records], found: Sequence[Comparison], name: str) -> str:
+def _nothing(both: Sequence[Records], comparisons: Sequence[Comparison], name: str) -> str:
     """Say why nothing pairs, and what would be needed."""
-    why = [f"{game.label}: {', '.join(game.alone)}" for game in found]
-    some = "; ".join(why[:3]) + ("; …" if len(why) > 3 else "")
+    why = [f"{game.label}: {', '.join(game.alone)}" for game in comparisons]
+    reasons = "; ".join(why[:3]) + ("; …" if len(why) > 3 else "")
     seeds = [run.config.get("seed") for run in both]
-    said = f" (A has seed {seeds[0]}, {name} {seeds[1]})" if seeds[0] != seeds[1] else ""
+    seeds_differ = f" (A has seed {seeds[0]}, {name} {seeds[1]})" if seeds[0] != seeds[1] else ""
     sat = '; players of other kinds sit alike with order = "fixed" or "shuffled" in both files'
     return (
         f"A and {name} have no finished episode of the same label, number, seed and seating in "
-        f"common{said}, so that no difference would be free of chance: {some}. "
+        f"common{seeds_differ}, so that no difference would be free of chance: {reasons}. "
         f"Play {name} with the labels, the chance, the seed and the order of A, such as: "
         f"llm-games run FILE --seed {seeds[0]}"
-        f"{sat * ('another seating' in some)}"
+        f"{sat * ('another seating' in reasons)}"
     )
 
 
@@ -162,7 +373,7 @@ def _compare(
     ]
     places, notes = _places_and_notes(a, b)
     seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
-    shares, more = _shares(first, seats)
+    shares, share_notes = _shares(first, seats)
     measure = _measure(a, b)
     values = {name: np.full((2, len(done)), np.nan) for name in FAMILIES}
     for i, game in enumerate(filter(None, (a, b))):
@@ -171,8 +382,8 @@ def _compare(
             judged = {"scores": score_of(episode, edition)}
             judged["measures"] = measure.of(episode) if measure else None
             judged["payoffs"] = episode.rewards.sum(axis=0)[seats[k]] @ shares[k]
-            for name, found in judged.items():
-                values[name][i, k] = np.nan if found is None else found
+            for name, statistic in judged.items():
+                values[name][i, k] = np.nan if statistic is None else statistic
     widest = _widest([game.rules.core for game in (a, b) if game], measure)
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
     differ = {
@@ -184,9 +395,9 @@ def _compare(
     bases: dict[str, dict[int, float]] = {}
     changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
-        numbers, (one, other) = np.array(done, int)[has[name]].tolist(), both[:, has[name]]
-        gained = _change(one, other).tolist() if numbers else []
-        bases[name] = dict(zip(numbers, one.tolist(), strict=True))
+        numbers, (base, other) = np.array(done, int)[has[name]].tolist(), both[:, has[name]]
+        gained = _change(base, other).tolist() if numbers else []
+        bases[name] = dict(zip(numbers, base.tolist(), strict=True))
         changes[name] = dict(zip(numbers, gained, strict=True))
     return Comparison(
         label=first.label,
@@ -195,7 +406,7 @@ def _compare(
         measure=measure,
         seats=places,
         alone=_alone(sides, names),
-        notes=notes + more,
+        notes=notes + share_notes,
         bases=bases,
         changes=changes,
         chance=first.rows[0].seed,
@@ -213,41 +424,40 @@ def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, flo
 
 
 def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
-    """Return what both sides of a game are judged by if they have no score."""
     mine, theirs = (measure_of(game) if game else None for game in (a, b))
     return mine if mine is theirs else None
 
 
-def _changed(one: Sequence[str], other: Sequence[str]) -> list[int]:
+def _changed(first: Sequence[str], second: Sequence[str]) -> list[int]:
     """Return where somebody else sits; all that both have, if nobody does or they are not as many.
 
     The sides are players' names.
     """
-    pairs = list(zip(one, other, strict=False))
+    pairs = list(zip(first, second, strict=False))
     changed = [i for i, (mine, theirs) in enumerate(pairs) if mine != theirs]
-    return changed if changed and len(one) == len(other) else [*range(len(pairs))]
+    return changed if changed and len(first) == len(second) else [*range(len(pairs))]
 
 
 def _places_and_notes(
-    left: RecordedGame | None, right: RecordedGame | None
+    first: RecordedGame | None, second: RecordedGame | None
 ) -> tuple[list[int], list[str]]:
     """Return the places whose payoff is compared, and what else differs."""
-    if left is None or right is None:
+    if first is None or second is None:
         return [], []
-    notes = [] if left.params == right.params else ["played with different parameters"]
-    if left.rules == right.rules and left.full != right.full:
+    notes = [] if first.params == second.params else ["played with different parameters"]
+    if first.rules == second.rules and first.full != second.full:
         notes = ["played with different talk"]
-    rules = [(game.rows[0].edition or {}).get("rules") for game in (left, right)]
+    rules = [(game.rows[0].edition or {}).get("rules") for game in (first, second)]
     if rules[0] != rules[1]:
         notes.append(f"played by different editions of the rules ({rules[0]} and {rules[1]})")
-    if any(game.planned.get("series") for game in (left, right)):
+    if any(game.planned.get("series") for game in (first, second)):
         notes.append("episodes follow from each other (series); as if independent, p is too small")
-    draws = (conditional(game.rules, game.planned.get("given")) for game in (left, right))
+    draws = (conditional(game.rules, game.planned.get("given")) for game in (first, second))
     notes += dict.fromkeys(filter(None, draws))
-    places = _changed(left.seats, right.seats)
-    if len(left.seats) != len(right.seats):
+    places = _changed(first.seats, second.seats)
+    if len(first.seats) != len(second.seats):
         notes.append("played by different numbers of players")
-    elif len(places) < len(left.seats):
+    elif len(places) < len(first.seats):
         several = "s" * (len(places) > 1)
         notes.append(f"payoffs are of place{several} {', '.join(map(str, places))}")
     return places, notes
@@ -262,10 +472,10 @@ def _shares(game: RecordedGame, seats: Array) -> tuple[Array, list[str]]:
     times = np.bincount(seats.ravel(), minlength=len(game.seats))
     if not game.rules.seats_differ or not seats.size or (times == times[0]).all():
         return np.full(seats.shape, 1 / max(1, seats.shape[-1])), []
-    said = f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"
+    note = f"payoffs: {game.rules.seats_differ}; each seat that was had counts alike"
     if never := np.flatnonzero(times == 0).tolist():
-        said += f", and nothing is known of seats {', '.join(map(str, never))}"
-    return len(seats) / np.count_nonzero(times) / times[seats], [said]
+        note += f", and nothing is known of seats {', '.join(map(str, never))}"
+    return len(seats) / np.count_nonzero(times) / times[seats], [note]
 
 
 def twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | None:
@@ -275,20 +485,20 @@ def twin(episode: EpisodeRow, others: Mapping[int, EpisodeRow]) -> EpisodeRow | 
     return other if alike and other and not _moved(episode, other) else None
 
 
-def _moved(one: EpisodeRow, other: EpisodeRow) -> bool:
+def _moved(row: EpisodeRow, other: EpisodeRow) -> bool:
     """Return whether players sat elsewhere: whether not the same ones meet as in the lists."""
-    if len(one.seating) != len(other.seating) or one.seating == other.seating:
+    if len(row.seating) != len(other.seating) or row.seating == other.seating:
         return False
-    met, listed = (
+    meetings, listed = (
         Counter(zip(mine, theirs, strict=True))
-        for mine, theirs in ((one.seats, other.seats), (one.game.seats, other.game.seats))
+        for mine, theirs in ((row.seats, other.seats), (row.game.seats, other.game.seats))
     )
-    return met != listed or one.params != other.params
+    return meetings != listed or row.params != other.params
 
 
 def _alone(sides: Sequence[Mapping[int, EpisodeRow]], names: Sequence[str]) -> list[str]:
     """Say which episodes have no counterpart, or one that is not done."""
-    found = []
+    lines = []
     for name, mine, other in zip(names, sides, sides[::-1], strict=True):
         numbers: dict[str, list[int]] = {}
         for number, episode in mine.items():
@@ -304,80 +514,89 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]], names: Sequence[str]) -> l
             numbers.setdefault(why, []).append(number)
         numbers.pop("", None)
         for why, alone in numbers.items():
-            some = ", ".join(map(str, alone[:8])) + (", …" if len(alone) > 8 else "")
-            found.append(f"episode{'s' if len(alone) > 1 else ''} {some} {why}")
-    return found
+            listed = ", ".join(map(str, alone[:8])) + (", …" if len(alone) > 8 else "")
+            lines.append(f"episode{'s' if len(alone) > 1 else ''} {listed} {why}")
+    return lines
 
 
 # -- all games -------------------------------------------------------------------------------------
 
 
 def _families(
-    found: Sequence[Comparison], level: float
+    comparisons: Sequence[Comparison], level: float
 ) -> tuple[list[Comparison], dict[str, Family]]:
     """Return the games with p-values corrected within each family, and the families."""
-    kept, families = list(found), {}
+    corrected, families = list(comparisons), {}
     for name in FAMILIES:
-        here = [i for i, game in enumerate(kept) if game.of(name)]
-        made = [one for i in here if (one := kept[i].of(name))]
-        for i, one, p in zip(here, made, paired.holm([one.p for one in made]), strict=True):
-            changed: dict[str, Any] = {name: one._replace(holm=p)}
-            kept[i] = replace(kept[i], **changed)
-        families[name] = _family(name, [kept[i] for i in here], level)
-    return kept, families
+        here = [i for i, game in enumerate(corrected) if game.of(name)]
+        differences = [change for i in here if (change := corrected[i].of(name))]
+        for i, change, p in zip(
+            here, differences, paired.holm([change.p for change in differences]), strict=True
+        ):
+            changed: dict[str, Any] = {name: change._replace(holm=p)}
+            corrected[i] = replace(corrected[i], **changed)
+        families[name] = _family(name, [corrected[i] for i in here], level)
+    return corrected, families
 
 
-def _family(name: str, found: Sequence[Comparison], level: float) -> Family:
-    """Work out what holds of all games of a family together."""
-    made = [one for game in found if (one := game.of(name))]
-    strata = _strata([(game.chance, game.changes[name]) for game in found])
+def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Family:
+    differences = [change for game in comparisons if (change := game.of(name))]
+    strata = _strata([(game.chance, game.changes[name]) for game in comparisons])
     notes, overall = [], None
-    scaled = _strata([(game.chance, _scaled(game.changes[name])) for game in found])
-    some = [column for column in scaled if len(column)]
-    several = len(made) > 1 and any(one.pairs > 1 for one in made)
-    pooled = paired.stratified(some) if some and several else None
-    if name == "scores" and len(made) > 1:
-        few = [game.label for game, one in zip(found, made, strict=True) if one.pairs < 2]
+    scaled = _strata([(game.chance, _scaled(game.changes[name])) for game in comparisons])
+    filled = [column for column in scaled if len(column)]
+    several = len(differences) > 1 and any(change.pairs > 1 for change in differences)
+    pooled = paired.stratified(filled) if filled and several else None
+    if name == "scores" and len(differences) > 1:
+        few = [
+            game.label
+            for game, change in zip(comparisons, differences, strict=True)
+            if change.pairs < 2
+        ]
         if few or min(map(len, strata)) < 2:
             lacks = ", ".join(few) or "games of one chance together"
             notes.append(f"No Overall: it needs 2 pairs of each game, which is not so of: {lacks}.")
         else:
-            bases = _strata([(game.chance, game.bases[name]) for game in found])
+            bases = _strata([(game.chance, game.bases[name]) for game in comparisons])
             overall = _overall(bases, strata, level)
-            sure = [game.label for game, one in zip(found, made, strict=True) if _certain(one)]
+            sure = [
+                game.label
+                for game, change in zip(comparisons, differences, strict=True)
+                if _certain(change)
+            ]
             if sure and overall.p is not None:
                 notes.append(
                     "Overall: it takes differences without spread as certain, which few episodes "
                     f"cannot show: {', '.join(sure)}."
                 )
-            if len(strata) < len(found):
+            if len(strata) < len(comparisons):
                 notes.append(
                     "Overall: games share chance, so that it rests on their means by episode, of "
                     "those episodes that all of them have."
                 )
-    tests = sum(one.p is not None for one in made)
+    tests = sum(change.p is not None for change in differences)
     return Family(tests, overall, pooled, notes)
 
 
-def _certain(found: Difference) -> bool:
+def _certain(change: Difference) -> bool:
     """Return whether all pairs of a game differ by the same, and by something."""
-    return found.p is None and found.pairs > 1 and found.mean != 0
+    return change.p is None and change.pairs > 1 and change.mean != 0
 
 
-def _strata(found: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
+def _strata(games: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
     """Return independent columns whose mean over columns is that over games.
 
     A column has the differences of a game. Games of the same chance are one, by the means over them
     of those episodes that all of them have, which counts as often as it has games.
     """
     alike: dict[int, list[Mapping[int, float]]] = {}
-    for chance, changes in found:
+    for chance, changes in games:
         alike.setdefault(chance, []).append(changes)
     strata = []
     for group in alike.values():
         numbers = sorted(set.intersection(*map(set, group)))
         table = np.array([[changes[number] for number in numbers] for changes in group])
-        strata.append(table.sum(axis=0) * (len(alike) / len(found)))
+        strata.append(table.sum(axis=0) * (len(alike) / len(games)))
     return strata
 
 

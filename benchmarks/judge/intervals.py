@@ -380,7 +380,6 @@ def skewness(x: Array) -> float:
 
 
 def _checked(values: Values, level: float, low: float = -np.inf, high: float = np.inf) -> Array:
-    """Return the values as floats, clipped where rounding errors pass a bound."""
     check_level(level)
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):

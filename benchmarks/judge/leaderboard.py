@@ -48,18 +48,15 @@ class Entry:
     filled: int = 0
 
     def add(self, seed: int, **values: float | None) -> None:
-        """Add what an episode came to."""
         for name, value in values.items():
             if value is not None:
                 self.values.setdefault(name, {}).setdefault(seed, []).append(value)
 
     def of(self, name: str) -> list[float]:
-        """Return the values of one kind, one for each chance."""
         return [float(np.mean(same)) for same in self.values.get(name, {}).values()]
 
     @property
     def marked(self) -> bool:
-        """Whether too large a share of its decisions was made by the rules."""
         return filled_in(self.filled, self.decisions) > MARK
 
 
@@ -93,29 +90,26 @@ class SeatedTable:
 
     @cached_property
     def measure(self) -> Measure | None:
-        """What the paper judges the game by if it has no score."""
         return paper.measure_of(self.game)
 
     @property
     def judged_by(self) -> str:
         """The name of what players are ranked by here."""
-        found: list[tuple[Sequence[float], Sequence[float]]]
-        found = [(entry.of(SCORE), entry.of(MEASURED)) for entry in self.entries.values()]
-        found = found or [(one.scores, one.measured) for one in self.references]
-        if any(scores for scores, _ in found):
+        numbers: list[tuple[Sequence[float], Sequence[float]]]
+        numbers = [(entry.of(SCORE), entry.of(MEASURED)) for entry in self.entries.values()]
+        numbers = numbers or [(row.scores, row.measured) for row in self.references]
+        if any(scores for scores, _ in numbers):
             return SCORE
-        measured = self.measure and any(values for _, values in found)
+        measured = self.measure and any(values for _, values in numbers)
         return self.measure.name if self.measure and measured else PAID
 
     @cached_property
     def references(self) -> list[Reference]:
-        """Return what rule players come to in the same seats."""
-        found = references(self.game, self.edition)
-        return [one for one in found if one.player in REFERENCES]
+        rule_players = references(self.game, self.edition)
+        return [reference for reference in rule_players if reference.player in REFERENCES]
 
     @property
     def judged(self) -> Statistic:
-        """What players are judged by here, beside their payoffs."""
         if self.judged_by == SCORE or self.measure is None:
             return score_by(self.edition)
         return measured_by(self.measure)
@@ -129,7 +123,7 @@ class SeatedTable:
         """Return who sat here and the references, the best first."""
         rules = self.game.rules.core
         seats = max(rules.players - self.others.total(), 1) if self.alone else 1
-        found = [
+        lines = [
             LeaderboardLine(
                 names[key],
                 self.mean(entry, self.judged, seats),
@@ -140,17 +134,25 @@ class SeatedTable:
             )
             for key, entry in self.entries.items()
         ]
-        for one in self.references:
-            judged, own = one.series[self.judged.name].mean, one.own_series[PAID].mean
-            found.append(LeaderboardLine(one.player, judged, own, one.n, True, one.about))
+        for reference in self.references:
+            lines.append(
+                LeaderboardLine(
+                    player=reference.player,
+                    judged=reference.series[self.judged.name].mean,
+                    payoff=reference.own_series[PAID].mean,
+                    n=reference.n,
+                    reference=True,
+                    about=reference.about,
+                )
+            )
         by_measure = self.measure if self.judged_by not in (SCORE, PAID) else None
         sign = 1 if by_measure and by_measure.better == "lower" else -1
 
-        def place(row: LeaderboardLine) -> tuple[bool, float]:
+        def rank(row: LeaderboardLine) -> tuple[bool, float]:
             cell = row.payoff if self.judged_by == PAID else row.judged
             return cell is None, 0.0 if cell is None else sign * cell.mean
 
-        return sorted(found, key=place)
+        return sorted(lines, key=rank)
 
 
 @dataclass(frozen=True)
@@ -166,36 +168,38 @@ class Board:
 
         The best come first. `n` is of the game with the fewest chances.
         """
-        found = []
+        overalls_by_title = []
         of = {id(t): set().union(*(e.benchmarks for e in t.entries.values())) for t in self.tables}
         for title in dict.fromkeys(title for titles in of.values() for title in sorted(titles)):
             tables = [table for table in self.tables if title in of[id(table)]]
             rows = []
             for key, name in self.names.items():
-                own = [(t.game.name, t.entries[key].of(SCORE)) for t in tables if key in t.entries]
-                if mean := paper.overall(own):
-                    rows.append((name, mean, min(len(values) for _, values in own), False))
+                scores = [
+                    (t.game.name, t.entries[key].of(SCORE)) for t in tables if key in t.entries
+                ]
+                if mean := paper.overall(scores):
+                    rows.append((name, mean, min(len(values) for _, values in scores), False))
             beside = overalls((t.game.name, t.references) for t in tables) if rows else {}
             for name, mean in beside.items():
-                numbers = (one.n for t in tables for one in t.references if one.player == name)
+                numbers = (row.n for t in tables for row in t.references if row.player == name)
                 rows.append((name, mean, min(numbers), True))
             if rows:
-                found.append((title, sorted(rows, key=lambda row: -row[1].mean)))
-        return found
+                overalls_by_title.append((title, sorted(rows, key=lambda row: -row[1].mean)))
+        return overalls_by_title
 
     def grids(self) -> list[ResultTable]:
         """Return the board as tables: each benchmark's Overall, then one for each table."""
-        found = []
+        grids = []
         for title, rows in self.overall():
             heads = {"player": "", "Overall": ".1f", "n": ">"}
             lines = [(name, mean, f"{n}{' offline' * offline}") for name, mean, n, offline in rows]
             aside = [number for number, row in enumerate(rows) if row[3]]
-            found.append(ResultTable(heads, lines, f"Overall, {title}", "overall", beside=aside))
-        found += [self._grid(table) for table in self.tables]
+            grids.append(ResultTable(heads, lines, f"Overall, {title}", "overall", beside=aside))
+        grids += [self._grid(table) for table in self.tables]
         notes = "\n".join(self._notes())
         return (
-            [*found[:-1], replace(found[-1], note=notes)]
-            if found
+            [*grids[:-1], replace(grids[-1], note=notes)]
+            if grids
             else [ResultTable({}, [], note=notes)]
         )
 
@@ -235,9 +239,9 @@ class Board:
         judged = (table for table in self.tables if table.judged_by != PAID)
         yield from paper.apart(paper.meant(table.game, table.edition) for table in judged)
         for table in self.tables:
-            for one in table.references:
-                if one.why:
-                    yield f"{table.label}: no {one.player} reference: {one.why}"
+            for reference in table.references:
+                if reference.why:
+                    yield f"{table.label}: no {reference.player} reference: {reference.why}"
             if why := conditional(table.game.rules, table.game.planned.get("given")):
                 yield f"{table.label}: {why}"
         if any(entry.marked for table in self.tables for entry in table.entries.values()):
@@ -245,7 +249,6 @@ class Board:
         yield from self.left_out
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
         return {
             "overall": [
                 {"benchmark": title, "player": name, "n": n, "reference": reference} | mean.plain()
@@ -284,17 +287,17 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
         for game in run.games:
             judged = _judged(game)
             keys = [_key(seat) for seat in _planned(game)]
-            ranked = [place for place in judged if not run.players[game.seats[place]].toy]
-            for name in dict.fromkeys(game.seats[place] for place in judged if place not in ranked):
+            ranked = [i for i in judged if not run.players[game.seats[i]].toy]
+            for name in dict.fromkeys(game.seats[i] for i in judged if i not in ranked):
                 chance = run.players[name].kind == "mock"
                 what = "chance" if chance else "the embedded model"
                 gone[f"{name} in {run.stem} has no row: it is {what}, a stand-in."] = None
             if not game.done:
                 continue
-            table = _table(tables, game, {keys[place] for place in judged}, keys, edition)
-            for place in ranked:
-                seats_of.setdefault(keys[place], _planned(game)[place])
-                shown.setdefault(keys[place], game.seats[place])
+            table = _table(tables, game, {keys[i] for i in judged}, keys, edition)
+            for i in ranked:
+                seats_of.setdefault(keys[i], _planned(game)[i])
+                shown.setdefault(keys[i], game.seats[i])
             _fill(table, run, game, keys, ranked)
     names = _names(seats_of, shown)
     return Board(_told_apart(tables), names, [*gone])
@@ -314,9 +317,9 @@ def _key(seat: Mapping[str, Any]) -> str:
 
 def _judged(game: RecordedGame) -> list[int]:
     """Return the places of those who could have a row: of all where only rule players sat."""
-    places = [at for at, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
-    kinds = {at: str(_planned(game)[at]["player"]).partition(":")[0] for at in places}
-    return [at for at in places if rule_of(kinds[at], game.name) is None] or places
+    indices = [i for i, name in enumerate(game.seats) if not name.startswith(BACKGROUND)]
+    kinds = {i: str(_planned(game)[i]["player"]).partition(":")[0] for i in indices}
+    return [i for i in indices if rule_of(kinds[i], game.name) is None] or indices
 
 
 def _table(
@@ -344,21 +347,20 @@ def _table(
 def _fill(
     table: SeatedTable, run: Run, game: RecordedGame, keys: Sequence[str], judged: Sequence[int]
 ) -> None:
-    """Add what the judged players of a game came to in it."""
-    alone = len({keys[place] for place in judged}) == 1
+    alone = len({keys[position] for position in judged}) == 1
     benchmarks = _benchmarks(run, game) if alone else set()
     statistics = [score_by(run.edition), measured_by(table.measure)] if alone else []
     statistics.append(PAYOFF)
-    for key in dict.fromkeys(keys[place] for place in judged):
-        at = [place for place in judged if keys[place] == key]
+    for key in dict.fromkeys(keys[position] for position in judged):
+        positions = [position for position in judged if keys[position] == key]
         entry = table.entries.setdefault(key, Entry())
         entry.runs[run.stem] = None
         entry.benchmarks |= benchmarks
         for episode in game.done:
-            numbers = {statistic.name: statistic.of(episode, at) for statistic in statistics}
+            numbers = {statistic.name: statistic.of(episode, positions) for statistic in statistics}
             entry.add(episode.row.seed, **numbers)
             for seat, decisions, filled in episode.file.decided(episode.row.id):
-                if episode.row.seating[seat] in at:
+                if episode.row.seating[seat] in positions:
                     entry.decisions += decisions
                     entry.filled += filled
 
@@ -375,15 +377,15 @@ def _benchmarks(run: Run, game: RecordedGame) -> set[str]:
 def _told_apart(tables: list[SeatedTable]) -> list[SeatedTable]:
     """Give tables of one label others: who else sits there, the parameters, or else a number."""
     for about in (_beside, _params, lambda table: f"({tables.index(table) + 1})"):
-        many = Counter(table.label for table in tables)
+        counts = Counter(table.label for table in tables)
         for table in tables:
-            if many[table.label] > 1:
+            if counts[table.label] > 1:
                 table.label = f"{table.label} {about(table)}".strip()
     return tables
 
 
 def _beside(table: SeatedTable) -> str:
-    others = " and ".join(f"{many} × {name}" for name, many in table.others.items())
+    others = " and ".join(f"{count} × {name}" for name, count in table.others.items())
     return f"{'beside' if table.alone else 'of'} {others}" if others else ""
 
 
@@ -393,15 +395,15 @@ def _params(table: SeatedTable) -> str:
 
 def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> dict[str, str]:
     """Return a name for each player; of those of one name, with the settings that differ."""
-    many = Counter(shown.values())
+    counts = Counter(shown.values())
     names = {}
     for key, name in shown.items():
         alike = [seats[other] for other in shown if shown[other] == name]
-        settings = [one.get("settings") or {} for one in alike]
-        own = seats[key].get("settings") or {}
-        other = {k: v for k, v in own.items() if any(one.get(k) != v for one in settings)}
-        said = ", ".join(f"{k}={v}" for k, v in other.items())
-        names[key] = f"{name} ({said})" if many[name] > 1 and said else name
+        settings = [seat.get("settings") or {} for seat in alike]
+        mine = seats[key].get("settings") or {}
+        other = {k: v for k, v in mine.items() if any(seat.get(k) != v for seat in settings)}
+        differing = ", ".join(f"{k}={v}" for k, v in other.items())
+        names[key] = f"{name} ({differing})" if counts[name] > 1 and differing else name
     taken: Counter[str] = Counter()
     for key, name in names.items():
         taken[name] += 1
@@ -409,16 +411,16 @@ def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> 
     return names
 
 
-def files(given: Iterable[Path]) -> list[Path]:
+def files(paths: Iterable[Path]) -> list[Path]:
     """Return the files of runs: those given, and all ``.db`` files of folders, each once.
 
     Raises:
         BadParameter: a folder has none.
     """
-    found: dict[Path, None] = {}
-    for path in given:
+    run_files: dict[Path, None] = {}
+    for path in paths:
         inside = sorted(path.glob("*.db")) if path.is_dir() else [path]
         if not inside:
             raise BadParameter(f"{path} has no .db files; give the files of runs, or their folder")
-        found |= dict.fromkeys(inside)
-    return [*found]
+        run_files |= dict.fromkeys(inside)
+    return [*run_files]

@@ -60,7 +60,6 @@ def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell |
 
 
 def brief(mean: MeanCell | None) -> MeanCell | None:
-    """Return a mean with its interval, without the standard deviation."""
     return mean and mean._replace(std=None)
 
 
@@ -87,11 +86,11 @@ def averaged(
     low, high = ends if ends[0] < ends[1] else FREE
     low = low if intervals.within(values, low, math.inf) else -math.inf
     high = high if intervals.within(values, -math.inf, high) else math.inf
-    found = None
+    interval = None
     if len(values) >= least:
         method = method if math.isfinite(high - low) else intervals.money
-        found = method(values, low, high)
-    return cell(values)._replace(interval=found, ends=(low, high))
+        interval = method(values, low, high)
+    return cell(values)._replace(interval=interval, ends=(low, high))
 
 
 def plain_ends(ends: Ends) -> list[float | None]:

@@ -70,19 +70,16 @@ class Rubric(Settings):
 
     @property
     def asks(self) -> Choice:
-        """What the judge answers."""
-        return Choice("label", {label: place for place, label in enumerate(self.labels)})
+        return Choice("label", {label: index for index, label in enumerate(self.labels)})
 
     @property
     def task(self) -> str:
-        """What the judge is told."""
         labels = "\n".join(f'- "{label}": {meaning}' for label, meaning in self.labels.items())
         form = self.asks.form(reasoning=True)
         return TASK.format(question=self.question, labels=labels, form=form)
 
     @property
     def edition(self) -> str:
-        """A name of all it says."""
         return digest(self.model_dump_json()).hex()[:16]
 
 
@@ -98,10 +95,10 @@ def rubric(source: str | Path) -> Rubric:
     try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        found = (p for p in sorted(PAPERS.glob(f"*/{RUBRICS}/*.toml")))
-        names = [f"{p.parts[-3]}/{p.stem}".replace("_", "-") for p in found]
-        known = f"give a TOML file, or one of: {', '.join(names)}"
-        raise ConfigError(f"there is no rubric {source}; {known}") from None
+        files = (p for p in sorted(PAPERS.glob(f"*/{RUBRICS}/*.toml")))
+        names = [f"{p.parts[-3]}/{p.stem}".replace("_", "-") for p in files]
+        advice = f"give a TOML file, or one of: {', '.join(names)}"
+        raise ConfigError(f"there is no rubric {source}; {advice}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"the rubric {source} cannot be read: {error}") from None
     return checked(Rubric, {"name": path.stem} | raw, source)
@@ -154,10 +151,10 @@ def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
     if not file.exists():
         return []
     try:
-        found = [ModelLabel(**row) for row in json.loads(file.read_text("utf-8"))]
+        labels = [ModelLabel(**row) for row in json.loads(file.read_text("utf-8"))]
     except (OSError, ValueError, TypeError) as error:
         raise BadParameter(f"{file} cannot be read, move it away: {error}") from None
-    return [row for row in found if row.run == run.created and name in (None, row.rubric)]
+    return [row for row in labels if row.run == run.created and name in (None, row.rubric)]
 
 
 def labels(run: Path | Records, name: str) -> dict[int, str]:
@@ -186,17 +183,17 @@ def label_run(
     by = wanted.edition, client.name
     new: list[ModelLabel] = []
     with Records.open_readonly(path) as records:
-        known = judged(records)
-        mine = {row.id for row in known if (row.edition, row.judge) == by and row.answer}
-        found = [g for g in games(records) if not wanted.games or g.name in wanted.games]
-        found = [g for g in found if not only or g.label in only]
-        if not found:
+        labels = judged(records)
+        mine = {row.id for row in labels if (row.edition, row.judge) == by and row.answer}
+        labelled_games = [g for g in games(records) if not wanted.games or g.name in wanted.games]
+        labelled_games = [g for g in labelled_games if not only or g.label in only]
+        if not labelled_games:
             names = ", ".join(wanted.games) or "any"
             raise BadParameter(f"{path} has no game that {wanted.name!r} is for: {names}")
         how = wanted.shows == "all", wanted.rounds
         owed = [
             (episode.row, "\n".join(transcript(episode, *how)) or "(nothing was said)")
-            for game in found
+            for game in labelled_games
             for episode in game.done
             if episode.row.id not in mine
         ]
@@ -205,12 +202,12 @@ def label_run(
         new.append(await _judge(wanted, client, sampling, records.created, row, shown))
 
     try:
-        run_sync(together(judge(*one) for one in owed))
+        run_sync(together(judge(*owed_episode) for owed_episode in owed))
     finally:
         if new:
             again = {row.id for row in new}
-            kept = [r for r in known if (r.edition, r.judge) != by or r.id not in again]
-            _write(sidecar(path), [*kept, *new])
+            unchanged = [r for r in labels if (r.edition, r.judge) != by or r.id not in again]
+            _write(sidecar(path), [*unchanged, *new])
     return [row for row in judged(path, wanted.name) if row.edition == wanted.edition]
 
 
@@ -271,8 +268,8 @@ def label_grid(rows: Sequence[ModelLabel]) -> ResultTable:
         of.setdefault((row.label, row.judge), Counter())[row.answer] += 1
     heads = columns("game, judge", "episodes", "d") | dict.fromkeys((*names, "no label"), "d")
     lines = [
-        [*key, found.total(), *(found[name] for name in names), found[None]]
-        for key, found in of.items()
+        [*key, counts.total(), *(counts[name] for name in names), counts[None]]
+        for key, counts in of.items()
     ]
     return ResultTable(heads, lines, name="labels", note=rows[0].rubric if rows else "")
 
@@ -280,4 +277,4 @@ def label_grid(rows: Sequence[ModelLabel]) -> ResultTable:
 def unlabelled(rows: Sequence[ModelLabel]) -> str:
     """Return in words how many episodes have no label, and how the answers were read instead."""
     counts = Counter(row.outcome for row in rows if row.answer is None)
-    return ", ".join(f"{many} {outcome}" for outcome, many in sorted(counts.items()))
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))

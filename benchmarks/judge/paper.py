@@ -96,7 +96,6 @@ class Measure(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Return what it is, in a sentence."""
         few = f" Fewer than {self.least} runs have no interval." * (self.least > 2)
         name = self.name[0].upper() + self.name[1:]
         return f"{name}: {self.meaning}; {self.better} is better.{few}"
@@ -132,8 +131,7 @@ class Paper(NamedTuple):
     whole: bool = False
 
     def judged_by(self) -> list[str]:
-        """Return the names of its measures."""
-        return [one.name for one in (self.measure, *self.measures.values()) if one]
+        return [measure.name for measure in (self.measure, *self.measures.values()) if measure]
 
 
 @cache
@@ -141,8 +139,8 @@ def papers() -> tuple[Paper, ...]:
     """Return all papers, in the order in which they are asked what they own."""
     folders = import_module(ROOMS).__path__
     pages = [f"{ROOMS}.{room.name}.page" for room in iter_modules(folders) if room.ispkg]
-    found = (import_module(page).PAPER for page in pages if find_spec(page))
-    return tuple(sorted(found, key=lambda paper: not paper.first))
+    modules_papers = (import_module(page).PAPER for page in pages if find_spec(page))
+    return tuple(sorted(modules_papers, key=lambda paper: not paper.first))
 
 
 def owner(game: RecordedGame) -> Paper | None:
@@ -151,7 +149,6 @@ def owner(game: RecordedGame) -> Paper | None:
 
 
 def only_owner(games: Sequence[RecordedGame]) -> Paper | None:
-    """Return the paper that all of these games belong to."""
     owners = {paper.title: paper for paper in map(owner, games) if paper}
     alone = len(owners) == 1 and all(map(owner, games))
     return next(iter(owners.values())) if alone else None
@@ -164,17 +161,15 @@ def measure_of(game: RecordedGame) -> Measure | None:
 
 
 def scorings() -> list[Scoring]:
-    """Return how papers score."""
     return [paper.scoring for paper in papers() if paper.scoring]
 
 
 def editions() -> tuple[str, ...]:
     """Return the editions of scores, the default first."""
-    return tuple(dict.fromkeys(name for found in scorings() for name in found.editions))
+    return tuple(dict.fromkeys(name for scoring in scorings() for name in scoring.editions))
 
 
 def edition_of(config: Mapping[str, Any]) -> str:
-    """Return the edition that a run's configuration asks for."""
     return str(config.get("scoring") or editions()[0])
 
 
@@ -182,14 +177,14 @@ def score(rules: Rulebook, records: Sequence[Record], edition: str) -> float | N
     """Return the score of a finished episode by a known edition; None where no paper has one."""
     if edition not in editions():
         raise unknown("edition", edition, editions())
-    known = (found for found in scorings() if edition in found.editions)
-    scores = (found.score(rules, records, edition) for found in known)
+    edition_scorings = (scoring for scoring in scorings() if edition in scoring.editions)
+    scores = (scoring.score(rules, records, edition) for scoring in edition_scorings)
     return next((score for score in scores if score is not None), None)
 
 
 def score_of(episode: RecordedEpisode, edition: str) -> float | None:
     """Return the score of a finished episode; None also of a scenario, which has a scale itself."""
-    scored = any(episode.rules.name in found.games for found in scorings())
+    scored = any(episode.rules.name in scoring.games for scoring in scorings())
     if is_scenario(episode.planned) or not scored:  # records of a long game are read for nothing
         return None
     return score(episode.rules, episode.records, edition)
@@ -202,20 +197,20 @@ def known(values: Sequence[float]) -> list[float]:
 
 def meant(game: RecordedGame, edition: str) -> str:
     """Say what the game's score or measure says of play, and what its payoffs say; "" without."""
-    found = owner(game)
+    paper = owner(game)
     measure = measure_of(game)
     name, what = (measure.name, measure.meaning) if measure else ("score", "")
-    if found and found.scoring:
-        what = found.scoring.meant(edition).get(game.name, "")
+    if paper and paper.scoring:
+        what = paper.scoring.meant(edition).get(game.name, "")
     goal = game.rules.core.goal(0)
     earned = f"the {goal.unit} that a seat earns" if goal.kind in COUNTED else "what a seat is paid"
     return f"{game.label}: {name} measures {what}, payoffs {earned}" if what else ""
 
 
-def apart(said: Iterable[str]) -> list[str]:
+def apart(meanings: Iterable[str]) -> list[str]:
     """Return one line of what several games are judged by and paid for (`meant`), if any are."""
     kinds: dict[str, str] = {}
-    for each in filter(None, said):
+    for each in filter(None, meanings):
         kinds.setdefault(each.partition(": ")[2], each)
     listed = "; ".join(kinds.values())
     return [f"What judges play and what is paid need not agree: {listed}."] if kinds else []
@@ -228,15 +223,15 @@ COUNTED = "total", "final", "count"
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> MeanCell | None:
     """Return the mean over a benchmark of scores by game, if each of its games is there once."""
     names = sorted(name for name, _ in scores)
-    fits = (found for found in scorings() if sorted(found.games) == names)
-    return next((found.overall(dict(scores)) for found in fits), None)
+    fits = (scoring for scoring in scorings() if sorted(scoring.games) == names)
+    return next((scoring.overall(dict(scores)) for scoring in fits), None)
 
 
 def lacking(scores: Sequence[tuple[str, Sequence[float]]]) -> list[str]:
     """Return which games of a whole benchmark have no score, so that it has no Overall."""
     names = sorted(name for name, _ in scores)
-    whole = any(sorted(found.games) == names for found in scorings())
-    return [name for name, own in scores if whole and not own]
+    whole = any(sorted(scoring.games) == names for scoring in scorings())
+    return [name for name, game_scores in scores if whole and not game_scores]
 
 
 def action(game: str) -> str:
@@ -251,11 +246,11 @@ def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: 
     game of the run belongs to a paper that has a form.
     """
     for paper in papers():
-        own = [game for game in games(file) if owner(game) is paper]
-        if paper.rate and own:
-            return paper.rate(own, folder, judges, count, seed)
-    known = ", ".join(paper.title for paper in papers() if paper.rate)
-    raise BadParameter(f"{file.path} has no game that people rate; there is a form of: {known}")
+        rated_games = [game for game in games(file) if owner(game) is paper]
+        if paper.rate and rated_games:
+            return paper.rate(rated_games, folder, judges, count, seed)
+    titles = ", ".join(paper.title for paper in papers() if paper.rate)
+    raise BadParameter(f"{file.path} has no game that people rate; there is a form of: {titles}")
 
 
 def data(room: str, name: str) -> list[dict[str, str]]:

@@ -55,7 +55,7 @@ class StackedEpisode(NamedTuple):
 
     rules: Rulebook
     seed: int
-    given: Mapping[str, Any] | None
+    fixed_chance: Mapping[str, Any] | None
     names: Sequence[str]
     places: Sequence[int]
     steps: theory.Steps
@@ -63,13 +63,20 @@ class StackedEpisode(NamedTuple):
 
     @classmethod
     def of(cls, episode: RecordedEpisode) -> StackedEpisode:
-        """Read an episode of a run."""
         row, steps = episode.row, episode.stacked()
         places = np.argsort(row.seating).tolist()
-        paid = episode.rewards.sum(axis=0)
+        payoffs = episode.rewards.sum(axis=0)
         if (row.edition or UNNAMED)["rules"] != episode.rules.edition:
-            paid = np.full_like(paid, np.nan)
-        return cls(episode.rules, row.seed, row.given, episode.seats, places, steps, paid)
+            payoffs = np.full_like(payoffs, np.nan)
+        return cls(
+            rules=episode.rules,
+            seed=row.seed,
+            fixed_chance=row.given,
+            names=episode.seats,
+            places=places,
+            steps=steps,
+            payoffs=payoffs,
+        )
 
 
 class PlayerSkill(NamedTuple):
@@ -109,7 +116,6 @@ class PlayerSkill(NamedTuple):
 
     @property
     def gap_cell(self) -> MeanCell | None:
-        """Return the gap with its interval."""
         gap = self.gap
         if gap is None or gap.low is None or gap.high is None:
             return gap and MeanCell(gap.gap, None, gap.n)
@@ -133,7 +139,6 @@ class PlayerSkill(NamedTuple):
         }
 
     def plain(self) -> dict[str, Any]:
-        """Return it as plain values."""
         means = {name: cell and cell.plain() for name, cell in self.means().items()}
         about = {n: getattr(self, n) for n in ("player", "per", "solver", "best", "welfare", "why")}
         finite = self.anarchy is not None and np.isfinite(self.anarchy)
@@ -145,16 +150,16 @@ def skills(game: RecordedGame) -> list[PlayerSkill]:
 
     A theory that fails, as of a game too large to be solved, costs only this game its measures.
     """
-    if __name__ not in game.found:
+    if __name__ not in game.cache:
         judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
-        seen = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
+        episodes = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
         try:
-            game.found[__name__] = measured(seen, game.seats) if judged else []
+            game.cache[__name__] = measured(episodes, game.seats) if judged else []
         except Exception as error:
             names = dict.fromkeys(game.seats)
-            game.found[__name__] = [PlayerSkill(name, why=reason(error)) for name in names]
-    found: list[PlayerSkill] = game.found[__name__]
-    return found
+            game.cache[__name__] = [PlayerSkill(name, why=reason(error)) for name in names]
+    player_skills: list[PlayerSkill] = game.cache[__name__]
+    return player_skills
 
 
 def measured(
@@ -165,27 +170,27 @@ def measured(
 ) -> list[PlayerSkill]:
     """Return how players did in some episodes of one game, at least one, of those listed in it.
 
-    `whom`: only these. Without `respond` no best response to the field is worked out, which can
+    `whom`: these alone. Without `respond` no best response to the field is worked out, which can
     take seconds. Gains by replies are not defined for files whose moves, played again by the
     rules of today, do not bring what was paid.
     """
     parts = [_SkillPart.of(episode) for episode in episodes]
-    rules, players = parts[0].seen.rules, whom or list(dict.fromkeys(names))
+    rules, players = parts[0].episode.rules, whom or list(dict.fromkeys(names))
     replies, responses = candidates(rules), response_gaps(parts) if respond else None
     few = len(parts) * rules.players <= MOST
-    most = rules.players if few else max(1, MOST // (len(parts) * len(players)))
-    gains = _gains(parts, replies, players, most)
+    limit = rules.players if few else max(1, MOST // (len(parts) * len(players)))
+    gains = _gains(parts, replies, players, limit)
     if gains is None:
         replies, gains = [], [np.zeros((0, rules.players))] * len(parts)
     copied = _copied(parts)
-    found = []
+    player_skills = []
     for name in players:
-        seats = [_of(name, part.seen, most) for part in parts]
+        seats = [_of(name, part.episode, limit) for part in parts]
         mean = _Means(parts, seats)
         gained = np.array([g[:, s].mean(axis=1) for g, s in zip(gains, seats, strict=True)])
         gap = best_reply_gap(gained) if replies else None
-        own = [place for place, who in enumerate(names) if who == name]
-        found.append(
+        positions = [position for position, player in enumerate(names) if player == name]
+        player_skills.append(
             PlayerSkill(
                 player=name,
                 per="round" if isinstance(rules, Rounds) else "episode",
@@ -196,8 +201,8 @@ def measured(
                 gap=gap,
                 best=replies[gap.best] if gap and gap.best is not None else "",
                 response=mean.over(responses) if responses else [],
-                exploitability=exploited(rules, copied, own) if copied else None,
-                predicted=exploited(rules, copied, own, order=1) if copied else None,
+                exploitability=exploited(rules, copied, positions) if copied else None,
+                predicted=exploited(rules, copied, positions, order=1) if copied else None,
                 distance=known([part.distance for part in parts]),
                 efficiency=known([part.efficiency for part in parts]),
                 anarchy=_mean([part.anarchy for part in parts]),
@@ -207,7 +212,7 @@ def measured(
                 gained=apart(rules.core.payable, rules.rounds if isinstance(rules, Rounds) else 1),
             )
         )
-    return found
+    return player_skills
 
 
 def reason(error: Exception) -> str:
@@ -218,7 +223,7 @@ def reason(error: Exception) -> str:
 class _SkillPart(NamedTuple):
     """What is known of an episode: regrets of each seat ``(players,)``, and of the table."""
 
-    seen: StackedEpisode
+    episode: StackedEpisode
     regret: Array
     interim: Array
     distance: float
@@ -227,25 +232,33 @@ class _SkillPart(NamedTuple):
     surplus: tuple[float, float]
 
     @classmethod
-    def of(cls, seen: StackedEpisode) -> _SkillPart:
-        rules, steps = seen.rules, seen.steps
+    def of(cls, episode: StackedEpisode) -> _SkillPart:
+        rules, steps = episode.rules, episode.steps
         summed = np.mean if isinstance(rules, Rounds) else np.sum
-        found = theory.deviation(rules, steps)
-        interim = np.full(len(found.regret), np.nan)
+        deviation = theory.deviation(rules, steps)
+        interim = np.full(len(deviation.regret), np.nan)
         if theory.has(rules.name, "interim"):
             interim = _summed(theory.interim(rules, steps), summed)
         share = price = np.nan
         if theory.has(rules.name, "welfare"):
             welfare = theory.welfare(rules, steps)
             share, price = float(welfare.efficiency), float(welfare.anarchy)
-        regret, far = _summed(found.regret, summed), known(found.distance.tolist())
+        regret, far = _summed(deviation.regret, summed), known(deviation.distance.tolist())
         distance = float(np.mean(far)) if far else np.nan
         surplus = np.nan, np.nan
         if theory.has(rules.name, "surplus"):
-            rounds = found.regret.shape[-1] if isinstance(rules, Rounds) else 1
+            rounds = deviation.regret.shape[-1] if isinstance(rules, Rounds) else 1
             consumers, total = theory.surplus(rules, steps)
             surplus = float(consumers) / rounds, float(total) / rounds
-        return cls(seen, regret, interim, distance, share, price, surplus)
+        return cls(
+            episode=episode,
+            regret=regret,
+            interim=interim,
+            distance=distance,
+            efficiency=share,
+            anarchy=price,
+            surplus=surplus,
+        )
 
 
 def candidates(rules: Rulebook) -> list[str]:
@@ -255,10 +268,10 @@ def candidates(rules: Rulebook) -> list[str]:
 
 def response_gaps(parts: Sequence[_SkillPart]) -> list[Array] | None:
     """Return what best responses to whole plays gain, of each episode ``(players,)``; or None."""
-    rules = parts[0].seen.rules
+    rules = parts[0].episode.rules
     if len(parts) < FEWEST or not theory.has(rules.name, "response_gap"):
         return None
-    return list(theory.response_gap(rules, [part.seen.steps for part in parts]).T)
+    return list(theory.response_gap(rules, [part.episode.steps for part in parts]).T)
 
 
 def _summed(values: Array, summed: Any) -> Array:
@@ -269,13 +282,13 @@ def _summed(values: Array, summed: Any) -> Array:
     )
 
 
-def _of(name: str, seen: StackedEpisode, most: int) -> list[int]:
+def _of(name: str, episode: StackedEpisode, limit: int) -> list[int]:
     """Return the first seats of a player in an episode, at most so many."""
-    return [seat for seat, who in enumerate(seen.names) if who == name][:most]
+    return [seat for seat, player in enumerate(episode.names) if player == name][:limit]
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(found)) if (found := known(values)) else None
+    return float(np.mean(defined)) if (defined := known(values)) else None
 
 
 class _Means(NamedTuple):
@@ -289,58 +302,60 @@ class _Means(NamedTuple):
 
     def over(self, values: Sequence[Array]) -> list[float]:
         pairs = zip(values, self.seats, strict=True)
-        known_seats = (known(each[own].tolist()) for each, own in pairs)
+        known_seats = (known(each[player_seats].tolist()) for each, player_seats in pairs)
         return [float(np.mean(of_seats)) for of_seats in known_seats if of_seats]
 
 
 def _gains(
-    parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], most: int
+    parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], limit: int
 ) -> list[Array] | None:
     """Return what each reply would have gained in the first seats of these players, each episode.
 
     ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again, or
     play would take too long.
     """
-    found = [np.full((len(replies), part.seen.rules.players), np.nan) for part in parts]
+    gains_by_part = [np.full((len(replies), part.episode.rules.players), np.nan) for part in parts]
     if not replies:
-        return found
+        return gains_by_part
     alike: dict[Any, list[int]] = {}  # episodes of the same rules are played again together
     for number, part in enumerate(parts):
-        alike.setdefault((id(part.seen.rules), repr(part.seen.given)), []).append(number)
+        key = id(part.episode.rules), repr(part.episode.fixed_chance)
+        alike.setdefault(key, []).append(number)
     for numbers in alike.values():
-        rules, given = parts[numbers[0]].seen.rules, parts[numbers[0]].seen.given
+        first = parts[numbers[0]].episode
+        rules, fixed_chance = first.rules, first.fixed_chance
         pairs = [
             (number, seat)
             for number in numbers
             for name in players
-            for seat in _of(name, parts[number].seen, most)
+            for seat in _of(name, parts[number].episode, limit)
         ]
-        moves = {n: np.moveaxis(parts[n].seen.steps["actions"], -1, 0) for n in numbers}
-        seeds = [parts[number].seen.seed for number, _ in pairs]
+        moves = {n: np.moveaxis(parts[n].episode.steps["actions"], -1, 0) for n in numbers}
+        seeds = [parts[number].episode.seed for number, _ in pairs]
         taken, seats = [moves[number] for number, _ in pairs], [seat for _, seat in pairs]
         try:
-            own, paid = counterfactual(rules, seeds, taken, seats, replies, given)
+            replayed, replied = counterfactual(rules, seeds, taken, seats, replies, fixed_chance)
         except NoReplay:  # it would take too long
             return None
-        before = [parts[number].seen.payoffs[seat] for number, seat in pairs]
-        if not np.allclose(own, before, rtol=1e-9, atol=1e-9):
+        recorded = [parts[number].episode.payoffs[seat] for number, seat in pairs]
+        if not np.allclose(replayed, recorded, rtol=1e-9, atol=1e-9):
             return None
         rounds = rules.rounds if isinstance(rules, Rounds) else 1
-        for (number, seat), gains in zip(pairs, ((paid - own) / rounds).T, strict=True):
-            found[number][:, seat] = gains
-    return found
+        for (number, seat), gains in zip(pairs, ((replied - replayed) / rounds).T, strict=True):
+            gains_by_part[number][:, seat] = gains
+    return gains_by_part
 
 
 def _copied(parts: Sequence[_SkillPart]) -> list[theory.Steps]:
     """Return the moves of each listed seat by episode; [] where copies of them are not defined."""
-    rules = parts[0].seen.rules
+    rules = parts[0].episode.rules
     if not theory.has(rules.name, "exploitability") or rules.players > COPIES:
         return []
 
-    def ordered(seen: StackedEpisode, values: Array) -> Array:
-        return values[list(seen.places)] if values.ndim > 1 else values
+    def ordered(episode: StackedEpisode, values: Array) -> Array:
+        return values[list(episode.places)] if values.ndim > 1 else values
 
-    return [{n: ordered(p.seen, v) for n, v in p.seen.steps.items()} for p in parts]
+    return [{n: ordered(p.episode, v) for n, v in p.episode.steps.items()} for p in parts]
 
 
 def _cut(interval: Interval, ends: Ends) -> Interval:
@@ -348,8 +363,8 @@ def _cut(interval: Interval, ends: Ends) -> Interval:
     return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
 
 
-def _exploited(found: Exploited | None, gained: Ends) -> MeanCell | None:
-    if found is None or found.low is None or found.high is None:
-        return found and MeanCell(found.gain, None, found.n)
-    ends = Interval(found.low, found.high, "mixes or halves", found.n, found.note)
-    return MeanCell(found.gain, None, found.n, _cut(ends, gained), (0.0, gained[1]))
+def _exploited(estimate: Exploited | None, gained: Ends) -> MeanCell | None:
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return estimate and MeanCell(estimate.gain, None, estimate.n)
+    ends = Interval(estimate.low, estimate.high, "mixes or halves", estimate.n, estimate.note)
+    return MeanCell(estimate.gain, None, estimate.n, _cut(ends, gained), (0.0, gained[1]))

@@ -106,19 +106,19 @@ class Reference(NamedTuple):
 def references(game: RecordedGame, edition: str) -> list[Reference]:
     """Return the references of a recorded game that are defined in it, worked out once."""
     name = f"{__name__} {edition}"
-    if name not in game.found:
+    if name not in game.cache:
         fixed = any(name.partition(":")[0] == "fixed" for name in _planned(game))
         players = (*PLAYERS[:1], *[BESIDE] * fixed, *PLAYERS[1:])
-        known = [player for player in players if rule_of(player, game.name)]
-        game.found[name] = [_reference(game, player, edition) for player in known]
-    found: list[Reference] = game.found[name]
-    return found
+        defined = [player for player in players if rule_of(player, game.name)]
+        game.cache[name] = [_reference(game, player, edition) for player in defined]
+    cached: list[Reference] = game.cache[name]
+    return cached
 
 
-def overalls(found: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, MeanCell]:
+def overalls(games: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, MeanCell]:
     """Return each reference's mean over a whole benchmark, from games' names and references."""
     scores: dict[str, list[tuple[str, Sequence[float]]]] = {}
-    for game, rows in found:
+    for game, rows in games:
         for row in rows:
             scores.setdefault(row.player, []).append((game, row.scores))
     means = {
@@ -134,7 +134,7 @@ def _reference(game: RecordedGame, player: str, edition: str) -> Reference:
         if player == "rational" and theory.has(game.name, "rational"):
             claim = theory.rational(game.rules).kind
         table = _ReferenceTable.of(game, player)
-        seats = len(table.own)
+        seats = len(table.positions)
         if type(game.rules).__module__.startswith("llm_games.games."):
             name = table.name(edition, [statistic.title for statistic in statistics])
             numbers = remember(name, lambda: table.played(game, edition, statistics))
@@ -158,7 +158,6 @@ def _reference(game: RecordedGame, player: str, edition: str) -> Reference:
 
 
 def _planned(game: RecordedGame) -> Sequence[str]:
-    """Return who sits at each place as configured."""
     return [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
 
 
@@ -168,23 +167,30 @@ class _ReferenceTable(NamedTuple):
     game: str
     params: Mapping[str, Any]
     names: list[str]
-    own: list[int]  # places that the reference takes
+    positions: list[int]  # places that the reference takes
     seatings: list[list[int]]
-    given: Mapping[str, Any] | None
+    fixed_chance: Mapping[str, Any] | None
     max_steps: int | None
 
     @classmethod
     def of(cls, game: RecordedGame, player: str) -> _ReferenceTable:
         planned = _planned(game)
         follow = [rule_of(name.partition(":")[0], game.name) is not None for name in planned]
-        own = [place for place, rule in enumerate(follow) if not rule] or [*range(len(planned))]
+        positions = [i for i, rule in enumerate(follow) if not rule] or [*range(len(planned))]
         if is_scenario(game.planned):
-            own = focal([seat["name"] for seat in game.planned["seats"]])
-        names = [player if place in own else name for place, name in enumerate(planned)]
+            positions = focal([seat["name"] for seat in game.planned["seats"]])
+        names = [player if i in positions else name for i, name in enumerate(planned)]
         usual = [list(range(len(names)))]
         seatings = [list(s) for s in dict.fromkeys(tuple(row.seating) for row in game.rows)]
-        given, most = game.planned.get("given") or None, game.planned.get("max_steps")
-        return cls(game.name, game.params, names, own, seatings[:EPISODES] or usual, given, most)
+        return cls(
+            game=game.name,
+            params=game.params,
+            names=names,
+            positions=positions,
+            seatings=seatings[:EPISODES] or usual,
+            fixed_chance=game.planned.get("given") or None,
+            max_steps=game.planned.get("max_steps"),
+        )
 
     def name(self, edition: str, statistics: Sequence[str]) -> str:
         """Return the name under which it is kept: all that the results depend on."""
@@ -198,7 +204,7 @@ class _ReferenceTable(NamedTuple):
 
     def played(self, game: RecordedGame, edition: str, statistics: Sequence[Statistic]) -> Arrays:
         """Play it; NaN for what is not defined. If it takes too many turns, only `why`."""
-        found: dict[str, list[float]] = {}
+        numbers_by_name: dict[str, list[float]] = {}
         first = int(sha256(self.game.encode()).hexdigest()[:12], 16)  # independent of other games
         long = game.rules.turns and game.rules.core.length() > LONGEST
         episodes = FEW if long else EPISODES
@@ -206,16 +212,16 @@ class _ReferenceTable(NamedTuple):
         for number, seating in enumerate(seatings):
             rules = rulebook(self.game, **seated(game_class(self.game), self.params, seating)).core
             seeds = range(first + number, first + episodes, len(seatings))
-            who = [self.names[place] for place in seating]
+            players = [self.names[position] for position in seating]
             try:
-                played = play_rules(rules, who, seeds, self.given, self.max_steps)
+                played = play_rules(rules, players, seeds, self.fixed_chance, self.max_steps)
             except TooManyTurns as error:
                 return {"why": np.array(str(error))}
             regret = _regret(rules, played)
             for table, payoffs in enumerate(played.payoffs[np.argsort(seating)].T):
                 episode = _ReferenceEpisode(
                     rules=rules,
-                    seats=who,
+                    seats=players,
                     played=played,
                     table=table,
                     seating=seating,
@@ -224,8 +230,8 @@ class _ReferenceTable(NamedTuple):
                     regrets=regret,
                 )
                 for key, value in self.numbers(episode, statistics):
-                    found.setdefault(key, []).append(np.nan if value is None else value)
-        return {name: np.array(values, np.float64) for name, values in found.items()}
+                    numbers_by_name.setdefault(key, []).append(np.nan if value is None else value)
+        return {name: np.array(values, np.float64) for name, values in numbers_by_name.items()}
 
     def numbers(
         self, episode: _ReferenceEpisode, statistics: Sequence[Statistic]
@@ -234,7 +240,7 @@ class _ReferenceTable(NamedTuple):
         for statistic in statistics:
             yield statistic.name, statistic.of(episode, [*range(len(self.names))])
             if statistic.by_player:
-                yield OWN + statistic.name, statistic.of(episode, self.own)
+                yield OWN + statistic.name, statistic.of(episode, self.positions)
 
 
 @dataclass(frozen=True)
@@ -262,7 +268,7 @@ class _ReferenceEpisode:
         return []
 
     def mean_payoff(self, places: Collection[int]) -> float:
-        seats = [seat for seat, place in enumerate(self.seating) if place in places]
+        seats = [seat for seat, position in enumerate(self.seating) if position in places]
         return float(self.played.payoffs[seats].mean(axis=0)[self.table])
 
     def seat_regret(self) -> float:
@@ -274,9 +280,9 @@ def _regret(rules: Rulebook, played: BatchEpisodes) -> Array:
     if not theory.has(rules.name, "deviation"):
         return np.full(len(played.lengths), np.nan)
     lost, records = np.zeros(len(played.lengths)), played.records
-    many = max(1, AT_ONCE // len(lost))
-    for first in range(0, len(records), many):
-        steps = theory.stacked(records[first : first + many])
+    count = max(1, AT_ONCE // len(lost))
+    for first in range(0, len(records), count):
+        steps = theory.stacked(records[first : first + count])
         try:
             regret = theory.deviation(rules, steps).regret.mean(axis=0)
         except BadParameter:  # too large to be solved

@@ -47,7 +47,7 @@ class Task(NamedTuple):
     """
 
     label: str
-    who: str
+    player: str
     success: Success
     passed: int
     runs: int
@@ -60,28 +60,28 @@ def tasks(games: Sequence[RecordedGame], success: str | None, edition: str) -> l
     Raises:
         BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
     """
-    found = []
+    task_list = []
     for game in games:
         if (text := success or game.planned.get("success")) and len(game.done):
             wanted = Success.of(text)
-            for who, passed in wanted.passed(game, edition).items():
+            for player, passed in wanted.passed(game, edition).items():
                 came = sum(passed), len(passed), game.rows[0].seed
-                found.append(Task(game.label, who, wanted, *came))
-    return found
+                task_list.append(Task(game.label, player, wanted, *came))
+    return task_list
 
 
-def task_grid(found: Sequence[Task]) -> ResultTable:
+def task_grid(task_list: Sequence[Task]) -> ResultTable:
     """Return a row for each task: how many of its runs succeeded, and the share."""
     rows: list[list[Value]] = []
-    for task in found:
+    for task in task_list:
         interval = intervals.share(task.passed, task.runs)
         share = MeanCell(task.passed / task.runs, None, task.runs, interval)
-        rows.append([task.label, task.who, str(task.success), task.passed, task.runs, share])
+        rows.append([task.label, task.player, str(task.success), task.passed, task.runs, share])
     heads = columns("task, player, success", "passed, runs", "d") | {"share": ".2f"}
     return ResultTable(heads, rows, "Tasks", "tasks")
 
 
-def pass_grid(found: Sequence[Task], k: int | None = None) -> ResultTable:
+def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
     Raises:
@@ -90,22 +90,22 @@ def pass_grid(found: Sequence[Task], k: int | None = None) -> ResultTable:
     """
     rows: list[list[Value]] = []
     lacking: dict[str, BadParameter] = {}
-    for who in dict.fromkeys(task.who for task in found):
-        own = [task for task in found if task.who == who]
-        passed, runs = [task.passed for task in own], [task.runs for task in own]
-        apart = len({task.chance for task in own}) == len(own)
-        most = max(1, min(MOST, min(runs) // 2))
+    for player in dict.fromkeys(task.player for task in task_list):
+        player_tasks = [task for task in task_list if task.player == player]
+        passed, runs = [task.passed for task in player_tasks], [task.runs for task in player_tasks]
+        apart = len({task.chance for task in player_tasks}) == len(player_tasks)
+        limit = max(1, min(MOST, min(runs) // 2))
         try:
-            for each in range(1, most + 1) if k is None else [k]:
+            for each in range(1, limit + 1) if k is None else [k]:
                 all_ = pass_k(passed, runs, each, independent=apart)
                 cell = MeanCell(all_.value, None, min(runs), all_.interval)
-                rows.append([who, each, all_.tasks, cell])
+                rows.append([player, each, all_.tasks, cell])
         except BadParameter as error:
-            lacking[who] = error
+            lacking[player] = error
     if lacking and (k is not None or not rows):
         raise next(iter(lacking.values()))
     heads = columns("player", "k, tasks", "d") | {"pass^k": ".3f"}
-    note = " ".join([PASSED, *(f"{who}: {error}." for who, error in lacking.items())])
+    note = " ".join([PASSED, *(f"{player}: {error}." for player, error in lacking.items())])
     return ResultTable(heads, rows, "All of k runs", "pass_k", note)
 
 
@@ -135,7 +135,6 @@ def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
 
 
 def _set_up(game: RecordedGame) -> str:
-    """Return how a game was played, but for what ``vary`` changes."""
     seats = [
         {k: v for part in ("client", "settings") for k, v in seat[part].items()}
         | {"player": seat["player"]}
@@ -147,14 +146,14 @@ def _set_up(game: RecordedGame) -> str:
 
 def _splits(design: Mapping[str, list[RecordedGame]], edition: str) -> Iterator[Split]:
     settings = list(design.values())
-    keys = {key for some in settings for key in some[0].change}
-    even = len({len(some) for some in settings}) == 1
+    keys = {key for repeats in settings for key in repeats[0].change}
+    even = len({len(repeats) for repeats in settings}) == 1
     if len(settings) >= LEVELS and len(keys) == 1 and even:
         name = "wording" if keys == {"prompts"} else keys.pop()
         yield from _split(settings[0][0].name, [name], settings, edition)
     else:
-        for some in settings:
-            yield from _split(some[0].label, [], [some], edition)
+        for repeats in settings:
+            yield from _split(repeats[0].label, [], [repeats], edition)
 
 
 def _split(
@@ -164,7 +163,7 @@ def _split(
     repeats, same = len(settings[0]), len(set(settings[0][0].seats)) == 1
     axes = [*varied, "seat", "chance", SAMPLING]
     for of, values in (("payoff of a seat", _payoffs), ("score", _scores)):
-        table = np.array([[values(game, edition) for game in some] for some in settings])
+        table = np.array([[values(game, edition) for game in repeated] for repeated in settings])
         table = np.moveaxis(table, (3, 2, 1), (1, 2, 3))  # settings, seats, chance, repeats
         names = axes
         if not same or table.shape[1] < LEVELS:
@@ -185,10 +184,10 @@ def _scores(game: RecordedGame, edition: str) -> Array:
     return np.array(series(game, score_by(edition)).numbers)[:, None]
 
 
-def split_grid(found: Sequence[Split]) -> ResultTable:
+def split_grid(split_list: Sequence[Split]) -> ResultTable:
     """Return a row for each source of each split."""
     rows: list[list[Value]] = []
-    for label, of, parts in found:
+    for label, of, parts in split_list:
         for part in parts:
             ends = f"{part.low:.2f} to {part.high:.2f}" if part.sd else None
             levels = None if part.name.startswith("rest") else part.levels
@@ -215,15 +214,15 @@ def reliability(
     """
     if edition not in editions():
         raise unknown("edition", edition, editions())
-    found, parts = tasks(games, success, edition), splits(games, edition)
-    if k is not None and not found:
+    task_list, parts = tasks(games, success, edition), splits(games, edition)
+    if k is not None and not task_list:
         raise BadParameter(
             "nothing says what success is: give it as 'score >= 80', or write success = "
             "'score >= 80' in the run's file"
         )
-    grids = [task_grid(found)] if found else []
+    grids = [task_grid(task_list)] if task_list else []
     try:
-        grids += [pass_grid(found, k)] if found else []
+        grids += [pass_grid(task_list, k)] if task_list else []
     except BadParameter as error:
         if k is not None:
             raise

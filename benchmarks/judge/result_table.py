@@ -51,7 +51,7 @@ class ResultTable:
     what is not defined; `foot` are rows below a line, such as totals. A `Cell` with an interval is
     shown with it; what most intervals of a column rest on is said below the table once, what others
     rest on beside a letter. Without a `title`, its heading on a page, it is a file only; without a
-    `name` it has no CSV file. `own` are numbers of rows that are highlighted, besides those whose
+    `name` it has no CSV file. `marked_rows` are numbers of highlighted rows, besides those whose
     source is `OWN`, `beside` of rows that others are only compared with; `strong` names of columns.
     """
 
@@ -61,7 +61,7 @@ class ResultTable:
     name: str = ""
     note: str = ""
     foot: Sequence[Sequence[Any]] = ()
-    own: Collection[int] = ()
+    marked_rows: Collection[int] = ()
     beside: Collection[int] = ()
     strong: Collection[str] = ()
 
@@ -70,16 +70,16 @@ class ResultTable:
         return (self._plain(row) for row in (*self.rows, *self.foot))
 
     def _plain(self, row: Sequence[Value]) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+        cells: dict[str, Value] = {}
         for name, value in zip(self.columns, row, strict=True):
-            found[name] = value.mean if isinstance(value, MeanCell) else value
+            cells[name] = value.mean if isinstance(value, MeanCell) else value
             if isinstance(value, Label):
-                found[name] = value.text
+                cells[name] = value.text
             if name in self._usual:
                 interval = value.interval if isinstance(value, MeanCell) else None
                 ends = interval.plain() if interval else {}
-                found |= {f"{name} {part}": ends.get(part) for part in PARTS}
-        return found
+                cells |= {f"{name} {part}": ends.get(part) for part in PARTS}
+        return cells
 
     def written(self, row: Sequence[Value]) -> list[str]:
         """Return a row as a terminal shows it."""
@@ -117,12 +117,12 @@ class ResultTable:
     @cached_property
     def _usual(self) -> dict[str, str]:
         """What most intervals of a column rest on, by column; rows beside others count little."""
-        found: dict[str, Counter[str]] = {}
+        counts: dict[str, Counter[str]] = {}
         for name, interval, beside in self._intervals:
             weight = 1 if beside else len(self._intervals)
             weight *= interval.method != "none"  # what is no interval is said beside it
-            found.setdefault(name, Counter())[_rests_on(interval)] += weight
-        return {name: kinds.most_common(1)[0][0] for name, kinds in found.items()}
+            counts.setdefault(name, Counter())[_rests_on(interval)] += weight
+        return {name: kinds.most_common(1)[0][0] for name, kinds in counts.items()}
 
     @cached_property
     def _letters(self) -> dict[str, str]:
@@ -148,13 +148,12 @@ class ResultTable:
 
     @property
     def head(self) -> int:
-        """The first column of words, which says what a row is about."""
         return [*self.columns.values(), ""].index("")
 
     def highlighted(self, number: int) -> bool:
         """Return whether a row is one's own among others."""
         source = dict(zip(self.columns, self.rows[number], strict=True)).get("source")
-        return number in self.own or source == OWN
+        return number in self.marked_rows or source == OWN
 
     def classes(self) -> list[str]:
         """Return the columns' classes on a page: ``w`` for words, ``n`` for numbers."""
@@ -234,21 +233,19 @@ def written(value: Value, form: str = "", missing: str = "–") -> str:
 
 
 def _number(value: float, form: str, missing: str) -> str:
-    """Write a rounded number, without a minus before a zero."""
     if math.isnan(value):
         return missing
     return "∞" if value == math.inf else format(float(value) or 0.0, form)
 
 
 def _two(cell: str) -> str:
-    """Write an interval below its mean."""
     return cell.replace(" [", "\n[")
 
 
 def _digits(form: str) -> int | None:
     """Return how many decimals a value is rounded to, None without any; per cent have two more."""
-    more = {"f": 0, "%": 2}.get(form[-1:])
-    return None if more is None else int(form[:-1].partition(".")[2]) + more
+    shift = {"f": 0, "%": 2}.get(form[-1:])
+    return None if shift is None else int(form[:-1].partition(".")[2]) + shift
 
 
 def _ends(interval: Interval, form: str) -> str:

@@ -164,7 +164,7 @@ class Series(NamedTuple):
 
 def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Statistic, Any]:
     """Numbers by statistic and player (None: all seats), worked out once, in one pass."""
-    cached: dict[Statistic, Any] = game.found.setdefault(__name__, {})
+    cached: dict[Statistic, Any] = game.cache.setdefault(__name__, {})
     missing = [statistic for statistic in dict.fromkeys(statistics) if statistic not in cached]
     if not missing:
         return cached
@@ -174,7 +174,7 @@ def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Sta
         statistic: {player: array("d") for player in (places if statistic.by_player else (None,))}
         for statistic in missing
     }
-    payoffs = game.found[PAYOFFS] = []
+    payoffs = game.cache[PAYOFFS] = []
     for episode in game.done:
         payoffs.append(episode.payoffs)
         for statistic, by_player in columns.items():
@@ -187,9 +187,9 @@ def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Sta
 
 def series(game: RecordedGame, statistic: Statistic, player: str | None = None) -> Series:
     """Of all seats, or of one player's; with the first all others of the game are worked out."""
-    if statistic not in game.found.get(__name__, ()):
+    if statistic not in game.cache.get(__name__, ()):
         work_out(game, [statistic, *statistics_of(game, paper.editions())])
-    numbers = game.found[__name__][statistic][player]
+    numbers = game.cache[__name__][statistic][player]
     seats = len(game.seats) if player is None else game.seats.count(player)
     return Series(statistic, numbers, statistic.ends(game.rules, seats))
 
@@ -336,7 +336,7 @@ def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> Ga
     tally = Tally()
     for episode in game.episodes:
         tally.add(episode.tallies()[0])
-    payoffs = np.array(game.found[PAYOFFS], np.float64)  # (episodes, seats)
+    payoffs = np.array(game.cache[PAYOFFS], np.float64)  # (episodes, seats)
     return GameResult(
         label=game.label,
         game=game.name,

@@ -32,24 +32,23 @@ CERTAIN = 3.0
 
 
 def is_scenario(planned: Mapping[str, Any]) -> bool:
-    """Return whether a game of a run is a scenario."""
     return any(seat["name"].startswith(BACKGROUND) for seat in planned.get("seats", ()))
 
 
 def focal(names: Sequence[str]) -> list[int]:
     """Return the places of those who are no background."""
-    return [place for place, name in enumerate(names) if not name.startswith(BACKGROUND)]
+    return [position for position, name in enumerate(names) if not name.startswith(BACKGROUND)]
 
 
 class Ends(NamedTuple):
     """What the ends of a scenario's scores stand for: the mean payoff of a focal seat.
 
-    `who` is the player that comes to the `best`. `why` says why there is no scale, if so.
+    `best_player` is the player that comes to the `best`. `why` says why there is no scale, if so.
     """
 
     random: float = np.nan
     best: float = np.nan
-    who: str = ""
+    best_player: str = ""
     why: str = ""
 
     def score(self, payoff: float) -> float | None:
@@ -61,32 +60,36 @@ def scale(planned: Mapping[str, Any]) -> Ends:
     """Return the scale of a scenario of a run; kept on disk for the games that come with us."""
     seats = [(str(seat["name"]), str(seat["player"])) for seat in planned["seats"]]
     seats = [pair if pair[0].startswith(BACKGROUND) else ("", "") for pair in seats]
-    own = {key: planned.get(key) for key in ("game", "params", "given", "max_steps", "order")}
-    return _scale(json.dumps([seats, own], sort_keys=True, default=str))
+    settings = {key: planned.get(key) for key in ("game", "params", "given", "max_steps", "order")}
+    return _scale(json.dumps([seats, settings], sort_keys=True, default=str))
 
 
 @lru_cache(maxsize=1024)
 def _scale(about: str) -> Ends:
-    seats, own = json.loads(about)
+    seats, settings = json.loads(about)
     seats = [(name, player) for name, player in seats]
     try:
-        table = _ScenarioTable(seats, **own)
+        table = _ScenarioTable(seats, **settings)
         players = table.candidates()
         if not table.ours:
-            found = table.ends(players)
+            payoffs = table.ends(players)
         else:
-            kept = json.dumps([__version__, table.edition, CHOOSING, VALUING, players, about])
-            name = f"scenario_{own['game']}_{sha256(kept.encode()).hexdigest()[:24]}"
-            found = remember(name, lambda: table.ends(players))
+            cache_key = json.dumps([__version__, table.edition, CHOOSING, VALUING, players, about])
+            name = f"scenario_{settings['game']}_{sha256(cache_key.encode()).hexdigest()[:24]}"
+            payoffs = remember(name, lambda: table.ends(players))
     except LLMGamesError as error:
         return Ends(why=str(error))
-    best, random = found["best"], found["random"]
+    best, random = payoffs["best"], payoffs["random"]
     gain = best - random
-    who = players[int(found["chosen"])]
+    best_name = players[int(payoffs["chosen"])]
     least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
     near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
-    why = f"even {who}, the best of the rule players, does no better than random" if near else ""
-    return Ends(float(random.mean()), float(best.mean()), who, why)
+    why = (
+        f"even {best_name}, the best of the rule players, does no better than random"
+        if near
+        else ""
+    )
+    return Ends(float(random.mean()), float(best.mean()), best_name, why)
 
 
 class _ScenarioTable:
@@ -102,14 +105,14 @@ class _ScenarioTable:
         order: str | None = "rotate",
     ) -> None:
         self.names, self.players = ([*column] for column in zip(*seats, strict=True))
-        self.game, self.params, self.given = game, params, given or None
+        self.game, self.params, self.fixed_chance = game, params, given or None
         self.max_steps = max_steps
         self.rules, self.edition = rulebook(game, **params).core, game_class(game).edition
         # What is somebody's own, or a file, may change without a version.
         self.ours = game_class(game).__module__.startswith("llm_games.games.") and all(
             rule_of(player.partition(":")[0], self.rules.name)
-            for place, player in enumerate(self.players)
-            if place not in focal(self.names)
+            for position, player in enumerate(self.players)
+            if position not in focal(self.names)
         )
         self.seatings = [[*range(len(seats))]] if order == "fixed" else rotated(seats)
         alike: dict[str, list[int]] = {}  # those whose rules are the same
@@ -119,36 +122,45 @@ class _ScenarioTable:
 
     def candidates(self) -> list[str]:
         """Return whoever may be best: theory's replies, and all rule players without a value."""
-        known = theory.replies(self.rules) if theory.has(self.rules.name, "replies") else ()
+        solutions = theory.replies(self.rules) if theory.has(self.rules.name, "replies") else ()
         rules = (name for name in players_for(self.rules.name) if rule_of(name, self.rules.name))
-        return [*dict.fromkeys((*known, *(name for name in rules if "<" not in name)))]
+        return [*dict.fromkeys((*solutions, *(name for name in rules if "<" not in name)))]
 
     def ends(self, players: Sequence[str]) -> Arrays:
         """Return payoffs of random and of the best player, ``(VALUING,)``, and who that is.
 
         It is chosen by other games than those, so that luck does not choose.
         """
-        found = [self.payoffs(player, 0, CHOOSING).mean() for player in players]
-        chosen = int(np.argmax(found))
-        best, random = (self.payoffs(who, CHOOSING, VALUING) for who in (players[chosen], "random"))
+        means = [self.payoffs(player, 0, CHOOSING).mean() for player in players]
+        chosen = int(np.argmax(means))
+        best, random = (
+            self.payoffs(name, CHOOSING, VALUING) for name in (players[chosen], "random")
+        )
         return {"best": best, "random": random, "chosen": np.array(chosen)}
 
     def payoffs(self, player: str, first: int, games: int) -> Array:
         """Return the mean payoff of the focal seats, by the same chance for all players."""
-        own = focal(self.names)
+        focal_seats = focal(self.names)
         start = int(sha256(self.game.encode()).hexdigest()[:12], 16) + first
-        players = [player if place in own else who for place, who in enumerate(self.players)]
-        who = list(dict.fromkeys(players))
-        row, paid = np.arange(games) % len(self.seatings), np.zeros(games)
+        players = [
+            player if position in focal_seats else seated
+            for position, seated in enumerate(self.players)
+        ]
+        names = list(dict.fromkeys(players))
+        row, payoffs = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
             rules = rulebook(self.game, **self._params(self.seatings[rows[0]])).core
-            some = np.flatnonzero(np.isin(row, rows))
-            places = np.array(self.seatings)[row[some]].T  # (players, tables)
-            sits = np.array([who.index(name) for name in players])[places]
-            seeds = (start + some).tolist()
-            for _, outcome in play_batch(rules, who, sits, seeds, self.given, self.max_steps):
-                paid[some] += outcome.rewards.mean(axis=0, where=np.isin(places, own))
-        return paid
+            games_here = np.flatnonzero(np.isin(row, rows))
+            places = np.array(self.seatings)[row[games_here]].T  # (players, tables)
+            sits = np.array([names.index(name) for name in players])[places]
+            seeds = (start + games_here).tolist()
+            for _, outcome in play_batch(
+                rules, names, sits, seeds, self.fixed_chance, self.max_steps
+            ):
+                payoffs[games_here] += outcome.rewards.mean(
+                    axis=0, where=np.isin(places, focal_seats)
+                )
+        return payoffs
 
     def _params(self, seating: Sequence[int]) -> Mapping[str, Any]:
         return seated(game_class(self.game), self.params, seating)

@@ -43,22 +43,22 @@ class Success(NamedTuple):
             BadParameter: it is not such a sentence.
             UnknownName: no number of an episode is called so.
         """
-        found = WRITTEN.fullmatch(text)
+        match = WRITTEN.fullmatch(text)
         try:
-            bound = float(found["bound"]) if found else None
+            bound = float(match["bound"]) if match else None
         except ValueError:
             bound = None
-        if found is None or bound is None:
+        if match is None or bound is None:
             raise BadParameter(
                 f"success must be a number of an episode, {', '.join(SIGNS)} and a bound, such as "
                 f"'score >= 80', got {text!r}"
             )
         measures = {name for paper in papers() for name in paper.judged_by()}
-        if found["what"] not in (
-            known := {"score", *(s.name for s in results.STATISTICS)} | measures
+        if match["what"] not in (
+            statistics := {"score", *(s.name for s in results.STATISTICS)} | measures
         ):
-            raise unknown("number of an episode", found["what"], known)
-        return cls(found["what"], found["sign"], bound)
+            raise unknown("number of an episode", match["what"], statistics)
+        return cls(match["what"], match["sign"], bound)
 
     def __str__(self) -> str:
         return f"{self.what} {self.sign} {self.bound:g}"
@@ -75,18 +75,23 @@ class Success(NamedTuple):
         measure = measure_of(game)
         statistics = {"score": score_by(edition)} | {s.name: s for s in results.STATISTICS}
         statistics |= {measure.name: measured_by(measure)} if measure else {}
-        values: Mapping[str, Sequence[float]] = {}
+        numbers_by_player: Mapping[str, Sequence[float]] = {}
         if statistic := statistics.get(self.what):
             players = game.players if statistic.by_player else (None,)
-            values = {
+            numbers_by_player = {
                 player or "all": series(game, statistic, player).numbers for player in players
             }
-        if not values or any(value != value for found in values.values() for value in found):
+        if not numbers_by_player or any(
+            value != value for found in numbers_by_player.values() for value in found
+        ):
             raise BadParameter(
                 f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "
                 "nothing of it: give it a success of its own, or leave it out with --game"
             )
-        return {who: [self._holds(value) for value in found] for who, found in values.items()}
+        return {
+            player: [self._holds(value) for value in numbers]
+            for player, numbers in numbers_by_player.items()
+        }
 
     def _holds(self, value: float) -> bool:
         near = abs(value - self.bound) <= SLACK * max(1.0, abs(self.bound))

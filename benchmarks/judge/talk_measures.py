@@ -42,7 +42,7 @@ class Message(NamedTuple):
     round: int
     turn: int
     seat: int
-    said: str | int
+    content: str | int
     hearers: tuple[int, ...]
     outcome: str = "valid"
     detail: str = ""
@@ -50,7 +50,7 @@ class Message(NamedTuple):
     @property
     def words(self) -> int:
         """Words, separated by white space; a symbol is one."""
-        return len(self.said.split()) if isinstance(self.said, str) else int(self.said > 0)
+        return len(self.content.split()) if isinstance(self.content, str) else int(self.content > 0)
 
 
 class TalkRound(NamedTuple):
@@ -72,13 +72,13 @@ class TalkRound(NamedTuple):
 
     def announced(self) -> dict[int, Any]:
         """Return by seat the move that it announced last, of those who announced one."""
-        found: dict[int, Any] = {}
+        moves: dict[int, Any] = {}
         for seat, messages in self.spoken.items():
             question = self.questions[seat]
-            named = (question.named(m.said) for m in messages if isinstance(m.said, str))
+            named = (question.named(m.content) for m in messages if isinstance(m.content, str))
             for move in named:
-                found |= {} if move is None else {seat: move}
-        return found
+                moves |= {} if move is None else {seat: move}
+        return moves
 
     def kept(self) -> dict[int, bool]:
         """Return by seat whether it did what it had announced; only of those who did announce."""
@@ -93,9 +93,9 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
     """
     table = Table(episode.rules)
     table.reset(episode.row.seed, episode.row.given)
-    made: dict[int, dict[int, DecisionRow]] = {}
+    decisions_by_step: dict[int, dict[int, DecisionRow]] = {}
     for decision in episode.decisions():
-        made.setdefault(decision.step, {})[decision.seat] = decision
+        decisions_by_step.setdefault(decision.step, {})[decision.seat] = decision
     details = {
         (a.step, a.seat): (a.outcome or "valid", a.detail)
         for a in episode.attempts()
@@ -103,36 +103,54 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
     }
     talk: list[Message] = []
     spoken: dict[int, list[Message]] = {}
-    heard: dict[int, list[Message]] = {}
-    before = 0
+    hearings: dict[int, list[Message]] = {}
+    previous_round = 0
     for step in episode.every_step:
-        number, at = int(table.state.round) + 1, step.step
-        now = made.get(at, {})
-        if number != before:
-            before = number
+        number, index = int(table.state.round) + 1, step.step
+        decisions = decisions_by_step.get(index, {})
+        if number != previous_round:
+            previous_round = number
             spoken.clear()
-            heard.clear()
+            hearings.clear()
         if step.talk:
-            said, hearers = step.record["actions"], step.record["hearers"]
+            utterances, hearers = step.record["actions"], step.record["hearers"]
             for seat in step.asked:
-                read = details.get((at, seat), ("valid", ""))
-                about = (at, number, step.record["turn"], seat)
-                message = Message(*about, said[seat], tuple(hearers[seat]), *read)
+                read = details.get((index, seat), ("valid", ""))
+                about = (index, number, step.record["turn"], seat)
+                message = Message(*about, utterances[seat], tuple(hearers[seat]), *read)
                 talk.append(message)
-                for listed, seats in ((spoken, (seat,)), (heard, message.hearers)):
-                    for one in seats if message.said else ():
-                        listed.setdefault(one, []).append(message)
+                for listed, seats in ((spoken, (seat,)), (hearings, message.hearers)):
+                    for hearer in seats if message.content else ():
+                        listed.setdefault(hearer, []).append(message)
             continue
-        questions = {seat: table.game.question(table.state, seat) for seat in now}
-        moves = {seat: decision.action for seat, decision in now.items()}
-        known = {seat: q for seat, q in questions.items() if q is not None}
-        first = talk[0].step if talk else at
-        own, others = ({s: of.pop(s) for s in known if s in of} for of in (spoken, heard))
-        yield TalkRound(number, (first, at), talk, moves, known, step.record, own, others)
+        questions = {seat: table.game.question(table.state, seat) for seat in decisions}
+        moves = {seat: decision.action for seat, decision in decisions.items()}
+        asked = {seat: q for seat, q in questions.items() if q is not None}
+        first = talk[0].step if talk else index
+        sent, others = ({s: of.pop(s) for s in asked if s in of} for of in (spoken, hearings))
+        yield TalkRound(
+            round=number,
+            steps=(first, index),
+            talk=talk,
+            moves=moves,
+            questions=asked,
+            record=step.record,
+            spoken=sent,
+            heard=others,
+        )
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield TalkRound(talk[0].round, (talk[0].step, talk[-1].step), talk, {}, {}, {}, {}, {})
+        yield TalkRound(
+            round=talk[0].round,
+            steps=(talk[0].step, talk[-1].step),
+            talk=talk,
+            moves={},
+            questions={},
+            record={},
+            spoken={},
+            heard={},
+        )
 
 
 # -- how players talked ----------------------------------------------------------------------------
@@ -158,25 +176,23 @@ class Talked:
     heard: int = 0
 
     def add(self, message: Message) -> None:
-        """Count what was said."""
-        said = bool(message.said)
+        spoke = bool(message.content)
         self.turns += 1
-        self.messages += said
+        self.messages += spoke
         self.words += message.words
-        self.digits += isinstance(message.said, str) and bool(re.search(r"\d", message.said))
+        self.digits += isinstance(message.content, str) and bool(re.search(r"\d", message.content))
         self.too_long += message.detail == "too_long"
         self.unread += message.outcome != "valid"
-        self.heard += said * len(message.hearers)
+        self.heard += spoke * len(message.hearers)
 
     @property
     def amounts(self) -> list[Any]:
-        """How much it said, as a row of a table."""
-        many = self.messages
+        messages = self.messages
         return [
-            many,
-            self.words / many if many else None,
-            1 - many / self.turns if self.turns else None,
-            self.digits / many if many else None,
+            messages,
+            self.words / messages if messages else None,
+            1 - messages / self.turns if self.turns else None,
+            self.digits / messages if messages else None,
             self.too_long,
             self.unread,
         ]
@@ -184,24 +200,24 @@ class Talked:
     @property
     def weight(self) -> list[Any]:
         """Who heard it, and whether it did as it said."""
-        heard = self.heard / self.messages if self.messages else None
-        return [heard, self.announced, self.kept / self.announced if self.announced else None]
+        hearers = self.heard / self.messages if self.messages else None
+        return [hearers, self.announced, self.kept / self.announced if self.announced else None]
 
 
 def talked(game: RecordedGame) -> dict[str, Talked]:
     """Return how each player of a game talked, over all its seats and episodes, worked out once."""
-    if __name__ not in game.found:
-        found = {name: Talked() for name in game.players}
+    if __name__ not in game.cache:
+        talk_by_player = {name: Talked() for name in game.players}
         for episode in game.played if game.talks else ():
             for turn in turns(episode, unfinished=True):
                 for message in turn.talk:
-                    found[episode.seats[message.seat]].add(message)
-                for seat, kept in turn.kept().items():
-                    found[episode.seats[seat]].announced += 1
-                    found[episode.seats[seat]].kept += kept
-        game.found[__name__] = found
-    known: dict[str, Talked] = game.found[__name__]
-    return known
+                    talk_by_player[episode.seats[message.seat]].add(message)
+                for seat, is_kept in turn.kept().items():
+                    talk_by_player[episode.seats[seat]].announced += 1
+                    talk_by_player[episode.seats[seat]].kept += is_kept
+        game.cache[__name__] = talk_by_player
+    cached: dict[str, Talked] = game.cache[__name__]
+    return cached
 
 
 AMOUNTS = columns("game, player", "said", "d") | columns("", "words", ".1f")
@@ -222,13 +238,15 @@ KEPT = (
 JUDGED = "“As announced” is read by an unsure rule, see “Whether they did as they said”."
 
 
-def talk_grids(found: Sequence[RecordedGame]) -> list[ResultTable]:
+def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
     """Return how players talked, a row for each player of each game that talks; [] without any."""
-    did = [(g.label, name, d) for g in found if g.talks for name, d in talked(g).items()]
-    rows, more = ([[*who, *getattr(d, name)] for *who, d in did] for name in ("amounts", "weight"))
+    did = [(g.label, name, d) for g in games if g.talks for name, d in talked(g).items()]
+    rows, weights = (
+        [[*names, *getattr(d, name)] for *names, d in did] for name in ("amounts", "weight")
+    )
     grids = [
         ResultTable(AMOUNTS, rows, "How players talked", "talk", SAID),
-        ResultTable(WEIGHT, more, "Whether they did as they said", "words_kept", KEPT),
+        ResultTable(WEIGHT, weights, "Whether they did as they said", "words_kept", KEPT),
     ]
     return grids if did else []
 
@@ -244,38 +262,39 @@ def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str,
     names = episode.rules.names()
     for turn in turns(episode, unfinished=True):
         for m in turn.talk:
-            if m.said:
-                said = (
-                    quoted(m.said, len(m.said)) if isinstance(m.said, str) else f"symbol {m.said}"
+            if m.content:
+                utterance = (
+                    quoted(m.content, len(m.content))
+                    if isinstance(m.content, str)
+                    else f"symbol {m.content}"
                 )
-                yield m.round, f"turn {m.turn}", names[m.seat], said, _hearing(m, names)
-        announced, kept = turn.announced(), turn.kept()
-        for who, move in _moves(turn, names):
-            seat = names.index(who) if who in names else -1
+                yield m.round, f"turn {m.turn}", names[m.seat], utterance, _hearing(m, names)
+        announced, kept_by_seat = turn.announced(), turn.kept()
+        for player, move in _moves(turn, names):
+            seat = names.index(player) if player in names else -1
             held = ""
-            if seat in kept:
-                own = turn.questions[seat].spoken(announced[seat])
-                held = "as announced" if kept[seat] else f"had announced {own}"
-            yield turn.round, "move", who, move, held
+            if seat in kept_by_seat:
+                announcement = turn.questions[seat].spoken(announced[seat])
+                held = "as announced" if kept_by_seat[seat] else f"had announced {announcement}"
+            yield turn.round, "move", player, move, held
 
 
 def _hearing(message: Message, names: Sequence[str]) -> str:
-    """Say who heard a message."""
-    many = len(message.hearers)
-    if many == len(names) - 1:
+    count = len(message.hearers)
+    if count == len(names) - 1:
         return "heard by all"
     listed = ", ".join(names[seat] for seat in message.hearers)
-    return f"heard by {listed or 'nobody'}" if many <= MANY else f"heard by {many}"
+    return f"heard by {listed or 'nobody'}" if count <= MANY else f"heard by {count}"
 
 
 def _moves(turn: TalkRound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield who moved and how; of many who did, how many made each move."""
-    said = {seat: _spoken(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
-    if len(said) <= MANY:
-        yield from ((names[seat], move) for seat, move in said.items())
+    moves = {seat: _spoken(turn.questions.get(seat), move) for seat, move in turn.moves.items()}
+    if len(moves) <= MANY:
+        yield from ((names[seat], move) for seat, move in moves.items())
         return
-    for move, many in Counter(said.values()).most_common():
-        yield f"{many} players", move
+    for move, count in Counter(moves.values()).most_common():
+        yield f"{count} players", move
 
 
 def _spoken(question: Question | None, action: Any) -> str:
@@ -292,24 +311,24 @@ def transcript(
     episode: RecordedEpisode, moves: bool = True, rounds: int | None = None
 ) -> Iterator[str]:
     """Yield an episode's conversation in lines, with or without the moves beside it."""
-    before = 0
-    for number, when, who, what, more in conversation(episode):
+    previous_round = 0
+    for number, when, speaker, what, note in conversation(episode):
         if rounds is not None and number > rounds:
             return
         if when == "move" and not moves:
             continue
-        if number != before:
+        if number != previous_round:
             yield f"Round {number}"
-            before = number
-        yield f"  {when}, {who}: {what}{f' ({more})' if more else ''}"
+            previous_round = number
+        yield f"  {when}, {speaker}: {what}{f' ({note})' if note else ''}"
 
 
 def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
     """Return an episode's conversation beside its moves, as many lines as a page has room for."""
     episode = game.played[number]
     lines = list(islice(conversation(episode), MOST_LINES + 1))
-    more = f"llm-games analyse talk {game.shelf.file.path.name} --episode {episode.row.number}"
-    note = f"The first {MOST_LINES} lines; all of it: {more}. " * (len(lines) > MOST_LINES)
+    command = f"llm-games analyse talk {game.shelf.file.path.name} --episode {episode.row.number}"
+    note = f"The first {MOST_LINES} lines; all of it: {command}. " * (len(lines) > MOST_LINES)
     note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
     return ResultTable(
@@ -324,7 +343,7 @@ def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
     the first that has one.
     """
     shown = [game for game in run.games if game.talks and game.played]
-    said = [game for game in shown if any(did.messages for did in talked(game).values())]
+    spoken_games = [game for game in shown if any(did.messages for did in talked(game).values())]
     if not shown:
         return []
     others = (game for twin in reversed(twins) for game in twin.games)
@@ -332,7 +351,7 @@ def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
     grids = talk_grids(shown)
     pairs = [(game, silent[game.label]) for game in shown if game.label in silent]
     grids += persuasion_grids([persuasion(*pair) for pair in pairs]) if pairs else []
-    return [Section("Talk", grids=[*grids, *map(conversation_grid, said)])]
+    return [Section("Talk", grids=[*grids, *map(conversation_grid, spoken_games)])]
 
 
 # -- who persuaded whom ----------------------------------------------------------------------------
@@ -354,7 +373,6 @@ class Influence:
     away: int = 0
 
     def row(self) -> list[Any]:
-        """Return what the table shows of it."""
         return [
             self.heard,
             self.changed / self.heard if self.heard else None,
@@ -398,21 +416,21 @@ def persuasion(talk: RecordedGame, silent: RecordedGame) -> Persuasion:
     if silent.talks and any(did.messages for did in talked(silent).values()):
         raise BadParameter(f"{silent.label}: the run to compare with talked, too: --talk turns=0")
     twins = {(e.row.seed, *e.row.seating): e for e in silent.done}
-    found = Persuasion(talk.label)
+    summary = Persuasion(talk.label)
     for episode in talk.done:
         twin = twins.get((episode.row.seed, *episode.row.seating))
         if twin is not None and twin.rules == episode.rules:
-            found.episodes += 1
-            _persuaded(found, episode, twin)
-    if not found.episodes:
+            summary.episodes += 1
+            _persuaded(summary, episode, twin)
+    if not summary.episodes:
         raise BadParameter(
             f"{talk.label}: both runs share no finished episode of one seed, seating and "
             "parameters; play the same file with --talk turns=0"
         )
-    return found
+    return summary
 
 
-def _persuaded(found: Persuasion, episode: RecordedEpisode, twin: RecordedEpisode) -> None:
+def _persuaded(summary: Persuasion, episode: RecordedEpisode, twin: RecordedEpisode) -> None:
     names, moved = episode.rules.names(), Counter[tuple[int, str]]()
     silent: dict[tuple[int, str], list[Any]] = {}
     for turn in turns(twin):
@@ -428,18 +446,18 @@ def _persuaded(found: Persuasion, episode: RecordedEpisode, twin: RecordedEpisod
             if number >= len(others):  # it lived longer than without talk
                 continue
             old, question = others[number], turn.questions.get(seat)
-            said = {message.seat: message.said for message in turn.heard.get(seat, ())}  # last ones
-            drawn = {who: _pull(question, text, old, move) for who, text in said.items()}
+            texts = {m.seat: m.content for m in turn.heard.get(seat, ())}  # last ones
+            drawn = {talker: _pull(question, text, old, move) for talker, text in texts.items()}
             for speaker, pull in drawn.items():
-                pair = found.pairs.setdefault((names[speaker], names[seat]), Influence())
+                pair = summary.pairs.setdefault((names[speaker], names[seat]), Influence())
                 pair.plus(move != old, pull)
-            if said:
-                known = [pull for pull in drawn.values() if pull is not None]
-                pull = int(np.sign(sum(known))) if known else None
-                for total in (found.all, *([found.first] if first else [])):
+            if texts:
+                pulls = [pull for pull in drawn.values() if pull is not None]
+                pull = int(np.sign(sum(pulls))) if pulls else None
+                for total in (summary.all, *([summary.first] if first else [])):
                     total.plus(move != old, pull)
             elif first:
-                found.alone.plus(move != old, None)
+                summary.alone.plus(move != old, None)
 
 
 def _kind(turn: TalkRound, seat: int) -> str:
@@ -447,11 +465,11 @@ def _kind(turn: TalkRound, seat: int) -> str:
     return turn.questions[seat].key if seat in turn.questions else ""
 
 
-def _pull(question: Question | None, said: str | int, old: Any, new: Any) -> int | None:
+def _pull(question: Question | None, text: str | int, old: Any, new: Any) -> int | None:
     """Return 1 if a move came nearer to the one that a text names, -1 if it went away from it."""
-    if question is None or not isinstance(said, str):  # symbols name nothing
+    if question is None or not isinstance(text, str):  # symbols name nothing
         return None
-    named = question.named(said, anybody=True)
+    named = question.named(text, anybody=True)
     if named is None or old is None or new is None:
         return None
     if isinstance(question, Choice | Target | Shares):
@@ -460,24 +478,25 @@ def _pull(question: Question | None, said: str | int, old: Any, new: Any) -> int
 
 
 def _plain(action: Any) -> Any:
-    """Return an action as a record has it."""
     return list(action) if isinstance(action, tuple) else action
 
 
-def persuasion_grids(found: Sequence[Persuasion], most: int | None = 20) -> list[ResultTable]:
+def persuasion_grids(
+    persuasions: Sequence[Persuasion], limit: int | None = 20
+) -> list[ResultTable]:
     """Return all together, and the pairs of players, those who persuaded most first."""
     heads = columns("", "heard", "d") | columns("", "changed", ".1%")
     heads |= columns("", "named", "d") | columns("", "toward, away", ".1%")
     rows: list[list[Any]] = []
     pairs: list[list[Any]] = []
-    for one in found:
-        parts = {"first": one.first, "all": one.all, "first, nothing heard": one.alone}
-        rows += [[one.label, name, *did.row()] for name, did in parts.items()]
-        order = sorted(one.pairs.items(), key=lambda pair: (-pair[1].toward, -pair[1].changed))
-        pairs += [[one.label, *pair, *did.row()] for pair, did in order[:most]]
-    many = ", ".join(f"{one.episodes} of {one.label}" for one in found)
+    for row in persuasions:
+        parts = {"first": row.first, "all": row.all, "first, nothing heard": row.alone}
+        rows += [[row.label, name, *did.row()] for name, did in parts.items()]
+        order = sorted(row.pairs.items(), key=lambda pair: (-pair[1].toward, -pair[1].changed))
+        pairs += [[row.label, *pair, *did.row()] for pair, did in order[:limit]]
+    listed = ", ".join(f"{row.episodes} of {row.label}" for row in persuasions)
     note = (
-        f"Episodes beside the same without talk: {many}. Changed: moves other than there. Named: "
+        f"Episodes beside the same without talk: {listed}. Changed: moves other than there. Named: "
         "what was heard spoke of one move, by the same rule as announcements; toward: the move "
         "came to it, or nearer, away: it left it. After first moves the two games have parted, and "
         "more than words can differ."

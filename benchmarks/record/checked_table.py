@@ -59,28 +59,28 @@ def checked(
 
 
 def _problem(
-    found: dict[str, Any], whole: type[Settings], tables: Mapping[Any, type[BaseModel]]
+    error: dict[str, Any], whole: type[Settings], tables: Mapping[Any, type[BaseModel]]
 ) -> str:
-    *above, key = where = found["loc"]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)[1:]
-    if found["type"] == "extra_forbidden":
+    *above, key = location = error["loc"]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)[1:]
+    if error["type"] == "extra_forbidden":
         if "key" in str(key).lower() and "api" in str(key).lower():
             return f"{path} cannot be set here; {KEYS}"
         table = next((tables[part] for part in reversed(above) if part in tables), whole)
-        known = list(table.model_fields)
-        return f"there is no key {path};{nearest(str(key), known)} known here: {', '.join(known)}"
-    if found["type"] == "missing":
+        fields = list(table.model_fields)
+        return f"there is no key {path};{nearest(str(key), fields)} known here: {', '.join(fields)}"
+    if error["type"] == "missing":
         return f"the key {path} is missing"
-    value, said = repr(found["input"]), found["msg"].removeprefix("Value error, ")
-    if found["type"] == "model_type":  # the message would name a class
-        said = "Input should be a table"
+    value, message = repr(error["input"]), error["msg"].removeprefix("Value error, ")
+    if error["type"] == "model_type":  # the message would name a class
+        message = "Input should be a table"
     shown = value if len(value) <= 60 else f"{value[:57]}..."
-    if said.endswith(KEYS) or "headers" in where:
+    if message.endswith(KEYS) or "headers" in location:
         shown = "(not shown)"
-    return f"{path} = {shown}: {said.replace('Input', 'it')}"
+    return f"{path} = {shown}: {message.replace('Input', 'it')}"
 
 
-def nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, names: list[str]) -> str:
     """Return a question that suggests the nearest known name, "" if none is near."""
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
     return f" did you mean {near[0]!r}?" if near else ""

@@ -47,14 +47,14 @@ def _fault(records: Records, row: EpisodeRow) -> str:
         records.messages(attempt.prompt)
         if not 0 <= attempt.seat < rules.players:
             return f"an attempt of seat {attempt.seat}"
-    for made in records.decisions(row.id):
-        at = f"step {made.step}, seat {made.seat}"
-        if not 0 <= made.seat < rules.players or not 0 <= made.step < len(steps):
-            return f"a decision at {at}, where there is none"
-        moves = made.action if isinstance(made.action, list) else [made.action]
-        kinds = str if made.phase else int
+    for decision in records.decisions(row.id):
+        position = f"step {decision.step}, seat {decision.seat}"
+        if not 0 <= decision.seat < rules.players or not 0 <= decision.step < len(steps):
+            return f"a decision at {position}, where there is none"
+        moves = decision.action if isinstance(decision.action, list) else [decision.action]
+        kinds = str if decision.phase else int
         if not all(move is None or isinstance(move, kinds) for move in moves):
-            return f"{at}: no move is {str(made.action)[:60]!r}"
+            return f"{position}: no move is {str(decision.action)[:60]!r}"
     return ""
 
 

@@ -69,7 +69,6 @@ def check_file(path: Path) -> None:
 
 
 def pragma(database: sqlite3.Connection, name: str) -> Any:
-    """Return what SQLite says of a database."""
     return database.execute(f"PRAGMA {name}").fetchone()[0]
 
 

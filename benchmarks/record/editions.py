@@ -64,21 +64,20 @@ def editions(game: str) -> Plain:
 
     That of talk is recorded of games that talk.
     """
-    own = game_class(game)
-    folders = filter(None, (rooms.wordings(own.name), words.FOLDER))
-    found = [path for folder in folders for path in sorted(folder.glob("*.j2"))]
+    cls = game_class(game)
+    folders = filter(None, (rooms.wordings(cls.name), words.FOLDER))
+    templates = [path for folder in folders for path in sorted(folder.glob("*.j2"))]
     return {
-        "rules": own.edition,
-        "wording": _hash(path for path in found if path != TALK),
+        "rules": cls.edition,
+        "wording": _hash(path for path in templates if path != TALK),
         "seat": llm_policy.EDITION,
         "talk": _hash([TALK]),
     }
 
 
 def recorded(rules: Rulebook) -> Plain:
-    """Return the editions that are recorded of an episode played by these rules."""
-    found = editions(rules.name)
-    return {k: v for k, v in found.items() if k != "talk" or rules.core is not rules}
+    current = editions(rules.name)
+    return {k: v for k, v in current.items() if k != "talk" or rules.core is not rules}
 
 
 def _hash(paths: Iterable[Path]) -> str:
@@ -91,8 +90,8 @@ def _hash(paths: Iterable[Path]) -> str:
 def check_editions(records: Records) -> None:
     """Check what a run hangs on; `OtherEdition` says what changed, and which version plays it."""
     changed: dict[tuple[str, str, str], list[str]] = {}
-    found = {row.game.game: row.edition or UNNAMED for row in records.episodes()}
-    for game, edition in found.items():
+    recorded_editions = {row.game.game: row.edition or UNNAMED for row in records.episodes()}
+    for game, edition in recorded_editions.items():
         for part, new in editions(game).items():
             if (old := edition.get(part, new)) != new:
                 changed.setdefault((part, str(old), str(new)), []).append(game)

@@ -71,7 +71,6 @@ class RunLock:
         return database.execute("UPDATE lock SET beat = ? WHERE token = ?", mine).rowcount == 1
 
     def release(self, database: sqlite3.Connection) -> None:
-        """Give the lock back."""
         database.execute("DELETE FROM lock WHERE token = ?", (self.token,))
 
 

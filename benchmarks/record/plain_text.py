@@ -50,7 +50,6 @@ class Harmless:
         self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:
-        """Write a text."""
         return self.rich_proxied_file.write(harmless(text))
 
     def __getattr__(self, name: str) -> Any:

@@ -29,7 +29,6 @@ class GameProgress(NamedTuple):
 
     @property
     def ended(self) -> int:
-        """Episodes that are done or void."""
         return self.statuses["done"] + self.statuses["void"]
 
 
@@ -50,12 +49,10 @@ class RunProgress(NamedTuple):
 
     @property
     def ended(self) -> int:
-        """Episodes that are done or void."""
         return sum(game.ended for game in self.games)
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to play."""
         return self.ended == self.episodes
 
     @property
@@ -76,7 +73,6 @@ class RunProgress(NamedTuple):
 
     @property
     def priced(self) -> bool:
-        """Whether costs mean anything."""
         return bool(self.config.get("prices"))
 
     def named(self, label: str) -> GameProgress | None:

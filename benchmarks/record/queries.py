@@ -35,12 +35,12 @@ class Records:
 
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
-        self._known: dict[str, list[str]] = {}  # columns by table
-        found = self._read(rows.RunRow)
-        if len(found) != 1 or not isinstance(found[0].config, dict):
+        self._column_cache: dict[str, list[str]] = {}  # columns by table
+        runs = self._read(rows.RunRow)
+        if len(runs) != 1 or not isinstance(runs[0].config, dict):
             lost = f"{path}: there is not one description of the run"
             raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
-        [run] = found
+        [run] = runs
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
 
@@ -63,7 +63,6 @@ class Records:
         return Records(path, reading)
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -73,7 +72,6 @@ class Records:
         self.close()
 
     def games(self) -> list[rows.GameRow]:
-        """Return the run's games in the order of the configuration."""
         return self._read(rows.GameRow)
 
     def episodes(self) -> list[rows.EpisodeRow]:
@@ -88,14 +86,14 @@ class Records:
 
         # Equal values are one object: a run may have many episodes.
         loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
-        found = self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
-        for row in found:
+        episodes = self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        for row in episodes:
             if sorted(row.seating) != [*range(len(row.game.seats))]:
                 raise self.damaged(
                     f"the seating of {row.game.label}, episode {row.number}, is not one of its "
                     f"{len(row.game.seats)} players: {str(row.seating)[:60]}"
                 )
-        return found
+        return episodes
 
     def lengths(self) -> dict[int, int]:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
@@ -106,10 +104,9 @@ class Records:
         )
 
     def steps(self, episode: int) -> list[rows.StepRow]:
-        """Return the steps of an episode in order."""
-        found = self._read(rows.StepRow, "WHERE episode = ?", episode)
+        thin_steps = self._read(rows.StepRow, "WHERE episode = ?", episode)
         try:
-            return [row.full() for row in found]
+            return [row.full() for row in thin_steps]
         except (ValueError, TypeError, LookupError, StopIteration):
             raise self.damaged(f"the steps of episode {episode} cannot be read") from None
 
@@ -127,8 +124,8 @@ class Records:
     def written(self, episode: int) -> dict[int, dict[str, str]]:
         """Return the columns of an episode's steps as they are written, by step and name."""
         names = list(TABLES[rows.StepRow].types)
-        found = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
-        return {row[0]: dict(zip(names, row, strict=True)) for row in found}
+        step_rows = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
+        return {row[0]: dict(zip(names, row, strict=True)) for row in step_rows}
 
     def decisions(self, episode: int) -> list[rows.DecisionRow]:
         """Return the decisions of an episode by step and seat."""
@@ -143,8 +140,8 @@ class Records:
 
     def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
-        where = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
-        return self._read(rows.AttemptRow, where, episode, step)
+        condition = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
+        return self._read(rows.AttemptRow, condition, episode, step)
 
     def notes(self, episode: int) -> list[rows.NoteRow]:
         """Return what players of an episode wrote down, by step and seat."""
@@ -162,54 +159,56 @@ class Records:
             chats = self.chats(episode.id) if name == "attempts" else {}
             played = self._played(episode) if name == "decisions" else {}
             for row in getattr(self, name)(episode.id):
-                found = dict(vars(row))
-                if "seat" in found:
-                    found["player"] = episode.seats[row.seat]
+                fields = dict(vars(row))
+                if "seat" in fields:
+                    fields["player"] = episode.seats[row.seat]
                 if name == "decisions":
-                    found["action"] = row.readable
-                    found["played"] = played.get(row.step, {}).get(row.seat)
-                if "prompt" in found:
+                    fields["action"] = row.readable
+                    fields["played"] = played.get(row.step, {}).get(row.seat)
+                if "prompt" in fields:
                     listed = isinstance(row.prompt, list)
-                    found["prompt"] = (
+                    fields["prompt"] = (
                         self.messages(row.prompt) if listed else list(chats[row.prompt])
                     )
-                yield episode, found
+                yield episode, fields
 
     def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
         """Return what counted in the steps of a game, by step and seat: no speech."""
-        rules, found = episode.rules().core, {}
+        rules, moves = episode.rules().core, {}
         for step in self.steps(episode.id):
             if not step.talk:
                 actions = rules.effective(step.record).tolist()
-                found[step.step] = {s: a for s, a in enumerate(actions) if a != MISSING}
-        return found
+                moves[step.step] = {s: a for s, a in enumerate(actions) if a != MISSING}
+        return moves
 
     def messages(self, prompt: Any) -> list[dict[str, str]]:
         """Return the messages of an `AttemptRow.prompt`, each ``{"role": …, "content": …}``."""
         listed = isinstance(prompt, list)
-        found = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
-        return [{"role": role or "", "content": text or ""} for role, text in found]
+        pairs = self._rows(_LISTED, json.dumps(prompt)) if listed else self._rows(_CHAINED, prompt)
+        return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
 
-    def decided_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+    def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return episode, step, seat, outcome, broke, reward and phase of decisions.
 
-        Those of so `many` steps from the `first` on that is given for an episode.
+        `steps` steps of each episode, from its entry in `first` on.
         """
         has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
         names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
-        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), many)
+        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), steps)
 
-    def happened_since(self, first: Mapping[int, int], many: int) -> list[tuple[int, int, Plain]]:
+    def happened_since(self, first: Mapping[int, int], steps: int) -> list[tuple[int, int, Plain]]:
         """Return episode, step and record of the same steps."""
-        found = self._rows(_SINCE.format("step, record, rewards", "steps", ""), _keyed(first), many)
+        step_rows = self._rows(
+            _SINCE.format("step, record, rewards", "steps", ""), _keyed(first), steps
+        )
         return [
             (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
-            for episode, step, record, rewards in found
+            for episode, step, record, rewards in step_rows
         ]
 
-    def asked_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+    def asked_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return what was asked for in each decision of the same steps.
 
         That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
@@ -217,13 +216,13 @@ class Records:
         sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
         names = f"step, seat, max(number) + 1, {sums}"
         last = "GROUP BY episode, step, seat"
-        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), many)
+        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), steps)
 
-    def replies_since(self, first: Mapping[int, int], many: int) -> list[tuple[Any, ...]]:
+    def replies_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return episode, step, seat, text and thoughts of each completion of the same steps."""
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
-        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), many)
+        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
         """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
@@ -232,37 +231,37 @@ class Records:
         are small does not matter.
         """
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
-        said = ("text", "thoughts") if has_thoughts else ("text",)
-        holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in said)
-        where = "".join(f"AND ({holds})" for _ in terms)
-        like = ["%{}%".format(re.sub("([%_!])", r"!\1", term)) for term in terms for _ in said]
-        query = _SINCE.format("step, seat", "attempts", where)
+        searched = ("text", "thoughts") if has_thoughts else ("text",)
+        holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in searched)
+        condition = "".join(f"AND ({holds})" for _ in terms)
+        like = ["%{}%".format(re.sub("([%_!])", r"!\1", term)) for term in terms for _ in searched]
+        query = _SINCE.format("step, seat", "attempts", condition)
         # One row, since each that SQLite returns waits for a thread that has Python's lock.
         lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
-        [found] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
-        return [json.loads(column) for column in found]
+        [columns] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        return [json.loads(column) for column in columns]
 
     def glimpses(
-        self, places: Sequence[tuple[int, int, int]], most: int
+        self, places: Sequence[tuple[int, int, int]], limit: int
     ) -> dict[tuple[int, int, int], Plain]:
         """Return of decisions, by episode, step and seat, the action and how the last reply began.
 
         Of ``text`` so many characters at most; "" without a model.
         """
-        found = {}
-        for place in places:
-            made = self._rows(
-                "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *place
+        glimpses = {}
+        for decision in places:
+            actions = self._rows(
+                "SELECT action FROM decisions WHERE (episode, step, seat) = (?, ?, ?)", *decision
             )
-            said = self._rows(
+            texts = self._rows(
                 "SELECT substr(text, 1, ?4) FROM attempts "
                 "WHERE (episode, step, seat) = (?1, ?2, ?3) ORDER BY number DESC LIMIT 1",
-                *place,
-                most,
+                *decision,
+                limit,
             )
-            action = json.loads(made[0][0]) if made and made[0][0] is not None else None
-            found[place] = {"action": action, "text": said[0][0] if said else ""}
-        return found
+            action = json.loads(actions[0][0]) if actions and actions[0][0] is not None else None
+            glimpses[decision] = {"action": action, "text": texts[0][0] if texts else ""}
+        return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
         """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
@@ -272,12 +271,11 @@ class Records:
         chats: dict[Any, Chat] = {}
         if not self._columns(TABLES[rows.PromptRow]):
             return chats
-        for prompt, before, role, content in self._each(_PROMPTS, episode):
-            chats[prompt] = chats.get(before, Chat()).plus(role or "", content or "")
+        for prompt, parent, role, content in self._each(_PROMPTS, episode):
+            chats[prompt] = chats.get(parent, Chat()).plus(role or "", content or "")
         return chats
 
     def pool(self) -> Iterator[rows.MessageRow]:
-        """Yield all messages."""
         names = self._columns(TABLES[rows.MessageRow])
         query = f"SELECT {', '.join(names)} FROM messages ORDER BY id"
         return (rows.MessageRow(*row) for row in self._each(query))
@@ -290,20 +288,20 @@ class Records:
     def counts(self, game: int) -> tuple[int, int]:
         """Return a game's decisions and rule breaks so far."""
         mine = "WHERE episode IN (SELECT id FROM episodes WHERE game = ?)"
-        [made] = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
-        return made
+        [counts] = self._rows(f"SELECT count(*), ifnull(sum(broke), 0) FROM decisions {mine}", game)
+        return counts
 
     def last_step(self, game: int) -> tuple[int, int, list[Any]] | None:
         """Return episode number, step and actions by seat of a game's last step of all."""
-        found = self._rows(
+        latest = self._rows(
             "SELECT e.id, e.number, max(s.step) FROM episodes e JOIN steps s ON s.episode = e.id "
             "WHERE e.game = ? GROUP BY e.id ORDER BY e.status = 'running' DESC, e.number DESC "
             "LIMIT 1",
             game,
         )
-        for episode, number, step in found:
-            made = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
-            return number, step, [row.action for row in made]
+        for episode, number, step in latest:
+            moves = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+            return number, step, [row.action for row in moves]
         return None
 
     def usage(self) -> Plain:
@@ -315,7 +313,7 @@ class Records:
 
     def counted(self) -> dict[str, int]:
         """Return the tokens that servers counted, by seat as `spent` has them."""
-        found: dict[str, int] = {}
+        tokens_by_seat: dict[str, int] = {}
         query = (
             "SELECT label, seating, attempts.seat, total(tokens_in + tokens_out) FROM attempts "
             "JOIN episodes ON episodes.id = episode JOIN games ON games.id = episodes.game "
@@ -323,19 +321,19 @@ class Records:
         )
         for label, seating, seat, tokens in self._rows(query):
             name = f"{label}/player_{json.loads(seating)[seat]}"
-            found[name] = found.get(name, 0) + int(tokens)
-        return found
+            tokens_by_seat[name] = tokens_by_seat.get(name, 0) + int(tokens)
+        return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
         """Return what all calls came to, by model and seat (``public_goods/player_0``).
 
         Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
         """
-        found = defaultdict[tuple[str, str], Usage](Usage)
+        usages = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(rows.SpentRow):
             plain = dict(vars(row))
             pair = plain.pop("model"), plain.pop("seat")
-            found[pair] = usage_of(plain | {"money": self._money(row.money)})
+            usages[pair] = usage_of(plain | {"money": self._money(row.money)})
         flights = self._read(rows.FlightRow)
         if ended is None:
             ended = any(row.number for row in flights) and self.holder() is None
@@ -345,8 +343,8 @@ class Records:
             past = not flight.number
             if past or ended:
                 failed = 0 if past else flight.calls  # of those that are past they are booked
-                found[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
-        return dict(found)
+                usages[flight.model, flight.seat].add(Usage(failed, failed, *EMPTY, *may))
+        return dict(usages)
 
     def _money(self, text: str) -> Decimal:
         """Read what was spent, or raise that the file is damaged."""
@@ -359,11 +357,10 @@ class Records:
         return money
 
     def learnt(self) -> dict[str, Lengths]:
-        """Return what was learnt of models' replies."""
-        known = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
+        rows_by_model = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
         return {
             model: Lengths(**{k: v for k, v in row.items() if k != "model"})
-            for model, row in known.items()
+            for model, row in rows_by_model.items()
         }
 
     def limits(self) -> list[rows.LimitRow]:
@@ -373,7 +370,7 @@ class Records:
     def _read(
         self,
         kind: type[R],
-        where: str = "",
+        condition: str = "",
         *values: Any,
         loads: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> list[R]:
@@ -381,12 +378,12 @@ class Records:
         table = TABLES[kind]
         if not (names := self._columns(table)):  # as in older files
             return []
-        query = f"SELECT {', '.join(names)} FROM {table.name} {where} ORDER BY {table.key}"
+        query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
         loading = [
             (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
         ]
         checks = [(name, fits) for name, fits in table.checks if name in names]
-        found = []
+        records = []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
             name, value, fault = "", None, "is not JSON"
@@ -404,8 +401,8 @@ class Records:
                 raise self.damaged(
                     f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
                 ) from None
-            found.append(kind(**row))
-        return found
+            records.append(kind(**row))
+        return records
 
     def damaged(self, fault: str) -> database.NotARun:
         """Return the error that says what is wrong with the file."""
@@ -415,11 +412,11 @@ class Records:
 
     def _columns(self, table: rows.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
-        if table.name not in self._known:
+        if table.name not in self._column_cache:
             info = self._rows("SELECT name FROM pragma_table_info(?)", table.name)
             there = {name for (name,) in info}
-            self._known[table.name] = [name for name in table.types if name in there]
-        return self._known[table.name]
+            self._column_cache[table.name] = [name for name in table.types if name in there]
+        return self._column_cache[table.name]
 
     def _each(self, query: str, *values: Any) -> Iterator[Any]:
         with database.translated(self.path):

@@ -62,7 +62,6 @@ class Tally:
 
     @property
     def calls(self) -> int:
-        """Completions asked for."""
         return len(self.latencies)
 
     @property
@@ -76,7 +75,6 @@ class Tally:
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
     def asked(self, attempt: AttemptRow) -> None:
-        """Count a completion."""
         self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
         self.lenient.update(filter(None, attempt.leniencies.split(", ")))
         self.left_out.update(attempt.left_out or ())
@@ -86,7 +84,6 @@ class Tally:
         self.model = self.model or attempt.model
 
     def add(self, other: Tally) -> None:
-        """Add another one to it."""
         for kind, outcomes in other.read.items():
             self.read.setdefault(kind, Counter()).update(outcomes)
         self.lenient.update(other.lenient)
@@ -137,13 +134,13 @@ class EpisodeCache:
 
     def episode(self, row: EpisodeRow) -> RecordedEpisode:
         """Return an episode, kept or new."""
-        found = self.episodes.get(row.id)
-        if found is None:
-            found = RecordedEpisode(self, row)
+        episode = self.episodes.get(row.id)
+        if episode is None:
+            episode = RecordedEpisode(self, row)
             if self.room > 0:
                 self.room -= len(row.seating)
-                self.episodes[row.id] = found
-        return found
+                self.episodes[row.id] = episode
+        return episode
 
 
 @dataclass
@@ -155,7 +152,6 @@ class RecordedEpisode:
 
     @property
     def file(self) -> Records:
-        """The run's file."""
         return self.shelf.file
 
     @property
@@ -165,7 +161,6 @@ class RecordedEpisode:
 
     @cached_property
     def seats(self) -> list[str]:
-        """The players' names, as they sat."""
         return self.row.seats
 
     @property
@@ -184,9 +179,9 @@ class RecordedEpisode:
     @cached_property
     def every_step(self) -> list[StepRow]:
         """Its steps in order, with those in which players talked."""
-        found = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
-        self.shelf.room -= len(found) * len(self.row.seating)
-        return found
+        steps = self.file.steps(self.row.id)[: self.shelf.lengths.get(self.row.id)]
+        self.shelf.room -= len(steps) * len(self.row.seating)
+        return steps
 
     @cached_property
     def steps(self) -> list[StepRow]:
@@ -208,8 +203,8 @@ class RecordedEpisode:
     @cached_property
     def rewards(self) -> Array:
         """Payoffs, float64 ``(steps, players)``."""
-        paid = [step.rewards for step in self.steps]
-        return np.array(paid, np.float64).reshape(-1, len(self.seats))
+        rewards = [step.rewards for step in self.steps]
+        return np.array(rewards, np.float64).reshape(-1, len(self.seats))
 
     @property
     def payoffs(self) -> Array:
@@ -217,20 +212,16 @@ class RecordedEpisode:
         return np.asarray(self.rewards.sum(axis=0)[np.argsort(self.row.seating)])
 
     def mean_payoff(self, places: Collection[int]) -> float:
-        """Return the mean payoff of these seats of the configuration."""
-        seats = [seat for seat, place in enumerate(self.row.seating) if place in places]
+        seats = [seat for seat, position in enumerate(self.row.seating) if position in places]
         return float(self.rewards.sum(axis=0)[seats].mean())
 
     def decisions(self) -> list[DecisionRow]:
-        """Read its decisions, by step and seat."""
         return self.file.decisions(self.row.id)
 
     def attempts(self) -> list[AttemptRow]:
-        """Read its completions, by step and seat."""
         return self.file.attempts(self.row.id)
 
     def notes(self) -> list[NoteRow]:
-        """Read what its players wrote down, by step and seat."""
         return self.file.notes(self.row.id)
 
     def tallies(self) -> tuple[Tally, dict[str, Tally]]:
@@ -246,7 +237,6 @@ class RecordedEpisode:
         return total, of
 
     def of(self, name: str) -> list[int]:
-        """Return the seats of a player."""
         return [seat for seat, sitting in enumerate(self.seats) if sitting == name]
 
     def stacked(self) -> Steps:
@@ -269,8 +259,8 @@ class RecordedEpisode:
         NaN where none has.
         """
         regret = self.regret()
-        some = regret[~np.isnan(regret).all(axis=1)]
-        return float(np.nansum(some, axis=1).mean()) if len(some) else np.nan
+        defined = regret[~np.isnan(regret).all(axis=1)]
+        return float(np.nansum(defined, axis=1).mean()) if len(defined) else np.nan
 
 
 class Episodes(Sequence[RecordedEpisode]):
@@ -280,13 +270,13 @@ class Episodes(Sequence[RecordedEpisode]):
         self.shelf, self.rows = shelf, rows
 
     @overload
-    def __getitem__(self, at: int) -> RecordedEpisode: ...
+    def __getitem__(self, index: int) -> RecordedEpisode: ...
     @overload
-    def __getitem__(self, at: slice) -> Episodes: ...
-    def __getitem__(self, at: int | slice) -> RecordedEpisode | Episodes:
-        if isinstance(at, slice):
-            return Episodes(self.shelf, self.rows[at])
-        return self.shelf.episode(self.rows[at])
+    def __getitem__(self, index: slice) -> Episodes: ...
+    def __getitem__(self, index: int | slice) -> RecordedEpisode | Episodes:
+        if isinstance(index, slice):
+            return Episodes(self.shelf, self.rows[index])
+        return self.shelf.episode(self.rows[index])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -323,12 +313,10 @@ class RecordedGame:
 
     @property
     def talks(self) -> bool:
-        """Whether its players can talk."""
         return self.full is not self.rules
 
     @cached_property
     def full(self) -> Any:
-        """Its rules, with talk if its players can talk."""
         edition = (
             rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
         )
@@ -336,7 +324,6 @@ class RecordedGame:
 
     @property
     def episodes(self) -> Episodes:
-        """Its episodes."""
         return Episodes(self.shelf, self.rows)
 
     @cached_property
@@ -351,8 +338,8 @@ class RecordedGame:
         return Episodes(self.shelf, [row for row in self.rows if row.status == "done"])
 
     @cached_property
-    def found(self) -> dict[str, Any]:
-        """What was worked out of all its episodes, kept by who did so under a name of its own."""
+    def cache(self) -> dict[str, Any]:
+        """Numbers derived from all episodes, by the name of the module that derived them."""
         return {}
 
 
@@ -390,11 +377,10 @@ class Run:
         self.seconds = seconds(self.rows)
 
     def by_game(self) -> dict[str, list[RecordedGame]]:
-        """Return the games by their names in the registry."""
-        found: dict[str, list[RecordedGame]] = {}
+        games_by_name: dict[str, list[RecordedGame]] = {}
         for game in self.games:
-            found.setdefault(game.name, []).append(game)
-        return found
+            games_by_name.setdefault(game.name, []).append(game)
+        return games_by_name
 
 
 def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
@@ -403,17 +389,17 @@ def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
     `only` are the labels of the games that are wanted, all if there are none. An `UnknownName` says
     that the run has no such game.
     """
-    found = games(file)
-    labels = [game.label for game in found]
+    recorded_games = games(file)
+    labels = [game.label for game in recorded_games]
     for label in only:
         if label not in labels:
             raise unknown("game of this run", label, labels)
-    found = [game for game in found if not only or game.label in only]
+    recorded_games = [game for game in recorded_games if not only or game.label in only]
     planned = (seat for game in file.config.get("games", []) for seat in game["seats"])
     specs = {seat["name"]: seat["player"] for seat in planned}
     players: dict[str, Player] = {}
     whole = Tally()
-    for game in found:
+    for game in recorded_games:
         for name in game.seats:
             players.setdefault(name, Player(name, specs.get(name, name)))
         drawn = {row.id for row in game.played.rows}
@@ -425,7 +411,7 @@ def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
                 players[name].did.add(did)
             if episode.row.id in drawn:
                 game.filled = max(game.filled, filled_in(total.filled, total.decisions))
-    return Run(file, found, players, edition, whole)
+    return Run(file, recorded_games, players, edition, whole)
 
 
 def seconds(rows: Sequence[EpisodeRow]) -> float | None:

@@ -29,25 +29,27 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
         labels = [game.label for game in records.games()]
         if label and label not in labels:
             raise unknown(f"game in {path} called", label, labels)
-        known: dict[tuple[bytes, int], tuple[str, AttemptRow, Chat]] = {}
+        replies: dict[tuple[bytes, int], tuple[str, AttemptRow, Chat]] = {}
         rows: list[tuple[Chat, int, Completion | ContextOverflow]] = []
         for episode in (e for e in records.episodes() if label in ("", e.game.label)):
             chats = records.chats(episode.id)
             for row in records.attempts(episode.id):
                 listed = isinstance(row.prompt, list)
                 chat = Chat.of(records.messages(row.prompt)) if listed else chats[row.prompt]
-                found = (episode.game.label, row, chat)
-                where, first, _ = known.setdefault((chat.digest, row.seed), found)
+                reply = (episode.game.label, row, chat)
+                game_label, first, _ = replies.setdefault((chat.digest, row.seed), reply)
                 if (first.text, first.finish) != (row.text, row.finish):
                     raise BadParameter(
-                        f"{path} holds different answers to one prompt, in {where} and "
-                        f"{episode.game.label}; say which to serve: recorded:{path}#{where}"
+                        f"{path} holds different answers to one prompt, in {game_label} and "
+                        f"{episode.game.label}; say which to serve: recorded:{path}#{game_label}"
                     )
             for note in records.notes(episode.id):
                 if note.kind == OVERFLOW:
                     chat = Chat.of(records.messages(note.content["prompt"]))
                     rows.append((chat, note.content["seed"], ContextOverflow(note.content["said"])))
-    rows += [(chat, row.seed, row.completion()) for _, row, chat in known.values() if not row.error]
+    rows += [
+        (chat, row.seed, row.completion()) for _, row, chat in replies.values() if not row.error
+    ]
     return RecordedClient(rows, f"recorded:{path}")
 
 

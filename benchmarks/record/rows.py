@@ -106,16 +106,16 @@ class Relation:
         null = "" if len(kinds) < len(union) else " NOT NULL"
         legal = get_args(hint) if get_origin(hint) is Literal else ()
         kind = type(legal[0]) if legal else kinds[0]
-        more = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
+        constraint = f" CHECK ({name} IN {legal})" if len(legal) > 1 else ""
         if kind in TABLES:
-            self.dumps[name], more = attrgetter("id"), f" REFERENCES {TABLES[kind].name}"
+            self.dumps[name], constraint = attrgetter("id"), f" REFERENCES {TABLES[kind].name}"
             kind = int
         elif kind is bool:
             self.loads[name], kind = bool, int
         elif kind not in _SQL:
             self.loads[name], self.dumps[name] = json.loads, _encode if null else _encode_or_none
         self.kinds[name] = kind if kind in _SQL else None
-        return f"{name} {_SQL.get(kind, 'TEXT')}{null}{more}"
+        return f"{name} {_SQL.get(kind, 'TEXT')}{null}{constraint}"
 
     def written(self, row: Any) -> dict[str, Any]:
         """Return the columns of a row as they are written."""
@@ -210,8 +210,7 @@ class EpisodeRow:
 
     @property
     def seats(self) -> list[str]:
-        """The players' names by seat."""
-        return [self.game.seats[place] for place in self.seating]
+        return [self.game.seats[position] for position in self.seating]
 
     @property
     def params(self) -> Plain:
@@ -219,7 +218,6 @@ class EpisodeRow:
         return seated(game_class(self.game.game), self.game.params, self.seating)
 
     def rules(self) -> Rulebook:
-        """Build the rules of this episode."""
         return recorded_rulebook(self.game.game, self.params, rules_edition(self.edition))
 
 
@@ -287,7 +285,6 @@ class AttemptRow:
     leniencies: str = ""
 
     def completion(self) -> Completion:
-        """Return what was received."""
         return Completion(**{name: getattr(self, name) for name in RECEIVED})
 
 
@@ -412,8 +409,8 @@ class StepRow:
             key: _thin(value) if isinstance(value, list) and len(value) == players else value
             for key, value in self.record.items()
         }
-        more: Any = {"rewards": _thin(self.rewards), "finished": _thin(out), "record": record}
-        return replace(self, **more)
+        changes: Any = {"rewards": _thin(self.rewards), "finished": _thin(out), "record": record}
+        return replace(self, **changes)
 
     def full(self) -> StepRow:
         """Undo `thin`."""
@@ -431,9 +428,9 @@ def _thin(values: Sequence[Any]) -> Plain:
     seats: dict[str, list[int]] = {}
     for seat, value in enumerate(values):
         seats.setdefault(repr(value), []).append(seat)
-    most = max(seats, key=lambda value: len(seats[value]))
+    commonest = max(seats, key=lambda value: len(seats[value]))
     named = {_encode(values[of[0]]): of for of in seats.values()}
-    return {"of": len(values)} | named | {_encode(values[seats[most][0]]): None}
+    return {"of": len(values)} | named | {_encode(values[seats[commonest][0]]): None}
 
 
 def full_record(record: Plain, thin: bool = True) -> Plain:

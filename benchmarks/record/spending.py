@@ -24,18 +24,18 @@ class Spending:
         self.models, self.seats = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         self.games, self.players = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
         rows = records.games()
-        known = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
-        known |= {row.label: row for row in rows}
+        games = {row.game: row for row in rows if [r.game for r in rows].count(row.game) == 1}
+        games |= {row.label: row for row in rows}
         old = [int(part) for part in re.findall(r"\d{1,9}", records.package)[:2]] < [0, 3]
         for (model, seat), usage in self.pairs.items():
-            label, _, place = seat.rpartition("/player_")
-            found = [self.total, self.models[model], self.seats[seat]]
-            seats = [f"{n}" for n in range(len(known[label].seats))] if label in known else []
-            if (row := known.get(label)) is not None and place in seats:
-                found += [self.games[row.label]]
-                found += [] if old else [self.players[row.seats[int(place)]]]
-            for one in found:
-                one.add(usage)
+            label, _, position = seat.rpartition("/player_")
+            usages = [self.total, self.models[model], self.seats[seat]]
+            seats = [f"{n}" for n in range(len(games[label].seats))] if label in games else []
+            if (row := games.get(label)) is not None and position in seats:
+                usages += [self.games[row.label]]
+                usages += [] if old else [self.players[row.seats[int(position)]]]
+            for counted in usages:
+                counted.add(usage)
 
     @cached_property
     def estimated(self) -> list[str]:
@@ -53,8 +53,8 @@ class Spending:
     def note(self) -> str:
         """Say of which models tokens are estimates, and what is not known; "" if nothing is."""
         names, lost = ", ".join(self.estimated), unsure(self.total)
-        said = f"Tokens of {names} are estimates: nobody counted them." if names else ""
-        return " ".join(filter(None, (said, lost and f"{lost}.")))
+        note = f"Tokens of {names} are estimates: nobody counted them." if names else ""
+        return " ".join(filter(None, (note, lost and f"{lost}.")))
 
 
 def unsure(usage: Usage) -> str:

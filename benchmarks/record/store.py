@@ -57,13 +57,13 @@ class Store(Records):
         games: Sequence[tuple[str, str, Plain, Sequence[str]]],
         seeds: Sequence[Sequence[int]],
         seatings: Sequence[Sequence[Sequence[int]]] | None = None,
-        given: Sequence[Plain | None] | None = None,
+        fixed_chances: Sequence[Plain | None] | None = None,
     ) -> Store:
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
-        them (None: as listed), and `given` the chance that is given (None: none).
+        them (None: as listed), and `fixed_chances` the chance that is given (None: none).
 
         Raises:
             RunExists: there is a file already; it is never overwritten.
@@ -71,13 +71,13 @@ class Store(Records):
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
-        first: list[Any] = [rows.RunRow(title, editions.package(), config, now())]
+        first: list[Any] = [rows.RunRow(title, editions.package(), config, timestamp())]
         about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
         for i, (label, name, params, seats) in enumerate(games):
             game = rows.GameRow(i + 1, label, name, params, list(seats))
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
-            about |= {"edition": edition, "given": given[i] if given else None}
+            about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
                 first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
@@ -123,23 +123,23 @@ class Store(Records):
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
 
     def begin(self, episode: int) -> None:
-        """Note that an episode is being played."""
         how = "UPDATE episodes SET status = 'running', started = coalesce(started, ?) WHERE id = ?"
-        self._writer.add(how, (now(), episode))
+        self._writer.add(how, (timestamp(), episode))
 
     def end(self, episode: int, reason: str | None = None) -> None:
-        """Note that an episode is done, or with a reason that it is void."""
-        values = ("done" if reason is None else "void", reason, now(), episode)
+        values = ("done" if reason is None else "void", reason, timestamp(), episode)
         how = "UPDATE episodes SET status = ?, reason = ?, ended = ? WHERE id = ?"
         self._writer.add(how, values)
 
-    def judge(self, episode: int, where: tuple[int, int], number: int, attempt: Attempt) -> None:
-        """Note how a completion, asked for at `where` (step and seat), was read."""
+    def judge(
+        self, episode: int, step_and_seat: tuple[int, int], number: int, attempt: Attempt
+    ) -> None:
+        """Note how a completion, asked for at a step and seat, was read."""
         read = (attempt.outcome, attempt.why, attempt.detail, ", ".join(attempt.leniencies))
         self._writer.add(
             "UPDATE attempts SET outcome = ?, why = ?, detail = ?, leniencies = ?, thoughts = ? "
             "WHERE episode = ? AND step = ? AND seat = ? AND number = ?",
-            (*read, attempt.thoughts, episode, *where, number),
+            (*read, attempt.thoughts, episode, *step_and_seat, number),
         )
 
     def spend(self, model: str, seat: str, usage: Usage) -> None:
@@ -152,8 +152,8 @@ class Store(Records):
 
     def strike(self, model: str, seat: str, number: int) -> None:
         """Note that a call is over, see `FlightRow`."""
-        where = "WHERE (model, seat, number) = (?, ?, ?)"
-        self._writer.add(f"DELETE FROM flights {where}", (model, seat, number))
+        condition = "WHERE (model, seat, number) = (?, ?, ?)"
+        self._writer.add(f"DELETE FROM flights {condition}", (model, seat, number))
 
     def strike_all(self) -> None:
         """Note that all calls of those who played the run before are over."""
@@ -186,8 +186,8 @@ class Store(Records):
         new: list[Chat] = []
         prompt = 0
         for chat in Chat.of(messages).nodes():
-            if known := self._prompts.find(chat.digest):
-                prompt = known
+            if prompt_id := self._prompts.find(chat.digest):
+                prompt = prompt_id
                 break
             new.append(chat)
         for chat in reversed(new):
@@ -213,34 +213,32 @@ class _Ids:
         self._store, self._row, table = store, row, TABLES[row]
         marks = ", ".join("?" for _ in table.unique.split(","))
         self._query = f"SELECT id FROM {table.name} WHERE ({table.unique}) = ({marks})"
-        self.known: dict[bytes, int] = {}  # what was used last stands last
+        self.cached: dict[bytes, int] = {}  # what was used last stands last
         self.last: int = store._rows(f"SELECT coalesce(max(id), 0) FROM {table.name}")[0][0]
         self._all = not self.last  # whether all ids are known: nothing is to be looked up
 
     def find(self, name: bytes) -> int | None:
-        """Return the id of a row if it is at hand."""
-        found = self.known.pop(name, None)
-        if found is not None:
-            self.known[name] = found
-        return found
+        row_id = self.cached.pop(name, None)
+        if row_id is not None:
+            self.cached[name] = row_id
+        return row_id
 
-    def of(self, name: bytes, unique: Sequence[Any], more: Sequence[Any] = ()) -> int:
-        """Return the id of a row, adding it if it is new."""
-        known = self.find(name)
-        if known is None:
-            found = [] if self._all else self._store._rows(self._query, *unique)
-            if not found:
+    def of(self, name: bytes, unique: Sequence[Any], extra: Sequence[Any] = ()) -> int:
+        row_id = self.find(name)
+        if row_id is None:
+            matches = [] if self._all else self._store._rows(self._query, *unique)
+            if not matches:
                 self.last += 1
-                self._store.add(self._row(self.last, *unique, *more))
-            known = self.known[name] = found[0][0] if found else self.last
-        return known
+                self._store.add(self._row(self.last, *unique, *extra))
+            row_id = self.cached[name] = matches[0][0] if matches else self.last
+        return row_id
 
     def forget(self, last: int) -> None:
         """Drop ids up to `last`, whose rows are in the file, that were not used for longest."""
-        over = max(0, len(self.known) - MOST_IDS)
-        for name in list(islice(self.known, over)):
-            if self.known[name] <= last:
-                del self.known[name]
+        over = max(0, len(self.cached) - MOST_IDS)
+        for name in list(islice(self.cached, over)):
+            if self.cached[name] <= last:
+                del self.cached[name]
                 self._all = False
 
 
@@ -266,6 +264,6 @@ def plain_action(action: Action) -> int | list[int] | str | None:
     return None if action == MISSING else int(action)
 
 
-def now() -> str:
+def timestamp() -> str:
     """Return the time as the file holds it: UTC, ISO 8601, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

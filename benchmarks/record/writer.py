@@ -37,7 +37,6 @@ class Writer:
         self._soon: asyncio.TimerHandle | None = None
 
     def add(self, statement: str, values: Sequence[Any]) -> None:
-        """Add a row; `durable` brings it to the disk."""
         self._added.append((statement, values))
 
     @contextmanager
@@ -60,7 +59,6 @@ class Writer:
             self._soon = asyncio.get_running_loop().call_later(SOON, self._begin)
 
     def _begin(self) -> asyncio.Task[None]:
-        """Begin the next commit."""
         if self._next is None or self._next.done():
             self._next = asyncio.create_task(self._commit_next())
             # If all who waited are gone, nobody is to be told: the rows are tried again.

@@ -32,7 +32,7 @@ from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
-from llm_games.benchmarks.record.store import Store, now, plain_action
+from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
 from llm_games.errors import LLMGamesError
@@ -306,7 +306,7 @@ class _Books:
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
-        self.store, self.start = store, now()
+        self.store, self.start = store, timestamp()
         self.ledger = next(filter(None, map(ledger_of, clients)), Ledger())
         stack = [layer for client in clients for layer in layers(client)]
         self.waits = next((layer.waits for layer in stack if isinstance(layer, Retry)), Waits())

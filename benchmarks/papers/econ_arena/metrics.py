@@ -351,9 +351,9 @@ def bounds(game: Any, measure: str) -> dict[str, Ends]:
 
 def results(game: RecordedGame) -> SessionResults:
     """Return the results of a game's finished sessions; cached in the game."""
-    if __name__ not in game.found:
-        game.found[__name__] = _results(game.done)
-    session_results: SessionResults = game.found[__name__]
+    if __name__ not in game.cache:
+        game.cache[__name__] = _results(game.done)
+    session_results: SessionResults = game.cache[__name__]
     return session_results
 
 

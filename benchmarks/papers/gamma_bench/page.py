@@ -343,7 +343,9 @@ def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> R
     mine = [number for number, placed_row in enumerate(places) if placed_row in run_rows]
     note = BOARDS[edition] + PLACES * bool(version)
     rows, title = [row for _, row in places], f"arXiv {version or edition}"
-    return ResultTable(head, rows, title, note=note, foot=outside, own=mine, strong=["Overall"])
+    return ResultTable(
+        head, rows, title, note=note, foot=outside, marked_rows=mine, strong=["Overall"]
+    )
 
 
 def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:

@@ -86,7 +86,7 @@ def _row(game: RecordedGame) -> Sequence[Value]:
         Label(game.label, f"among {', '.join(others)}"),
         f"{len(focal_seats)} × {players}",
         paid(earned, game.rules.core.payable),
-        *([None, None, None] if ends.why else [ends.random, ends.best, ends.who]),
+        *([None, None, None] if ends.why else [ends.random, ends.best, ends.best_player]),
         None if ends.why else series(game, measured_by(MEASURE)).mean,
     ]
 

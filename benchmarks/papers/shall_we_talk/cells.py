@@ -217,7 +217,7 @@ def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[lis
     for turn in turns(episode):
         if turn.round > rounds:
             return
-        yield [(message.seat, str(message.said)) for message in turn.talk if message.said]
+        yield [(message.seat, str(message.content)) for message in turn.talk if message.content]
 
 
 def by_rule(episode: RecordedEpisode) -> str:
@@ -234,14 +234,14 @@ def labels(game: RecordedGame) -> list[tuple[str | None, str | None]]:
 
     None where there is none, as without talk.
     """
-    if __name__ not in game.found:
+    if __name__ not in game.cache:
         rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
         judged_labels = model_labels.labels(game.shelf.file, rubric) if rubric else {}
-        game.found[__name__] = [
+        game.cache[__name__] = [
             (by_rule(episode) if rubric else None, judged_labels.get(episode.row.id))
             for episode in game.done
         ]
-    pairs: list[tuple[str | None, str | None]] = game.found[__name__]
+    pairs: list[tuple[str | None, str | None]] = game.cache[__name__]
     return pairs
 
 

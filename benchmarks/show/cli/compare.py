@@ -18,8 +18,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs game by game, over the episodes that both played with the same seed."""
-    from llm_games.benchmarks.judge.compare import compare
-    from llm_games.benchmarks.judge.comparison_tables import TESTS, VALUES
+    from llm_games.benchmarks.judge.compare import TESTS, VALUES, compare
 
     comparison = compare(a, b, scoring)
     if as_json:

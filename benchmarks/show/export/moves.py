@@ -42,7 +42,7 @@ def lines(records: Records) -> Iterator[dict[str, Any]]:
             about = {"game": game.name, "label": game.label, "episode": row.number}
             for turn, shown in zip(turns(episode), _shown_messages(episode), strict=True):
                 messages = [
-                    {"turn": m.turn, "seat": m.seat, "text": m.said, "hearers": list(m.hearers)}
+                    {"turn": m.turn, "seat": m.seat, "text": m.content, "hearers": list(m.hearers)}
                     for m in turn.talk
                 ]
                 position = {"seed": row.seed, "round": turn.round, "step": turn.steps[1]}

@@ -20,8 +20,7 @@ from llm_games.baselines.deviation import caveats, claimed
 from llm_games.baselines.players import handed
 from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.judge import talk_measures
-from llm_games.benchmarks.judge.compare import compare
-from llm_games.benchmarks.judge.comparison_tables import Comparisons
+from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import (
     Paper,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_games.benchmarks.judge.comparison_tables import (
+from llm_games.benchmarks.judge.compare import (
     FAMILIES,
     Comparison,
     Comparisons,

@@ -216,7 +216,7 @@ def _cell(replayed: ReplayedEpisode, decision: DecisionRow, move: str) -> Decisi
 
 
 def _message_line(replayed: ReplayedEpisode, message: Message) -> MessageLine:
-    text = message.said if isinstance(message.said, str) else f"symbol {message.said}"
+    text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
     words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
     return MessageLine(message, words, hearing(replayed, message.hearers))
 

@@ -209,7 +209,7 @@ def _as_recorded(replayed: ReplayedEpisode) -> Iterator[TalkRound]:
                     round=number,
                     turn=step.record["turn"],
                     seat=seat,
-                    said=step.record["actions"][seat],
+                    content=step.record["actions"][seat],
                     hearers=(*step.record["hearers"][seat],),
                 )
                 for seat in step.asked
