@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import viewing
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks.judge import player_skill, references
@@ -26,7 +26,9 @@ from llm_games.game_rooms import ROOMS
 # A machine that is busy with something else is no error. The same examples everywhere, so that what
 # is red is red for all; others come with --hypothesis-profile=explore.
 settings.register_profile("explore", deadline=None)
-settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile(
+    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("house")
 
 # A process that a shell starts in the background ignores Ctrl-C, and so would all it starts. Tests
