@@ -304,7 +304,17 @@ class _Tape(NamedTuple):
             payoffs += outcome.rewards[seats, np.arange(tables)] * (step < lengths)
             over |= state.over & (step < lengths)
         stop = np.where(over, np.iinfo(np.int64).max, lengths)
-        return cls(game, seeds, seats, chance, taken, states, broke, stop, payoffs)
+        return cls(
+            game=game,
+            seeds=seeds,
+            seats=seats,
+            chance=chance,
+            moves=taken,
+            states=states,
+            broke=broke,
+            stop=stop,
+            payoffs=payoffs,
+        )
 
     def again(self, policies: Sequence[RulePolicy]) -> Array:
         """Return the seat's payoff under each rule, ``(rules, tables)``."""

@@ -124,7 +124,13 @@ class Iteration:
         edges, parts = _merge_beliefs(world * 0, look, situation, self.chances)
         origin, look, chances, next_belief = edges
         step = _BeliefStep(
-            np.zeros((1, 1)), origin, origin, look, next_belief, chances, observations[firsts]
+            pays=np.zeros((1, 1)),
+            belief=origin,
+            move=origin,
+            observation=look,
+            next_belief=next_belief,
+            chance=chances,
+            rows=observations[firsts],
         )
         return step, _TableBeliefs(0, *parts, state, which)
 
@@ -244,7 +250,15 @@ class Iteration:
             weight[unfinished],
         )
         origin, look, chance, belief = edges
-        step = _BeliefStep(pays, origin // moves, origin % moves, look, belief, chance, rows)
+        step = _BeliefStep(
+            pays=pays,
+            belief=origin // moves,
+            move=origin % moves,
+            observation=look,
+            next_belief=belief,
+            chance=chance,
+            rows=rows,
+        )
         return step, _TableBeliefs(beliefs.step + 1, *parts, state, world)
 
     def _outcomes(

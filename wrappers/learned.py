@@ -47,7 +47,14 @@ class Trained:
         game = game if speaks else game.core
         names = tuple(game.column_index)
         return cls(
-            game.name, game.players, game.edition, names, actions, normalize, spread, speaks=speaks
+            game=game.name,
+            players=game.players,
+            edition=game.edition,
+            columns=names,
+            actions=actions,
+            normalize=normalize,
+            spread=spread,
+            speaks=speaks,
         )
 
     @classmethod

@@ -161,7 +161,13 @@ class LLMPolicy(Policy):
         self._met: list[Situations] = []  # of one game each
         self.reasoning, self.persona, self.reading = reasoning, persona, reading
         self.remembering = Remembering(
-            memory, memory_tokens, remember, notices, thoughts, overflow, context
+            memory=memory,
+            memory_tokens=memory_tokens,
+            remember=remember,
+            notices=notices,
+            thoughts=thoughts,
+            overflow=overflow,
+            context=context,
         )
         option_names = [option.name for option in dataclasses.fields(Sampling)]
         for key in drawing:

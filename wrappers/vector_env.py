@@ -92,14 +92,14 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self.seats = BatchSeats(self.tables, self.seating.policies, sits)
         agent = self.game.names()[0]
         self.windows = Windows(
-            self.game,
-            {agent: obs_mode},
-            {agent: actions},
-            prompts,
-            prompt_folder,
-            reask,
-            normalize,
-            masks,
+            game=self.game,
+            obs_mode={agent: obs_mode},
+            actions={agent: actions},
+            prompts=prompts,
+            prompt_folder=prompt_folder,
+            reask=reask,
+            normalize=normalize,
+            masks=masks,
         )
         self.codec = codec(self.game, 0, actions, reask, (num_envs,))
         self.single_observation_space = self.windows.spaces[agent]

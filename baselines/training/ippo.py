@@ -160,7 +160,15 @@ class Team:
         self.lives = torch.maximum(goes_on, again)
         reward = torch.as_tensor(scaled_rewards, dtype=torch.float32)
         return RolloutBuffer(
-            numbers, masks, actions, chances, values, reward, asked, lives, goes_on
+            numbers=numbers,
+            masks=masks,
+            actions=actions,
+            chances=chances,
+            values=values,
+            rewards=reward,
+            asked=asked,
+            lives=lives,
+            goes_on=goes_on,
         )
 
     @torch.no_grad()

@@ -119,7 +119,7 @@ def start(plan: RunPlan, path: str | Path) -> Store:
         games=[(g.label, g.game, g.params, [seat.name for seat in g.seats]) for g in plan.games],
         seeds=[game.seeds for game in plan.games],
         seatings=[game.seatings() for game in plan.games],
-        given=[game.given or None for game in plan.games],
+        fixed_chances=[game.given or None for game in plan.games],
     )
 
 

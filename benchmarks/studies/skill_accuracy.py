@@ -76,7 +76,7 @@ def stacked_episodes(
         yield StackedEpisode(
             rules=game,
             seed=seed,
-            given=None,
+            fixed_chance=None,
             names=names,
             places=places,
             steps=steps,

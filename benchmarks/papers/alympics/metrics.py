@@ -117,7 +117,15 @@ def box_plot(values: Sequence[float | Fraction]) -> BoxPlot:
     reach = 1.5 * (q3 - q1)
     near = (numbers >= q1 - reach) & (numbers <= q3 + reach)
     low, high = numbers[near][[0, -1]].tolist()
-    return BoxPlot(low, q1, middle, q3, high, tuple(numbers[~near].tolist()), len(numbers))
+    return BoxPlot(
+        low=low,
+        q1=q1,
+        median=middle,
+        q3=q3,
+        high=high,
+        outliers=tuple(numbers[~near].tolist()),
+        size=len(numbers),
+    )
 
 
 class Indicators(NamedTuple):

@@ -68,7 +68,9 @@ def pools(games: Sequence[tuple[str, str, RecordedGame]]) -> list[Pool]:
 def pooled(pool: Pool) -> list[Pooled]:
     """Return the results of every player of a pool, in the order of their seats."""
     names, rules = list(dict.fromkeys(pool.games[0].seats)), [game.rules for game in pool.games]
-    samples = {name: (_Sample(), _Sample(), _Sample()) for name in names}  # payoff, gain, deviation
+    samples = {
+        name: (_PoolSample(), _PoolSample(), _PoolSample()) for name in names
+    }  # payoff, gain, deviation
     for group, game in enumerate(pool.games):
         for session in game.done:
             [run] = player_runs(session)
@@ -96,7 +98,7 @@ def pooled(pool: Pool) -> list[Pooled]:
     ]
 
 
-class _Sample:
+class _PoolSample:
     """Values of one player, by group and by the session's seed."""
 
     def __init__(self) -> None:

@@ -137,14 +137,14 @@ def _market(episode: RecordedEpisode, plan: str | None) -> Market:
     prices, profits = collusion.path(rules, episode.records)
     late = slice(-max(1, len(prices) // 10), None)
     return Market(
-        prices.mean(axis=1).tolist(),
-        None if plan is None else plan == "agreement",
-        collusion.convergence(prices),
-        float(collusion.price_index(rules, prices[late].mean())),
-        float(collusion.profit_gain(rules, profits[late].mean())),
-        float(collusion.price_gap(prices)),
-        prices.T.tolist(),
-        prices_of(rules),
+        prices=prices.mean(axis=1).tolist(),
+        early=None if plan is None else plan == "agreement",
+        settled=collusion.convergence(prices),
+        price_index=float(collusion.price_index(rules, prices[late].mean())),
+        profit_gain=float(collusion.profit_gain(rules, profits[late].mean())),
+        price_gap=float(collusion.price_gap(prices)),
+        firms=prices.T.tolist(),
+        ends=prices_of(rules),
     )
 
 
@@ -161,18 +161,18 @@ def _escape(episode: RecordedEpisode, plan: str | None) -> Escape:
     felt = [note.content["panic"] for note in episode.notes() if note.kind == "feeling"]
     answers = [panic for panic in felt if panic is not None]
     return Escape(
-        np.stack([crowd.escapes[name.replace(", ", " & ")] for name in GROUPS]),
-        crowd.evacuation_time,
-        crowd.mean_escape_round if out else None,
-        [side / out for side in sides] if out else None,
-        crowd.exit_balance if out else None,
-        crowd.escape_rate,
-        crowd.casualty_rate,
-        crowd.overtaken_rounds,
-        None if math.isnan(crowd.changes) else crowd.changes,
-        sum(answers) / len(answers) if answers else None,
-        np.stack([crowd.escapes[side] for side in crowd.sides]),
-        rounds(episode.rules),
+        curves=np.stack([crowd.escapes[name.replace(", ", " & ")] for name in GROUPS]),
+        time=crowd.evacuation_time,
+        mean_round=crowd.mean_escape_round if out else None,
+        shares=[side / out for side in sides] if out else None,
+        balance=crowd.exit_balance if out else None,
+        escaped=crowd.escape_rate,
+        lost=crowd.casualty_rate,
+        fallen=crowd.overtaken_rounds,
+        changes=None if math.isnan(crowd.changes) else crowd.changes,
+        panic=sum(answers) / len(answers) if answers else None,
+        sides=np.stack([crowd.escapes[side] for side in crowd.sides]),
+        ends=rounds(episode.rules),
     )
 
 

@@ -438,7 +438,15 @@ class BeautyContest(Rounds):
             ],
             "all_choices": [
                 self.seat,
-                Fact("number", number, low, high, "seat {}, last round", True, "numbers"),
+                Fact(
+                    "number",
+                    number,
+                    low,
+                    high,
+                    meaning="seat {}, last round",
+                    each=True,
+                    said="numbers",
+                ),
                 Fact("legal", legal, 0, 1, "1 if seat {} broke no rule", True),
             ],
         }

@@ -645,7 +645,9 @@ class BertrandCompetition(Rounds):
         high, ends = self.bounds()[1], range(WRITTEN)
         decimals = next((n for n in ends if 10**n % self.unit == 0), WRITTEN)
         free = self.limit if self.price_cap == "none" else 0
-        return PriceQuestion("price", 0, high, decimals, self.unit, self.a, free)
+        return PriceQuestion(
+            "price", 0, high, decimals, per=self.unit, highest=self.a, accepted=free
+        )
 
     def asides(self, state: BertrandState, seat: int, phase: str) -> Sequence[Aside]:
         if phase != "move" or not self.reflect or not self.block_ends(state):

@@ -260,14 +260,38 @@ class BudgetAuction(Rounds):
         ]
         last = [
             self.seat,
-            Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, "bids"),
+            Fact(
+                "bid",
+                bids,
+                0,
+                money,
+                meaning="seat {}, last round; 0: none",
+                each=True,
+                said="bids",
+            ),
             Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
         ]
         payoff_fact = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
         private = [
-            Fact("valuation", begun(values), 0, worth, "valuation of seat {}", True, "valuations"),
+            Fact(
+                "valuation",
+                begun(values),
+                0,
+                worth,
+                meaning="valuation of seat {}",
+                each=True,
+                said="valuations",
+            ),
             Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
-            Fact("payoff", payoff, low, high, "final assets of seat {}", True, "payoffs"),
+            Fact(
+                "payoff",
+                payoff,
+                low,
+                high,
+                meaning="final assets of seat {}",
+                each=True,
+                said="payoffs",
+            ),
         ]
         shown = {"none": [], "bids": [*last, payoff_fact], "bids_and_private": [*last, *private]}
         return (*current, *shown[self.shown])

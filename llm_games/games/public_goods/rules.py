@@ -141,8 +141,24 @@ class PublicGoods(Rounds):
             Fact("gain", self.gain, -high, upper, "own net gain from the pot last round, tokens"),
             Fact("held", tokens, low, upper, "own tokens after the last round", said="tokens"),
             Fact("pot", pot, low, high * self.players, "sum of last round's contributions, tokens"),
-            Fact("contribution", gift, low, high, "seat {}, last round", True, "contributions"),
-            Fact("held", tokens, low, upper, "tokens of seat {} after it", True, "all_tokens"),
+            Fact(
+                "contribution",
+                gift,
+                low,
+                high,
+                meaning="seat {}, last round",
+                each=True,
+                said="contributions",
+            ),
+            Fact(
+                "held",
+                tokens,
+                low,
+                upper,
+                meaning="tokens of seat {} after it",
+                each=True,
+                said="all_tokens",
+            ),
         )
 
     @property
