@@ -72,8 +72,9 @@ def main(way: str, episodes: int) -> None:
     measured: dict[int, float] = {}
 
     def played(number: int) -> None:
-        if number in (episodes // 10, episodes) and number not in measured:
-            measured[number] = resident()
+        for mark in (episodes // 10, episodes):  # batches of episodes end together
+            if number >= mark:
+                measured.setdefault(mark, resident())
 
     def model(_: str, layers: Any, settings: Any) -> LLMPolicy:
         client = ScriptedClient(lambda request: f'{{"tokens_contributed": {request.seed % 21}}}')
