@@ -655,13 +655,18 @@ class JaxFigure(NamedTuple):
 
 def figures() -> Iterator[JaxFigure]:
     """Yield all figures as they are measured."""
-    context = today(), jax.devices()[0].device_kind, made_with("jax", "numpy")
+    figure_of = partial(
+        JaxFigure,
+        day=today(),
+        device=jax.devices()[0].device_kind,
+        versions=made_with("jax", "numpy"),
+    )
 
     def of(
         game: str, others: str, parameters: str, copies: int, all_of: Any
     ) -> Iterator[JaxFigure]:
         for measure, figure in all_of.items():
-            yield JaxFigure(game, others, parameters, copies, measure, float(figure), *context)
+            yield figure_of(game, others, parameters, copies, measure, float(figure))
 
     for game, others, copies, length, parameters in COMPARED:
         tables = TracedTables(game, others, copies, **parameters)

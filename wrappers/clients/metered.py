@@ -156,9 +156,18 @@ class Metered(Layer):
                 out = max(out, self._limit(request))
         cached = min(answer.tokens_cached, into)
         written = min(answer.tokens_written, into - cached)
-        parts = cached, min(answer.tokens_reasoning, out), written
-        money = self.price.of(into, out, *parts) if self.price else Decimal(0)
-        return Usage(1, 0, into, out, answer.latency, money, *parts)
+        reasoning = min(answer.tokens_reasoning, out)
+        price = self.price
+        return Usage(
+            calls=1,
+            tokens_in=into,
+            tokens_out=out,
+            seconds=answer.latency,
+            money=price.of(into, out, cached, reasoning, written) if price else Decimal(0),
+            tokens_cached=cached,
+            tokens_reasoning=reasoning,
+            tokens_written=written,
+        )
 
     def _learn(self, request: Request, answer: Completion) -> None:
         """Learn how long replies get, and how the server treats limits."""

@@ -434,14 +434,25 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
         kind = title(session.rules), shows_history(session.rules)
         kinds.setdefault(kind, SessionResults()).add(session)
     rows = []
-    for kind in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
-        for player, sums in kinds[kind].sums.items() if kind in kinds else ():
-            broken = sums.broke["format"], sums.broke["range"]
-            percent = 100 * sum(broken) / sums.runs
+    for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
+        session_results = kinds.get((game, history))
+        for player, sums in session_results.sums.items() if session_results else ():
+            broken = sum(sums.broke[cause] for cause in ("format", "range"))
+            percent = 100 * broken / sums.runs
             cell = estimated([100 * share for share in sums.each["broke"]], SCORED)
             shown = cell and cell._replace(mean=percent, std=None)
-            game, history = kind
-            rows.append(BreakRow(game, history, player, sums.runs, sum(broken), *broken, shown))
+            rows.append(
+                BreakRow(
+                    game=game,
+                    history=history,
+                    player=player,
+                    runs=sums.runs,
+                    broken_runs=broken,
+                    bad_format=sums.broke["format"],
+                    bad_range=sums.broke["range"],
+                    shown=shown,
+                )
+            )
     return rows
 
 
