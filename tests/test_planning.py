@@ -226,7 +226,7 @@ def test_forms_allow_what_their_schema_does(question, reasoning):
     assert set(schema["required"]) == set(schema["properties"])
     sample = {
         "Priorities": {"Widget A": 2, "Gadget B": 3},
-        "Beliefs": {"summary": "Ok."} | TRUTH,
+        "BeliefAside": {"summary": "Ok."} | TRUTH,
         "Lessons": ["Wait."],
         "Text": "I wait.",
     }[type(question).__name__]
