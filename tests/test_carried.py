@@ -5,8 +5,8 @@ from collections import Counter
 from playing import each_row
 
 from llm_games.benchmarks.studies import carried
-from llm_games.benchmarks.studies.carried import FILE, GAMES, PAGE, CarryResult, shown
-from llm_games.benchmarks.studies.dated import filled, read, write
+from llm_games.benchmarks.studies.carried import FILE, GAMES, CarryResult, shown
+from llm_games.benchmarks.studies.dated import read, write
 
 
 def row(seed, player, ghost, against, payoff, game="beauty_contest"):
@@ -41,12 +41,6 @@ def test_rows_are_added_and_read_again_as_they_were(tmp_path):
     write(found[:3], file)
     write([*read(CarryResult, file), *found[3:]], file)
     assert read(CarryResult, file) == found
-
-
-def test_the_docs_have_the_table_of_the_file():
-    text = PAGE.read_text("utf-8")
-    assert filled("carried", shown(read(CarryResult, FILE)), text) == text
-    assert filled("carried", shown(made_up()), text) != text
 
 
 @each_row("name", dict.fromkeys(row.game for row in read(CarryResult, FILE)))

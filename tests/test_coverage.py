@@ -1,11 +1,8 @@
-"""The intervals hold the true value as often as docs/statistics.md says; alarms are as rare.
+"""The intervals hold the true value as often as they say; alarms are as rare.
 
 Small seeded slices of the simulations behind its tables. A bar leaves room for the error of the
 simulation: of 2,000 samples two standard errors are 1 point.
 """
-
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from llm_games.benchmarks.studies import alarms, coverage, shapes
 from llm_games.benchmarks.studies import markdown as tables
 
 SIMS = 2000
-DOCUMENT = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -241,35 +237,12 @@ def test_players_alike_are_rarely_told_apart(rng):
     assert alarms.share_apart(rng, 1.0, 50, 10) >= 0.85
 
 
-# -- the document ----------------------------------------------------------------------------------
-
-
-def test_the_document_holds_the_tables_that_are_made():
-    rng = np.random.default_rng(1)
-    for name, make in (("alarms", alarms.planning),):
-        part = re.search(f"<!-- {name} -->(.*)<!-- /{name} -->", DOCUMENT, re.DOTALL)[1]
-        for table in make(rng, 0):
-            assert table.markdown() in part
-
-
-def test_tables_are_put_into_a_document(tmp_path, monkeypatch, capsys):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- some -->\nold\n<!-- /some -->\nafter\n", "utf-8")
-
+def test_tables_are_written_with_their_day_and_command(tmp_path, monkeypatch):
     def make(rng, sims):
         return [tables.MarkdownTable("Head", ["a", "b"], [["1", str(sims)]])]
 
-    monkeypatch.setattr("sys.argv", ["", "--sims", "7", "--into", str(page)])
+    monkeypatch.setattr("sys.argv", ["", "--sims", "7", "--into", str(tmp_path / "some.md")])
     tables.write("some", make, 5)
-    text = page.read_text("utf-8")
-    assert "| 1 | 7 |" in text
-    assert "old" not in text
-    assert text.startswith("before\n<!-- some -->\n")
-    assert text.endswith("<!-- /some -->\nafter\n")
-    monkeypatch.setattr("sys.argv", [""])
-    tables.write("some", make, 5)
-    assert "**Head**\n\n| a | b |\n| --- | --- |\n| 1 | 5 |" in capsys.readouterr().out
-    monkeypatch.setattr("sys.argv", ["", "--into", str(page)])
-    with pytest.raises(SystemExit):
-        tables.write("other", make, 5)
-    assert "needs <!-- other -->" in capsys.readouterr().err
+    dated, text = (tmp_path / "some.md").read_text("utf-8").split("\n\n", 1)
+    assert text == "**Head**\n\n| a | b |\n| --- | --- |\n| 1 | 7 |\n"
+    assert "`python -m llm_games.benchmarks.studies.some --sims 7 --seed 1`" in dated

@@ -34,7 +34,7 @@ from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-MADE = {"_build", "games", "reference"}  # by the site's build, from rooms and docstrings
+MADE = {"_build", "games", "reference", "results"}  # by the site's build, from rooms and docstrings
 PAGES = [p for p in sorted(DOCS.rglob("*.md")) if not MADE & {*p.relative_to(DOCS).parts}]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

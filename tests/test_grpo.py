@@ -631,9 +631,9 @@ def test_rollouts_by_names():
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
+def test_the_results_are_of_all_trainings(grpo):
     from llm_games.benchmarks.studies import grpo_gains as figures
-    from llm_games.benchmarks.studies.dated import filled, read
+    from llm_games.benchmarks.studies.dated import read
 
     found = read(figures.TrainingPoint, figures.FILE)
     wanted = {figures.key(options): options.steps for options, _ in figures.wanted()}
@@ -642,9 +642,6 @@ def test_the_figures_are_of_all_trainings_and_the_docs_show_them(grpo):
         one = (*point.training, point.seed)
         last[one] = max(point.samples, last.get(one, 0))
     assert last == wanted
-    text = figures.PAGE.read_text("utf-8")
-    assert filled("grpo", figures.table(found), text) == text
-    assert "(grpo.svg)" in text
     own = [point for point in found if point.training == found[0].training]
     before, after = figures.ends(own)
     assert len(before) == len(after) == len(figures.SETTINGS["seeds"])

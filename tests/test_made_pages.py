@@ -1,4 +1,4 @@
-"""Pages that the site makes from the rooms, and tables that are written into its documents."""
+"""Pages that the site makes from the rooms and from dated results."""
 
 import re
 import sys
@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.benchmarks.judge.paper import PAPERS
-from llm_games.benchmarks.run.config import experiments
 from llm_games.benchmarks.studies import costs
+from llm_games.benchmarks.studies.dated import read
 from llm_games.benchmarks.studies.gains_by_game import COPIES, STEPS, learned, points
 from llm_games.game_rooms import ROOMS
 from llm_games.registry import game_class, rulebook
@@ -148,18 +147,23 @@ def test_names_of_the_reference_can_be_imported(made):
             __import__(f"llm_games.{name}")
 
 
-def test_each_paper_has_the_costs_of_its_experiments():
-    for group, names in experiments().items():
-        room = group.replace("-", "_")
-        if not (PAPERS / room).is_dir():
-            continue
-        text = (ROOT / "docs" / "papers" / f"{room}.md").read_text("utf-8")
-        table = text.partition("<!-- costs -->")[2].partition("<!-- /costs -->")[0]
-        told = re.findall(r"^\| `([\w/-]+)` \|", table, re.MULTILINE)
-        assert told == [f"{group}/{name}".removesuffix("/vanilla") for name in names]
+def test_the_costs_are_of_all_experiments():
+    rows = read(costs.RunCost, costs.FILE)
+    assert [row.run for row in rows] == [name.removesuffix("/vanilla") for name in costs.named()]
 
 
 def test_a_row_of_costs_is_what_is_asked():
-    run, games, episodes, calls, *_ = costs.row("gamma-bench/second_price")
-    assert (run, games, episodes) == ("`gamma-bench/second_price`", "2", "10")
-    assert int(calls.replace(",", "")) == 2 * 5 * 10 * 20  # of each player in each round
+    row = costs.row("gamma-bench/second_price")
+    assert (row.run, row.games, row.episodes) == ("gamma-bench/second_price", 2, 10)
+    assert row.calls == 2 * 5 * 10 * 20  # of each player in each round
+
+
+def test_every_file_of_results_has_its_page(made):
+    import results
+
+    pages = dict(results.pages())
+    shown = {f"results/{path.stem}.md" for path in results.RESULTS.iterdir()}
+    assert shown - pages.keys() == {"results/q_learning_gaps.md"}  # on the page of solvers
+    assert "# PSRO\n" in pages["results/psro_rounds.md"]
+    assert "2026-11-23. All rows: [psro_rounds.csv](" in pages["results/psro_rounds.md"]
+    assert "| 1 | 1 | 12800 |" in pages["results/psro_rounds.md"]

@@ -1,6 +1,6 @@
-"""False alarms and power of the tests, by simulation: the tables of docs/statistics.md.
+"""False alarms and power of the tests, by simulation.
 
-python -m llm_games.benchmarks.studies.alarms [--sims N] [--seed S] [--into FILE]
+``python -m llm_games.benchmarks.studies.alarms [--sims N] [--seed S] [--into FILE]``
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Values of best responses at some tables, and the shares of them that rule players reach.
 
 ``python -m llm_games.benchmarks.studies.best_responses`` computes the tables of
-``best_responses.toml``, row by row to ``best_responses.csv``, and writes the table in
-docs/skill.md.
+``best_responses.toml``, row by row. The best rule player is the best of those that the game's
+theory names; it is chosen in other games than it is valued in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.deviation import replies
-from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
@@ -26,7 +26,6 @@ FILE = RESULTS / "best_responses.csv"
 SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 FIRST = 4 * 10**9
 """First seed of the games that rule players are chosen in; those they are valued in follow."""
-PAGE = DOCS / "skill.md"
 
 
 class Worth(NamedTuple):
@@ -74,9 +73,9 @@ def worth(about: Mapping[str, Any]) -> Worth:
     )
 
 
-def shown(rows: list[Worth]) -> str:
+def page() -> str:
     lines = []
-    for row in rows:
+    for row in read(Worth, FILE):
         value = f"{row.value:.5g}" if row.exact else f"{row.value:.5g} to {row.upper:.5g}"
         others = row.opponents.replace("|", "\\|")
         cells = [f"{row.game}, {row.parameters}", f"`{others}`", value]
@@ -93,7 +92,6 @@ def main() -> None:
         rows = read(Worth, FILE)
         if key not in {row[:3] for row in rows}:
             write([*rows, worth(about)], FILE)
-    fill("best", shown(read(Worth, FILE)), PAGE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much of what is won against a ghost is won against its model: ``results/carried.csv``.
+"""How much of what is won against a ghost is won against its model.
 
 ``python -m llm_games.benchmarks.studies.carried`` does what follows for each game and seed, and
 goes on where it was stopped. The embedded model is recorded beside a random seat; a learner (PPO)
@@ -26,9 +26,7 @@ from llm_games.benchmarks.ghosts.ghost_policy import GhostAddress
 from llm_games.benchmarks.ghosts.refit import refit
 from llm_games.benchmarks.run.api import run
 from llm_games.benchmarks.studies.dated import (
-    DOCS,
     RESULTS,
-    fill,
     interval,
     markdown,
     read,
@@ -65,7 +63,6 @@ STEPS = 10_240
 """Decisions of a training."""
 EPISODES, PROMISED = 20, 200
 """Games that judge a player against the model, and against a ghost."""
-PAGE = DOCS / "models_as_learners.md"
 FIRST = 4 * 10**9
 """First seed of these games."""
 
@@ -156,7 +153,7 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
 
 
 def shown(found: Sequence[CarryResult]) -> str:
-    """Return the table of the docs: means over seeds with their 95 % intervals."""
+    """Return the table of means over seeds with their 95 % intervals."""
     heads = "game", "player", "against its ghost", "against the model", "gain promised", "gain kept"
     lines = list[list[str]]()
     for name in dict.fromkeys(row.game for row in found):
@@ -182,8 +179,12 @@ def _paid(found: Sequence[CarryResult], player: str, ghost: str, against: str) -
     return np.array([of[seed] for seed in sorted(of)])
 
 
+def page() -> str:
+    return shown(read(CarryResult, FILE))
+
+
 def main() -> None:
-    """Play and train what is not in the file yet, and write the table of the docs."""
+    """Play and train what is not in the file yet."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--games", nargs="+", default=[*GAMES], choices=GAMES)
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -195,7 +196,6 @@ def main() -> None:
                 continue
             with TemporaryDirectory() as folder:
                 write([*found, *carried(name, seed, Path(folder))], FILE)
-    fill("carried", shown(read(CarryResult, FILE)), PAGE)
 
 
 if __name__ == "__main__":

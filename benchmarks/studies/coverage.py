@@ -1,6 +1,6 @@
-"""How often the intervals hold the true value, by simulation: the table of docs/statistics.md.
+"""How often the intervals hold the true value, by simulation.
 
-python -m llm_games.benchmarks.studies.coverage [--sims N] [--seed S] [--into FILE]
+``python -m llm_games.benchmarks.studies.coverage [--sims N] [--seed S] [--into FILE]``
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Cross-play of about ten players in each game of ``crosses/``: results and their tables.
+"""Cross-play of about ten players in each game of ``crosses/``.
 
 ``python -m llm_games.benchmarks.studies.cross_tables [NAME ...]`` plays ``crosses/NAME.toml`` (all
-of them by default), writes ``crosses/NAME.json``, and the tables of all of these in
-docs/crossplay.md. What models answer is kept beside them, so that it goes on where it was stopped.
+of them by default) and writes ``crosses/NAME.json``. What models answer is kept beside them, so
+that it goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.run.config import load
-from llm_games.benchmarks.studies.dated import DOCS, fill, today
+from llm_games.benchmarks.studies.dated import today
 from llm_games.files import write_whole
 
 FOLDER = Path(__file__).with_name("crosses")
-PAGE = DOCS / "crossplay.md"
 LEAST = 0.005  # share from which a player is named in a mixture
 
 
@@ -143,14 +142,13 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def written() -> str:
+def page() -> str:
     return "\n\n".join(tables(result) for result in results().values())
 
 
 def main(names: Sequence[str]) -> None:
     for name in names or [file.stem for file in sorted(FOLDER.glob("*.toml"))]:
         play(name)
-        fill("crosses", written(), PAGE)
 
 
 if __name__ == "__main__":

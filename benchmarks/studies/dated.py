@@ -1,9 +1,8 @@
-"""Dated results of scripts: rows in a CSV file beside each, and tables in documents."""
+"""Dated results of studies: rows in a CSV file each, and tables of them."""
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,11 +14,9 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.benchmarks.judge.intervals import student_t
-from llm_games.errors import BadParameter
 from llm_games.files import write_whole
 from llm_games.version import __version__
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 RESULTS = Path(__file__).resolve().parent / "results"
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -76,22 +73,3 @@ def interval(values: Sequence[float] | Array) -> SeedInterval:
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def filled(name: str, inner: str, text: str) -> str:
-    """Return a text with this between its ``<!-- NAME: ... -->`` and ``<!-- /NAME -->``.
-
-    Raises:
-        BadParameter: these are not in it, or twice.
-    """
-    marks = re.compile(rf"(<!-- {name}(?:: [^\n]*)? -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-    page, count = marks.subn(lambda mark: f"{mark[1]}\n{inner}\n\n{mark[2]}", text)
-    if count != 1:
-        raise BadParameter(
-            f"a document needs <!-- {name} --> and <!-- /{name} --> once, and has {count}"
-        )
-    return page
-
-
-def fill(name: str, inner: str, page: Path) -> None:
-    write_whole(page, filled(name, inner, page.read_text("utf-8")).encode())

@@ -2,7 +2,7 @@
 
 One seat learns, all others play ``rational`` (sb3-contrib's MaskablePPO, default parameters, the
 seats in turn). During training it replaces ``rational`` in games that it was not trained on: its
-payoff less that of ``rational`` in the same seat of the same game goes to ``games.csv``.
+payoff less that of ``rational`` in the same seat of the same game is kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""GRPO of the embedded language model: ``grpo.csv``, its table and its picture.
+"""GRPO of the embedded language model.
 
-``python -m llm_games.benchmarks.studies.grpo_gains`` runs the trainings of ``grpo.toml`` one after
-another, resumes where it was stopped, and writes docs/grpo.svg and the table in
-docs/models_as_learners.md.
+``python -m llm_games.benchmarks.studies.grpo_gains`` runs the trainings of ``grpo_gains.toml``
+one after another, and resumes where it was stopped. Payoffs are of games that were not trained on,
+before and after.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from llm_games.baselines.training.grpo import GRPOOptions, train
 from llm_games.baselines.training.harness import curve
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.studies.dated import (
-    DOCS,
     RESULTS,
-    fill,
     interval,
     made_with,
     markdown,
@@ -32,11 +30,9 @@ from llm_games.benchmarks.studies.dated import (
     today,
     write,
 )
-from llm_games.files import write_whole
 
 FILE = RESULTS / "grpo_gains.csv"
 SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-PAGE = DOCS / "models_as_learners.md"
 PACKAGES = "trl", "transformers", "torch"
 JUDGED = "payoff"
 """Of games that it was not trained on."""
@@ -99,11 +95,11 @@ def play(options: GRPOOptions, best: float) -> list[TrainingPoint]:
     ]
 
 
-# -- what the docs show ----------------------------------------------------------------------------
+# -- the page -------------------------------------------------------------------------------------
 
 
 def table(points: Sequence[TrainingPoint]) -> str:
-    """Return the table of the docs: mean payoffs, with 95 % intervals over seeds."""
+    """Return the table of mean payoffs, with 95 % intervals over seeds."""
     heads = ["game", "a sample is", "scores divided by their deviation in", "seeds", "before"]
     heads += ["after", "gained", "best", "each seed after", "CPU s each"]
     lines = list[list[str]]()
@@ -167,20 +163,21 @@ def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
     return "What each update's games paid: thin lines are single seeds, thick ones their means."
 
 
+def page() -> str:
+    return table(read(TrainingPoint, FILE))
+
+
+def svg() -> str:
+    points = read(TrainingPoint, FILE)
+    return canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, points), (8, 4.6)).svg
+
+
 def main() -> None:
     for options, best in wanted():
         points = read(TrainingPoint, FILE)
         if any((*p.training, p.seed) == key(options) for p in points):
             continue
         write([*points, *play(options, best)], FILE)
-    show()
-
-
-def show() -> None:
-    points = read(TrainingPoint, FILE)
-    fill("grpo", table(points), PAGE)
-    shown = canvas.picture("grpo", "GRPO", lambda axes: drawing(axes, points), (8, 4.6))
-    write_whole(PAGE.with_name("grpo.svg"), shown.svg.encode())
 
 
 if __name__ == "__main__":

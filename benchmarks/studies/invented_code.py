@@ -3,7 +3,7 @@
 Two players go to one of four places and are paid if they meet at the right one, which one of them
 knows. With symbols they can always do it, without in a quarter of the rounds. One model in both
 seats (sb3-contrib's MaskablePPO) learns it with and without talk from several seeds; the shares of
-rounds in which the two meet, in games that it was not trained on, go to ``code.csv``. The symbol
+rounds in which the two meet, in games that it was not trained on, are kept. The symbol
 of each place differs between seeds, and is printed.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.benchmarks.studies.dated import RESULTS, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
 from llm_games.facts import Draw, Fact, param
 from llm_games.questions import Integer
 from llm_games.registry import rulebook
@@ -97,6 +97,7 @@ class MeetingPoint(NamedTuple):
     seed: int
     rounds: int
     met: float
+    day: str
 
 
 def learned(
@@ -120,12 +121,8 @@ def learned(
         if update:
             model.learn(steps * 2 * COPIES, reset_num_timesteps=update == 1)
         policy = LearnedPolicy(model, speaks=talk)
-        yield (
-            MeetingPoint(
-                int(talk), seed, update * COPIES * ROUNDS, round(share_met(game, policy), 4)
-            ),
-            policy,
-        )
+        rounds, met = update * COPIES * ROUNDS, round(share_met(game, policy), 4)
+        yield MeetingPoint(int(talk), seed, rounds, met, today()), policy
 
 
 def meeting(talk: bool) -> Rulebook:
@@ -157,6 +154,15 @@ def code(policy: LearnedPolicy) -> list[int]:
         tables.step(seats.ask_now(tables.ready().turn))
     symbols: list[int] = tables.state.symbols[0].tolist()
     return symbols
+
+
+def page() -> str:
+    lines = []
+    for rounds in (1024, 3072, 6144):
+        points = [point for point in read(MeetingPoint, FILE) if point.rounds == rounds]
+        met = (", ".join(f"{p.met:.2f}" for p in points if p.talk == talk) for talk in (1, 0))
+        lines.append([f"{rounds:,}", *met])
+    return markdown(("rounds of training", "with symbols", "in silence"), lines)
 
 
 def main() -> None:

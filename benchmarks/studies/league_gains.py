@@ -1,8 +1,7 @@
 """Self-play, learners of all seats and learners of auctions, beside players by rule.
 
 ``python -m llm_games.benchmarks.studies.league_gains [NAME ...]`` runs the trainings of
-``league.toml``, each with several seeds, resumes where it was stopped, and writes the tables in
-docs/training.md.
+``league_gains.toml``, each with several seeds, and resumes where it was stopped. NashConv is exact.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ from llm_games.baselines.players import make_player
 from llm_games.baselines.training import ippo, ppo, self_play
 from llm_games.baselines.training.harness import LAST, Options, TrainingTable, curve, judge
 from llm_games.benchmarks.studies.dated import (
-    DOCS,
     RESULTS,
-    fill,
     interval,
     made_with,
     markdown,
@@ -43,7 +40,6 @@ METHODS: dict[str, tuple[type[Options], Any]] = {
 GAMES = 1000
 """Games of a player in all seats; in those of `LAST` it is measured, as those by rule are."""
 RULE = "by rule"
-PAGE = DOCS / "training.md"
 PACKAGES = "torch", "stable-baselines3", "numpy"
 
 
@@ -220,6 +216,10 @@ def tables(results: Sequence[LeagueResult]) -> str:
     return "\n\n".join([compared(results), exact, curves(results), summary])
 
 
+def page() -> str:
+    return tables(read(LeagueResult, FILE))
+
+
 def main() -> None:
     wanted = sys.argv[1:]
     for experiment in EXPERIMENTS:
@@ -231,9 +231,6 @@ def main() -> None:
         for seed in SEEDS:
             if (experiment["name"], seed) not in held:
                 record(trained(experiment, seed))
-    text = tables(read(LeagueResult, FILE))
-    print(text)
-    fill("league", text, PAGE)
 
 
 if __name__ == "__main__":

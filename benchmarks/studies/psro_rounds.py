@@ -1,8 +1,9 @@
-"""Distances of PSRO's populations from equilibrium as they grow: ``psro.csv``.
+"""Distances of PSRO's populations from equilibrium as they grow.
 
-``python -m llm_games.benchmarks.studies.psro_rounds FOLDER`` runs the trainings of ``psro.toml``,
-a folder a seed, and resumes where it was stopped. A row is a round: the gain of its trained reply
-over the population's mixture, and the mixture's evaluation among ``rational``.
+``python -m llm_games.benchmarks.studies.psro_rounds FOLDER`` runs the trainings of
+``psro_rounds.toml``, a folder a seed, and resumes where it was stopped. A row is a round: the
+gain of its trained reply over the population's mixture, and the mixture's evaluation among
+``rational``.
 """
 
 from __future__ import annotations

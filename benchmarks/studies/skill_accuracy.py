@@ -1,6 +1,6 @@
-"""The skill measures of reference players: the tables of docs/skill.md.
+"""The skill measures of reference players.
 
-    python -m llm_games.benchmarks.studies.skill_accuracy [--sims EPISODES] [--seed S] [--into FILE]
+``python -m llm_games.benchmarks.studies.skill_accuracy [--sims EPISODES] [--seed S] [--into FILE]``
 
 In each game one player after another sits in a seat among others who are all alike; in games of
 turns it has a second seat in the middle, since few moves are made in the first.
@@ -124,4 +124,4 @@ def _number(value: float) -> str:
 
 
 if __name__ == "__main__":
-    write("skill", tables, EPISODES)
+    write("skill_accuracy", tables, EPISODES)

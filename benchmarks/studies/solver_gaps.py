@@ -1,8 +1,9 @@
 """Convergence of solvers of small games to equilibrium, and of Q-learning to the best response.
 
-``python -m llm_games.benchmarks.studies.solver_gaps`` plays the games of ``tabular.toml``, row by
-row to ``tabular.csv`` and ``tabular_q.csv``, resumes where it was stopped, and writes
-docs/solvers.svg and the tables in docs/training.md.
+``python -m llm_games.benchmarks.studies.solver_gaps`` plays the games of ``solver_gaps.toml``, row
+by row, and resumes where it was stopped. Gaps are NashConv in percent of uniform play's; of regret
+matching the mean of the seeds (least to most), and what is left to gain in its joint play.
+``rational`` is asked 1,000 times in each information set.
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ from llm_games.baselines.training.regret_matching import (
 from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.studies.dated import DOCS, RESULTS, fill, markdown, read, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
 from llm_games.benchmarks.studies.training_gains import TrainingResult, record, text, train
 from llm_games.errors import BadParameter
-from llm_games.files import write_whole
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
@@ -44,7 +44,6 @@ RATIONAL = "rational"
 DRAWS = 1000
 """How often a rational player that draws is asked in each information set."""
 LEARNED = RESULTS / "q_learning_gaps.csv"
-PAGE = DOCS / "training.md"
 FOLDER = Path("trainings", "tabular")
 
 
@@ -188,6 +187,16 @@ def drawing(axes: Any, points: list[SolverPoint]) -> str:
 # -- all of it -------------------------------------------------------------------------------------
 
 
+def page() -> str:
+    learners = text(read(TrainingResult, LEARNED))
+    return f"{table(read(SolverPoint, FILE))}\n\nQ-learning beside the best response:\n\n{learners}"
+
+
+def svg() -> str:
+    points = read(SolverPoint, FILE)
+    return canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, points), (8, 4.6)).svg
+
+
 def main() -> None:
     for game in SETTINGS["games"]:
         held = {(p.game, p.method, p.seed) for p in read(SolverPoint, FILE)}
@@ -199,15 +208,6 @@ def main() -> None:
                 (r.experiment, r.seed) for r in read(TrainingResult, LEARNED)
             }:
                 record([train(about, seed, FOLDER)], LEARNED)
-    show()
-
-
-def show() -> None:
-    points = read(SolverPoint, FILE)
-    fill("solvers", table(points), PAGE)
-    fill("q-learners", text(read(TrainingResult, LEARNED)), PAGE)
-    shown = canvas.picture("solvers", "Solvers", lambda axes: drawing(axes, points), (8, 4.6))
-    write_whole(PAGE.with_name("solvers.svg"), shown.svg.encode())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Trained learners beside the best response: ``training.csv`` and its table.
+"""Trained learners beside the best response.
 
 ``python -m llm_games.benchmarks.studies.training_gains [NAME ...]`` runs the trainings of
-``training.toml``, each with five seeds, and resumes where it was stopped.
+``training_gains.toml``, each with five seeds, and resumes where it was stopped. Payoffs are means
+of 20,000 fresh games, the same for all seeds, so that a share can lie above 100 %.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ from llm_games.baselines.players import make_player
 from llm_games.baselines.training.harness import LAST, judge
 from llm_games.benchmarks.studies.carried import recorded
 from llm_games.benchmarks.studies.dated import (
-    DOCS,
     RESULTS,
-    fill,
     interval,
     made_with,
     markdown,
@@ -37,7 +36,6 @@ from llm_games.registry import rulebook
 from llm_games.wrappers.policy import Policy
 
 FILE = RESULTS / "training_gains.csv"
-PAGE = DOCS / "training.md"
 PACKAGES = "stable-baselines3", "sb3-contrib", "torch", "numpy"
 GAMES, PART = 20_000, 2000
 """Fresh games that a learner is judged by, and how many are played at once."""
@@ -155,7 +153,7 @@ def payoff(options: Any, learner: Policy) -> float:
 
 
 def text(rows: Iterable[TrainingResult]) -> str:
-    """Return the table of the documentation: a line for each experiment and learner."""
+    """Return the table: a line for each experiment and learner."""
     lines = list[list[str]]()
     kinds: dict[tuple[str, str], list[TrainingResult]] = {}
     for row in rows:
@@ -174,6 +172,10 @@ def text(rows: Iterable[TrainingResult]) -> str:
     return markdown(heads, lines)
 
 
+def page() -> str:
+    return text(read(TrainingResult, FILE))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="experiments; else all")
@@ -189,7 +191,6 @@ def main() -> None:
                 row = train(about, seed, args.folder)
                 record([row])
                 print(row.experiment, row.learner, seed, f"{row.share:.2%}", flush=True)
-    fill("trained", text(read(TrainingResult, FILE)), PAGE)
 
 
 if __name__ == "__main__":

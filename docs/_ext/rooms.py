@@ -1,8 +1,9 @@
-"""Pages that follow from the house: one of each game, made from its rooms, and the reference.
+"""Pages that follow from the house: of each game, made from its rooms, of results, the reference.
 
-A Sphinx extension: before a build it writes ``games/`` and ``reference/`` into the folder of the
-documents, a file only when its text has changed. What a page says of a game is said in its rooms
-(parameters, facts, docstrings of rules and theory, players), and here only put in order.
+A Sphinx extension: before a build it writes ``games/``, ``results/`` and ``reference/`` into the
+folder of the documents, a file only when its text has changed. What a page says of a game is said
+in its rooms (parameters, facts, docstrings of rules and theory, players), and here only put in
+order.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from inspect import cleandoc, getdoc
 from pathlib import Path
 from typing import Any
 
+import results
 from deviations import figure, learning
 from gymnasium import spaces
 
@@ -66,7 +68,7 @@ def setup(app: Any) -> dict[str, bool]:
 def write(folder: Path) -> None:
     """Write all pages into the folder of the documents, and remove those of what is gone."""
     pages = dict(all_pages())
-    for place in ("games", "reference"):
+    for place in ("games", "results", "reference"):
         (folder / place).mkdir(exist_ok=True)
         for old in (folder / place).iterdir():
             if f"{place}/{old.name}" not in pages:
@@ -104,6 +106,7 @@ def all_pages() -> Iterator[tuple[str, str]]:
         if learnt:
             yield f"games/{name}_learner.svg", learnt.svg
         yield f"games/{name}.md", game_page(name, drawn.sentence, learnt.sentence if learnt else "")
+    yield from results.pages()
     yield "reference/index.md", reference()
     for name, (title, modules) in REFERENCE.items():
         yield f"reference/{name}.md", modules_page(title, modules.split())

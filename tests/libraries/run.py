@@ -2,7 +2,7 @@
 
 ``python -m tests.libraries.run`` makes an environment for each library out of its pinned
 requirements and this checkout, runs its script there, keeps what came of it in ``results.json`` and
-writes the table of docs/learners.md; named libraries are tried alone, and with ``--missing`` only
+writes the table of results; named libraries are tried alone, and with ``--missing`` only
 games on which what is pinned was not tried before. An hour on one core. It needs uv, and the
 network; ``UV_TORCH_BACKEND=cpu`` (or ``UV_FIND_LINKS``, a folder of wheels) keeps torch to its CPU
 build.
@@ -19,12 +19,12 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from llm_games.benchmarks.studies.dated import filled, today
+from llm_games.benchmarks.studies import dated
 from llm_games.game_rooms import ROOMS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RESULTS, DOCS = HERE / "results.json", ROOT / "docs" / "learners.md"
+RESULTS, PAGE = HERE / "results.json", dated.RESULTS / "libraries.md"
 LIBRARIES = sorted(path.stem for path in HERE.glob("*.txt"))
 PACKAGES = ("llm-games", "pettingzoo", "gymnasium", "numpy", "torch")
 LIMIT = 3600
@@ -65,8 +65,7 @@ def tried(library: str, folder: Path, games: Iterable[str]) -> dict[str, Any]:
         raise SystemExit(f"{script.name} ended with code {run.returncode}")
     found, named = versions(python), requirements(library)
     told = {name: found[name] for name in dict.fromkeys([*named, *PACKAGES]) if name in found}
-    day = today()
-    return {"date": day, "versions": told, "forms": forms}
+    return {"date": dated.today(), "versions": told, "forms": forms}
 
 
 def pins(library: str) -> dict[str, str]:
@@ -125,16 +124,6 @@ def rows(results: dict[str, Any]) -> Iterator[str]:
         yield f"* `{library}`, {found['date']}: {packages}."
 
 
-def table(results: dict[str, Any]) -> str:
-    """Return the part of docs/learners.md that says what works."""
-    return "\n".join(rows(results))
-
-
-def shown(text: str, results: dict[str, Any]) -> str:
-    """Return the text of docs/learners.md with this table."""
-    return filled("libraries", table(results), text)
-
-
 def main() -> None:
     """Try the libraries named, or all, and write what came of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -155,7 +144,7 @@ def main() -> None:
         results[library] = found if set(games) == set(ROOMS) else joined(before, found)
         results = {name: results[name] for name in LIBRARIES if name in results}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        DOCS.write_text(shown(DOCS.read_text(), results))
+        PAGE.write_text("\n".join(rows(results)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Put `Noise` through TestU01 and dieharder, and print the table of docs/noise.md.
+"""Put `Noise` through TestU01 and dieharder, and print the table of ``results/noise_battery.csv``.
 
     apt-get install libtestu01-0-dev dieharder   (Debian; TestU01 is in its non-free section)
     python -m llm_games.benchmarks.studies.speed.noise_battery [--battery Crush] [STREAM ...]
