@@ -229,8 +229,8 @@ def wrong_in_summary(run, rules):
         for name in ("score", "payoff", "measure"):
             ends = {
                 "score": ends_of("score", [game_rules]),
-                "payoff": game.payable,
-                "measure": game.ends,
+                "payoff": game.series["payoff"].ends,
+                "measure": game.series["measured"].ends,
             }[name]
             for value in (found := plain[name] or {}), found.get("interval") or {}:
                 some = [value[key] for key in ("mean", "low", "high") if value.get(key) is not None]
