@@ -144,7 +144,7 @@ def test_all_keys_of_experiments_are_in_the_docs():
 @pytest.mark.slow
 def test_experiments_and_commands(tmp_path):
     """The TOML block is the file that the `llm-games` lines after it run."""
-    text = (ROOT / "README.md").read_text()
+    text = (DOCS / "experiments.md").read_text().partition("## Your own model on a server")[0]
     found = {
         language: [b[2] for b in BLOCK.finditer(text) if b[1] == language]
         for language in ("toml", "bash")
@@ -286,6 +286,14 @@ def test_links_within_the_checkout_lead_somewhere(path):
         found = path.parent / name if name else path
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), target
+
+
+def test_documents_are_short_and_begin_without_what_a_newcomer_does_not_need():
+    assert sum(len(path.read_text("utf-8").split()) for path in DOCS.glob("*.md")) <= 15_000
+    readme, start = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/start.md"))
+    assert len(readme.splitlines()) <= 200
+    later = r"\b(editions?|rooms?|asides?|ghosts?|coverage|analyse|caches?)\b"
+    assert not re.findall(later, readme + start, re.IGNORECASE)
 
 
 def test_all_providers_are_in_the_docs():

@@ -62,7 +62,7 @@ def tables(cross: Mapping[str, Any]) -> str:
     took = "" if spent is None else f", {spent:.0f} CPU seconds"
     versions = ", ".join(f"{package} {number}" for package, number in cross["versions"].items())
     lines = [
-        f"### {cross['title']}",
+        f"## {cross['title']}",
         "",
         f"`{cross['game']}` with {params}; {cross['episodes']} episodes of each line-up, seed "
         f"{cross['seed']}; {cross['day']}, {versions}{took}.",
