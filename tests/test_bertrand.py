@@ -13,7 +13,7 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
-from llm_games.baselines.games.bertrand_competition import collusion, q_players, theory
+from llm_games.baselines.games.bertrand_competition import collusion, q_learners, theory
 from llm_games.benchmarks.studies import q_learning
 from llm_games.benchmarks.studies.q_learning import Learning
 from llm_games.errors import BadParameter, UnknownName
@@ -641,13 +641,13 @@ def learned():
 
 
 def test_the_grid_of_the_spec():
-    usual = q_players.grid_of(bertrand())
+    usual = q_learners.grid_of(bertrand())
     assert usual.tolist() == [
         *(580, 597, 614, 631, 649, 666, 683, 700),
         *(717, 734, 751, 769, 786, 803, 820),
     ]
     with pytest.raises(BadParameter, match="choose a finer tick"):
-        q_players.grid_of(bertrand(tick=1))
+        q_learners.grid_of(bertrand(tick=1))
     with pytest.raises(BadParameter, match="markets must be at most"):
         q_learning.learn(bertrand(players=4), 1000)
 
@@ -666,7 +666,7 @@ def test_what_rests_does_not_change(learned):
     path = found.at_rest()
     for market in np.flatnonzero(found.rested)[:5]:
         once = path[:, :, market]
-        states = q_players.state_of(once.T, 5)
+        states = q_learners.state_of(once.T, 5)
         again = found.best[market][:, states[:-1]].T
         assert np.array_equal(again, once[1:])
     answer = q_learning.cut(game, found)
@@ -676,9 +676,9 @@ def test_what_rests_does_not_change(learned):
 
 def test_a_learner_plays_at_a_table(learned, tmp_path, monkeypatch):
     game, found = learned
-    monkeypatch.setattr(q_players, "learned_in", lambda game: (found.grid, found.best))
+    monkeypatch.setattr(q_learners, "learned_in", lambda game: (found.grid, found.best))
     episode = lg.play(bertrand(rounds=40), [lg.player("q_learning:3")] * 2)
-    state = q_players.state_of(np.zeros((2, 1), int), 5)
+    state = q_learners.state_of(np.zeros((2, 1), int), 5)
     path = found.grid[found.best[3, :, state[0]]]
     assert episode.steps[0].outcome.record["prices"].tolist() == path.tolist()  # from cost on
     kept = found.play(np.repeat(state, 40), 39)[:, :, 3]
@@ -706,15 +706,15 @@ def test_the_grid_of_rates_and_decays():
 
 
 def test_what_was_learned_comes_with_the_package():
-    content = json.loads(q_players.RESULT.read_text("utf-8"))
+    content = json.loads(q_learners.RESULT.read_text("utf-8"))
     for one, preset in zip(content["results"], (None, "logit"), strict=True):
         game = bertrand(preset=preset)
-        assert one["market"] == q_players.market_of(game)
+        assert one["market"] == q_learners.market_of(game)
         assert one["rested"] > 0.9
         assert 0.6 < one["profit_gain"]["mean"] < 1
-        grid, best = q_players.learned_in(bertrand(preset=preset, rounds=7))
-        assert best.shape == (q_players.SHIPPED, 2, 225)
-        assert np.array_equal(grid, q_players.grid_of(game))
+        grid, best = q_learners.learned_in(bertrand(preset=preset, rounds=7))
+        assert best.shape == (q_learners.SHIPPED, 2, 225)
+        assert np.array_equal(grid, q_learners.grid_of(game))
         pair = [lg.player("q_learning:1")] * 2
         episode = lg.play(bertrand(preset=preset, rounds=300), pair)
         profits = [step.outcome.record["profits"].mean() for step in episode.steps[-100:]]
@@ -724,7 +724,7 @@ def test_what_was_learned_comes_with_the_package():
 def test_one_market_learns_as_the_formula_says():
     """A plain loop over one market with the same chance comes to the same values."""
     game, how = bertrand(), Learning(prices=3, decay=1e-2, patience=10**6, max_periods=256)
-    grid = q_players.grid_of(game, how.prices)
+    grid = q_learners.grid_of(game, how.prices)
     profits = q_learning.profits_of(game, grid)
     fast = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))
     slow = q_learning._QTables(profits, 1, 3, how, np.random.default_rng(5))

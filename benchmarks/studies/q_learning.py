@@ -25,7 +25,7 @@ import numpy as np
 
 from llm_games.arrays import any_true
 from llm_games.baselines.games.bertrand_competition.collusion import price_index, profit_gain
-from llm_games.baselines.games.bertrand_competition.q_players import (
+from llm_games.baselines.games.bertrand_competition.q_learners import (
     DIGITS,
     MARGIN,
     PRICES,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.bertrand_competition.q_players import (
+from llm_games.baselines.games.bertrand_competition.q_learners import (
     SHIPPED,
     acts,
     known_market,
