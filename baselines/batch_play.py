@@ -3,7 +3,7 @@
 Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
 whole episodes are replayed with a fixed rule in the seat, chance and others as recorded
 (`counterfactual`): the paired difference to a reply that was named in advance, and the gap to the
-best of several (`best_reply_gap`). Measures of a game's theory: `llm_games.baselines.deviation`.
+best of several (`best_reply_gap`). Measures of a game's theory: `llm_games.baselines.regret`.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def counterfactual(
     if not can_replay(game):
         raise NoReplay(
             f"what others would do after another move in {game.name} is not recorded; its regret "
-            "in hindsight (llm_games.baselines.deviation) is by decision"
+            "in hindsight (llm_games.baselines.regret) is by decision"
         )
     rules = [rule_player(game, name) for name in replies]
     recorded_payoffs, reply_payoffs = np.empty(len(seeds)), np.empty((len(replies), len(seeds)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from llm_games.arrays import Array
 from llm_games.baselines.disk_arrays import Arrays
-from llm_games.baselines.opponents import AT_ONCE, MOST, NoRule, Others
+from llm_games.baselines.move_chances import AT_ONCE, MOST, NoRule, Others
 from llm_games.baselines.tree import TooLarge, deals_of, together
 from llm_games.noise import GOLD, Noise, mix
 from llm_games.rulebook import PerPlayer, Rulebook

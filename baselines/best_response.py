@@ -27,10 +27,10 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.batch_play import ENDLESS, play_batch
 from llm_games.baselines.beliefs import Iteration
-from llm_games.baselines.deviation import has, replies
 from llm_games.baselines.disk_arrays import remember
-from llm_games.baselines.opponents import NoRule, Others
+from llm_games.baselines.move_chances import NoRule, Others
 from llm_games.baselines.players import make_player, reading
+from llm_games.baselines.regret import has, replies
 from llm_games.baselines.tree import TooLarge, Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.rulebook import Rulebook
 
 LEVEL = 0.95

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import deviation, has_deviation, replies
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import deviation, has_deviation, replies
 from llm_games.baselines.rules import RulePolicy
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Action

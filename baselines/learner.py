@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-from llm_games.baselines.deviation import regret as hindsight
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import regret as hindsight
 from llm_games.baselines.scenarios import Scenario, seated_in
 from llm_games.errors import UnknownKeyword
 from llm_games.registry import rulebook

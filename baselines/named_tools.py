@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import has, rational
 from llm_games.baselines.players import games_of, handed, rule_of
+from llm_games.baselines.regret import has, rational
 from llm_games.baselines.rules import decision
 from llm_games.errors import BadParameter, unknown
 from llm_games.import_names import is_named, named

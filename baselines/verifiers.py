@@ -26,8 +26,8 @@ from pydantic import Field
 from verifiers.v1.dialects.chat import message_to_wire
 from verifiers.v1.runtimes import ProgramResult
 
-from llm_games.baselines.deviation import regret
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import regret
 from llm_games.errors import BadParameter
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook

@@ -173,7 +173,7 @@ class _Finder:
 
 rooms.KINDS |= {
     "ghost": "llm_games.benchmarks.ghosts.ghost_policy:GHOST",
-    "recorded": "llm_games.benchmarks.record.recorded_replies:RECORDED",
+    "recorded": "llm_games.benchmarks.record.recorded_player:RECORDED",
 }
 rooms.find("llm_games.games", "llm_games.baselines.games", entry_points="llm_games.games")
 for _library, _announce in _ANNOUNCE.items():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from playing import each_row
 
 import llm_games as lg
-from llm_games.baselines.deviation import deviation, stacked, surplus, welfare, welfare_of
 from llm_games.baselines.games.bertrand_competition import collusion, q_learners, theory
+from llm_games.baselines.regret import deviation, stacked, surplus, welfare, welfare_of
 from llm_games.benchmarks.studies import q_learning
 from llm_games.benchmarks.studies.q_learning import Learning
 from llm_games.errors import BadParameter, UnknownName

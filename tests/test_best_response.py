@@ -10,12 +10,12 @@ import pytest
 from playing import each_row
 
 import llm_games
-from llm_games.baselines import opponents as opponents
+from llm_games.baselines import move_chances
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.beliefs import Iteration
 from llm_games.baselines.best_response import BestResponse, best_response
 from llm_games.baselines.games.el_farol_bar.theory import Bar, mixed_equilibrium
-from llm_games.baselines.opponents import Others, Strata
+from llm_games.baselines.move_chances import Others, Strata
 from llm_games.baselines.players import make_player
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.training.value_iteration import IterationOptions, train
@@ -249,10 +249,12 @@ def test_what_opponents_draw_is_met_as_often_as_it_is_likely():
 
 
 def test_strata_are_even_and_draws_independent():
-    noise = Strata(opponents.STRATA)
+    noise = Strata(move_chances.STRATA)
     first, second = noise.of("a").random(), noise.of("b").random((2,))
     for drawn in (first, *second):
-        assert np.allclose(np.sort(drawn), (np.arange(opponents.STRATA) + 0.5) / opponents.STRATA)
+        assert np.allclose(
+            np.sort(drawn), (np.arange(move_chances.STRATA) + 0.5) / move_chances.STRATA
+        )
     assert np.abs(np.corrcoef([first, *second])[np.triu_indices(3, 1)]).max() < 0.15
     assert np.array_equal(first, noise.of("a").random())
 
@@ -294,7 +296,7 @@ def test_where_chance_is_too_large_there_are_bounds(tmp_path):
     exact = best_response(game, 0, "shade:0.5")
     assert exact.exact
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opponents, "MOST", 1000)
+        patch.setattr(move_chances, "MOST", 1000)
         patch.setenv("LLM_GAMES_CACHE", str(tmp_path / "other"))
         reply = best_response(game, 0, "shade:0.5", games=500)
     assert not reply.exact
@@ -346,7 +348,7 @@ def test_bad_input(seat, opponents, said):
 
 
 def test_too_many_moves_are_too_large(monkeypatch):
-    monkeypatch.setattr(opponents, "MOST", 1000)
+    monkeypatch.setattr(move_chances, "MOST", 1000)
     game = llm_games.rules("public_goods", players=2, rounds=3)
     others = Others(game, 0, [make_player("reciprocal", game)])
     with pytest.raises(TooLarge):

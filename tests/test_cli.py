@@ -19,8 +19,8 @@ from playing import each_row
 from rich.console import Console
 
 from llm_games import __version__
-from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import PLAYERS, Kind
+from llm_games.baselines.regret import rational
 from llm_games.benchmarks.judge.intervals import Interval
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import papers

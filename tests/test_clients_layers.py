@@ -12,9 +12,10 @@ from playing import each_row
 
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.store import Records, Store
-from llm_games.benchmarks.run.conduct import RunStopped, planned, play_run, start
+from llm_games.benchmarks.run.conduct import RunStopped, play_run, start
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import Overrides, players, resolve
+from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter
 from llm_games.questions import Integer
 from llm_games.view import NOBODY, Who

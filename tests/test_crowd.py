@@ -10,8 +10,8 @@ from playing import each_row
 
 import llm_games as lg
 from llm_games.baselines.batch_play import play_rules
-from llm_games.baselines.deviation import deviation, stacked, welfare
 from llm_games.baselines.games.emergency_evacuation import escape, escape_times, queues, theory
+from llm_games.baselines.regret import deviation, stacked, welfare
 from llm_games.errors import BadParameter
 from llm_games.games.emergency_evacuation.geometry import (
     BEYOND,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import deviation, has_deviation
 from llm_games.errors import UnknownName
 from llm_games.game_rooms import ROOMS as GAMES
 from llm_games.questions import MISSING

@@ -23,10 +23,11 @@ from llm_games.baselines.named_tools import tool_named
 from llm_games.baselines.players import make_player, mind_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.store import Records, Store
-from llm_games.benchmarks.run.conduct import RunStopped, planned, play_run, start
+from llm_games.benchmarks.run.conduct import RunStopped, play_run, start
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise

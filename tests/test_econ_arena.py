@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import deviation
 from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import PAPERS

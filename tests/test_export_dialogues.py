@@ -12,7 +12,7 @@ import pytest
 from playing import NAMES, QUICK, sampled
 
 import llm_games as lg
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.record.editions import OtherEdition
 from llm_games.benchmarks.record.queries import Records

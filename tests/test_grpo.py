@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureW
 from transformers import AutoTokenizer  # noqa: E402
 
 import llm_games as lg  # noqa: E402
-from llm_games.baselines.deviation import regret  # noqa: E402
+from llm_games.baselines.regret import regret  # noqa: E402
 from llm_games.baselines.tiny.chat_template import GROWING  # noqa: E402
 from llm_games.baselines.tiny.runtime import WEIGHTS  # noqa: E402
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName  # noqa: E402

@@ -22,10 +22,10 @@ from deviating import TooLarge, tried
 from playing import NAMES, by_game, each_row
 
 import llm_games as lg
-from llm_games.baselines.deviation import deviation, has, rational, replies, stacked, welfare
 from llm_games.baselines.games.bertrand_competition import theory as pricing
 from llm_games.baselines.games.el_farol_bar import theory as bar
 from llm_games.baselines.players import handed
+from llm_games.baselines.regret import deviation, has, rational, replies, stacked, welfare
 from llm_games.errors import BadParameter
 from llm_games.facts import LARGEST
 from llm_games.questions import MISSING

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from test_labels import CLEARLY, LOTS, drawn
 
-from llm_games.baselines.deviation import rational
 from llm_games.baselines.players import _rule_in
+from llm_games.baselines.regret import rational
 from llm_games.baselines.rules import legal
 from llm_games.noise import Noise
 from llm_games.view import Sight

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.baselines.deviation import (
+from llm_games.baselines.games.battle_royale import theory as battle
+from llm_games.baselines.games.beauty_contest import theory as guess
+from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
+from llm_games.baselines.games.divide_dollar import theory as dollar
+from llm_games.baselines.games.el_farol_bar import theory as bar
+from llm_games.baselines.games.sealed_bid_auction import theory as sealed
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import SymmetricBids, shading
+from llm_games.baselines.games.water_allocation import theory as water
+from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import (
     Welfare,
     constants,
     deviation,
@@ -20,15 +29,6 @@ from llm_games.baselines.deviation import (
     response_gap,
     welfare,
 )
-from llm_games.baselines.games.battle_royale import theory as battle
-from llm_games.baselines.games.beauty_contest import theory as guess
-from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
-from llm_games.baselines.games.divide_dollar import theory as dollar
-from llm_games.baselines.games.el_farol_bar import theory as bar
-from llm_games.baselines.games.sealed_bid_auction import theory as sealed
-from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import SymmetricBids, shading
-from llm_games.baselines.games.water_allocation import theory as water
-from llm_games.baselines.players import make_player
 from llm_games.errors import UnknownName
 from llm_games.game_rooms import ROOMS
 from llm_games.games.water_allocation.rules import WaterAllocation

@@ -15,10 +15,11 @@ from llm_games.baselines.games.english_auction.graded_notes import BeliefAside, 
 from llm_games.baselines.players import llm_player, make_player, mind_of
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.store import Records, Store
-from llm_games.benchmarks.run.conduct import play_run, recalled, start
+from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.run.resume import recalled
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import rulebook

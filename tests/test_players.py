@@ -8,8 +8,8 @@ import pytest
 from playing import QUICK, by_game, each_row
 
 from llm_games import game_rooms as rooms
-from llm_games.baselines.deviation import deviation
 from llm_games.baselines.players import PLAYERS, handed, make_player, players_for
+from llm_games.baselines.regret import deviation
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName
 from llm_games.game_rooms import ROOMS as GAMES

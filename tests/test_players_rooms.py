@@ -11,7 +11,9 @@ from playing import each_row
 
 from llm_games import game_rooms as rooms
 from llm_games import register
-from llm_games.baselines.deviation import (
+from llm_games.baselines.players import PLAYERS as SHARED
+from llm_games.baselines.players import handed, make_player, players_for
+from llm_games.baselines.regret import (
     ARTICLES,
     OPTIONAL,
     REQUIRED,
@@ -20,8 +22,6 @@ from llm_games.baselines.deviation import (
     rational,
     replies,
 )
-from llm_games.baselines.players import PLAYERS as SHARED
-from llm_games.baselines.players import handed, make_player, players_for
 from llm_games.baselines.rules import Kind
 from llm_games.errors import BadParameter, LLMGamesError, UnknownName, unknown
 from llm_games.registry import game_class, rulebook

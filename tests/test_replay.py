@@ -12,7 +12,7 @@ import pytest
 from test_run import CONFIG, Meddler, content, make_plan, whole
 
 from llm_games.baselines.players import PLAYERS
-from llm_games.benchmarks.record.recorded_replies import from_run
+from llm_games.benchmarks.record.recorded_player import from_run
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import parse

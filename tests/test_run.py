@@ -30,13 +30,13 @@ from llm_games.benchmarks.run.conduct import (
     ReplayFailed,
     RunStopped,
     _to_its_end,
-    planned,
     play_run,
     start,
 )
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.run.resume import planned
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.flights import Flights, drained, flown
 from llm_games.wrappers.clients.scripted import ScriptedClient

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.english_auction import theory as solution
 from llm_games.baselines.games.english_auction.players import informed, learned
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import deviation
 from llm_games.errors import BadParameter, UnknownName
 from llm_games.noise import Noise
 from llm_games.registry import rulebook

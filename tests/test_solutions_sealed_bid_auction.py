@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.baselines.deviation import rational
 from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
 from llm_games.baselines.games.sealed_bid_auction import sealed_first_price
 from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
@@ -25,6 +24,7 @@ from llm_games.baselines.games.sealed_bid_auction.theory import (
     regret,
     uniform_bid,
 )
+from llm_games.baselines.regret import rational
 from llm_games.registry import rulebook
 
 

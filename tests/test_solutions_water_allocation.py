@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from playing import each_row, efficiency, price_ratio
 
 import llm_games
-from llm_games.baselines.deviation import deviation
 from llm_games.baselines.games.water_allocation import theory as solution
 from llm_games.baselines.games.water_allocation.players import situation
 from llm_games.baselines.games.water_allocation.theory import (
@@ -28,6 +27,7 @@ from llm_games.baselines.games.water_allocation.theory import (
     response,
 )
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import deviation
 from llm_games.errors import BadParameter
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.questions import NO_BID

@@ -16,7 +16,7 @@ from playing import NAMES, each_row, equal, legal_actions
 from test_vector_env import alike, pair, play_both
 
 import llm_games as lg
-from llm_games.baselines.deviation import regret
+from llm_games.baselines.regret import regret
 from llm_games.errors import BadParameter, IllegalAction, UnknownName
 from llm_games.facts import Fact
 from llm_games.noise import Noise

@@ -20,9 +20,10 @@ from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.rows import TALK
 from llm_games.benchmarks.run.api import Results
-from llm_games.benchmarks.run.conduct import RunStopped, planned
+from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.benchmarks.run.plan import Overrides, plan_of
 from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter
 from llm_games.game_rooms import ROOMS
 from llm_games.noise import Noise

@@ -19,8 +19,8 @@ from playing import NAMES, SETTINGS, by_game, each_row, equal, legal_actions, ro
 
 import llm_games
 from llm_games import game_rooms as rooms
-from llm_games.baselines.deviation import caveats
 from llm_games.baselines.players import make_player, mind_of
+from llm_games.baselines.regret import caveats
 from llm_games.errors import BadParameter
 from llm_games.questions import MISSING, Bid
 from llm_games.registry import game_class

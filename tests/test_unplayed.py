@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from playing import each_row
 
-from llm_games.baselines.deviation import deviation
 from llm_games.baselines.hindsight import hindsight
+from llm_games.baselines.regret import deviation
 from llm_games.benchmarks.record import recorded_games
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run import api

@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from playing import IDS, NAMES, SETTINGS, SMALL, each_row
 
 import llm_games
-from llm_games.baselines.deviation import regret
 from llm_games.baselines.players import make_player
+from llm_games.baselines.regret import regret
 from llm_games.codecs import ACTIONS
 from llm_games.errors import BadParameter, IllegalAction, LLMGamesError, NotReady
 from llm_games.noise import Noise

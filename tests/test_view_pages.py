@@ -13,9 +13,9 @@ from test_planning import legal
 
 import llm_games as lg
 from llm_games import game_rooms as rooms
-from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.hindsight import hindsight
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
+from llm_games.baselines.regret import deviation, has_deviation
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view import decision_page, episode_page, replayed
 from llm_games.benchmarks.show.view.render import render

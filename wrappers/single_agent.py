@@ -143,7 +143,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             `player_of`. The default plays at random.
         obs_mode: ``"numeric"`` (default), ``"text"`` or ``"both"``.
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
-            `llm_games.baselines.deviation.regret`; None: infos have none.
+            `llm_games.baselines.regret.regret`; None: infos have none.
         max_episode_steps: truncate after so many steps of the learner, as Gymnasium's `TimeLimit`.
         actions, reask, normalize, masks, prompts, prompt_folder, render_mode: see `llm_games.make`,
             also for what is raised.

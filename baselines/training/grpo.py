@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
-from llm_games.baselines.deviation import regret
+from llm_games.baselines.regret import regret
 from llm_games.baselines.tiny.chat_template import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
 from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option

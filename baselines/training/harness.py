@@ -37,7 +37,7 @@ import numpy as np
 from typer import Argument, Option, Typer
 
 from llm_games.arrays import Array
-from llm_games.baselines import deviation
+from llm_games.baselines import regret as theories
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.players import asks_model, make_player
 from llm_games.errors import BadParameter, LLMGamesError, TrainingBroke, install
@@ -242,13 +242,13 @@ def judge(
     rules, seats, episode = table.rules, table.seats(episodes), np.arange(episodes)
     players, sits = [*table.seating.policies, learner], table.sits(seats)
     payoffs, lost, conv = np.zeros(episodes), [], []
-    has_theory = theory and deviation.has(rules.name, "deviation") and rules.core is rules
+    has_theory = theory and theories.has(rules.name, "deviation") and rules.core is rules
     records: list[Mapping[str, Any]] = []
     for over, outcome in _played(rules, players, sits, list(range(first, first + episodes))):
         payoffs += outcome.rewards[seats, episode]
         if has_theory:
             records.append(outcome.record)
-            regret = deviation.regret(rules, outcome.record)
+            regret = theories.regret(rules, outcome.record)
             lost.append(regret[seats, episode][~over])
             conv.append(regret.sum(axis=0)[~over])
     mean, every = (float(np.concatenate(p).mean()) if p else np.nan for p in (lost, conv))
@@ -257,14 +257,14 @@ def judge(
 
 def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Array) -> float:
     """Return the exploitability of the learner's play, in games in which it had its first seat."""
-    if not records or not deviation.has(rules.name, "exploitability"):
+    if not records or not theories.has(rules.name, "exploitability"):
         return float("nan")
     same_seat = seats == seats[0]
     steps = {
         name: value[:, same_seat] if value.ndim == 3 and value.shape[1] == len(same_seat) else value
-        for name, value in deviation.stacked(records).items()
+        for name, value in theories.stacked(records).items()
     }
-    return float(deviation.exploitability(rules, steps)[seats[0]])
+    return float(theories.exploitability(rules, steps)[seats[0]])
 
 
 # -- a training ------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
 from llm_games.arrays import Array
-from llm_games.baselines import deviation
+from llm_games.baselines import regret as theories
 from llm_games.baselines.alpha_rank import alpha_rank
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.crossplay import ALL, crossplay, places
@@ -210,7 +210,7 @@ def by_tree(run: Training, population: Population, number: int) -> tuple[str, fl
 def by_rule(population: Population) -> tuple[str, float]:
     """Return the name of the best rule player as a reply, and its gain."""
     rules = population.rules
-    references = deviation.replies(rules) if deviation.has(rules.name, "replies") else ()
+    references = theories.replies(rules) if theories.has(rules.name, "replies") else ()
     ruled = (name for name in players_for(rules.name) if rule_of(name, rules.name))
     names = [*dict.fromkeys((*references, *(name for name in ruled if "<" not in name)))]
     *earned, mixture_payoff = population.earned(names)

@@ -15,8 +15,8 @@ from llm_games.benchmarks.ghosts.mixture import FitData
 from llm_games.benchmarks.record.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, StepRow, move_of
-from llm_games.benchmarks.run.conduct import planned
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat
+from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter, UnknownName, unknown
 from llm_games.noise import Noise
 from llm_games.registry import game_class

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.opponents import NoRule
+from llm_games.baselines.move_chances import NoRule
 from llm_games.baselines.rules import Kind
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from llm_games.baselines.deviation import has_deviation
+from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.compare import twin
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games

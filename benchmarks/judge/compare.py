@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import conditional
+from llm_games.baselines.regret import conditional
 from llm_games.benchmarks.judge import paired
 from llm_games.benchmarks.judge.intervals import ROUNDED, Interval
 from llm_games.benchmarks.judge.means import FREE

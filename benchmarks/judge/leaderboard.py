@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import conditional
 from llm_games.baselines.players import rule_of
+from llm_games.baselines.regret import conditional
 from llm_games.benchmarks.judge import paper
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import Measure

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import (
     BestReplyGap,
     NoReplay,

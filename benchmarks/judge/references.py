@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import LONGEST, BatchEpisodes, TooManyTurns, play_rules
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.players import rule_of

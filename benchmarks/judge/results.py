@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import conditional, has_deviation
+from llm_games.baselines.regret import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
 from llm_games.benchmarks.judge.means import (
     FREE,

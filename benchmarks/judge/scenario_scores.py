@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.players import players_for, rule_of

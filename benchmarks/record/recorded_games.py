@@ -17,8 +17,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from llm_games.baselines.deviation import Steps, deviation, stacked
 from llm_games.baselines.players import kind_of
+from llm_games.baselines.regret import Steps, deviation, stacked
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import (
     AttemptRow,

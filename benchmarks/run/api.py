@@ -21,13 +21,12 @@ from llm_games.benchmarks.run.conduct import (
     RunStopped,
     fresh,
     go_on,
-    planned,
     play_run,
-    prolong,
     seated_players,
     start,
 )
 from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
+from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
 
 

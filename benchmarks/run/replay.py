@@ -28,8 +28,9 @@ from llm_games.benchmarks.record.rows import (
     digest,
     move_of,
 )
-from llm_games.benchmarks.run.conduct import EpisodeRecord, planned, recalled, rows_of, void_reason
+from llm_games.benchmarks.run.conduct import rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
+from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
 from llm_games.errors import LLMGamesError
 from llm_games.questions import Shares, Speech
 from llm_games.registry import game_class

@@ -17,7 +17,7 @@ import numpy as np
 
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.best_response import best_response
-from llm_games.baselines.deviation import replies
+from llm_games.baselines.regret import replies
 from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
 from llm_games.registry import rulebook
 from llm_games.version import __version__

@@ -21,6 +21,7 @@ from llm_games.arrays import Array
 from llm_games.baselines.training.grpo import GRPOOptions, train
 from llm_games.baselines.training.harness import curve
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import CYCLE, MARKS, Look
 from llm_games.benchmarks.studies.dated import (
     RESULTS,
     interval,
@@ -150,7 +151,7 @@ def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
         seeds = sorted({p.seed for p in training_points})
         value = {(p.seed, p.samples): p.value / p.best for p in training_points}
         shares = np.array([[value[seed, k] for k in samples] for seed in seeds])
-        look = canvas.Look(canvas.CYCLE[number], canvas.MARKS[number])
+        look = Look(CYCLE[number], MARKS[number])
         game, credit, scale = training
         axes.plot(samples, shares.T, color=look.colour, alpha=0.3, linewidth=0.7)
         name = f"{game}, {credit}s, {scale}"

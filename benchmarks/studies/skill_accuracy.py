@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llm_games import game_rooms as rooms
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import BatchEpisodes, play_rules
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.judge.means import MeanCell

@@ -27,6 +27,7 @@ from llm_games.baselines.training.regret_matching import (
 from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import CYCLE, DASHES, Look
 from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
 from llm_games.benchmarks.studies.training_gains import TrainingResult, record, text, train
 from llm_games.errors import BadParameter
@@ -160,7 +161,7 @@ def short(value: float) -> str:
 def drawing(axes: Any, points: list[SolverPoint]) -> str:
     """Draw each game's distance from equilibrium by iteration, in percent of uniform play's."""
     for number, method in enumerate([*SOLVERS, *DRAWN]):
-        look = canvas.Look(canvas.CYCLE[number], dash=canvas.DASHES[number])
+        look = Look(CYCLE[number], dash=DASHES[number])
         for index, game in enumerate(dict.fromkeys(p.game for p in points if p.method == method)):
             method_points = [p for p in points if (p.game, p.method) == (game, method)]
             iterations = sorted({p.iteration for p in method_points})

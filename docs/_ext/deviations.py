@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from llm_games.arrays import Array
-from llm_games.baselines.deviation import replies
 from llm_games.baselines.disk_arrays import remember
+from llm_games.baselines.regret import replies
 from llm_games.benchmarks.judge.means import FREE
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import BLUE
 from llm_games.benchmarks.studies.gains_by_game import (
     LONGEST,
     OTHERS,
@@ -98,8 +99,8 @@ def learned(axes: Axes, found: list[GainPoint]) -> str:
     """Draw the gains of each training over the learner's steps."""
     for seed in sorted({p.seed for p in found}):
         steps, gain, low, high = zip(*(p[4:] for p in found if p.seed == seed), strict=True)
-        axes.plot(steps, gain, "o-", color=canvas.BLUE, ms=3)
-        axes.fill_between(steps, low, high, color=canvas.BLUE, alpha=0.15, linewidth=0)
+        axes.plot(steps, gain, "o-", color=BLUE, ms=3)
+        axes.fill_between(steps, low, high, color=BLUE, alpha=0.15, linewidth=0)
     canvas.line(axes, 0, OTHERS)
     axes.set_xlabel("learner's steps")
     axes.set_ylabel("gain in payoff")
@@ -114,7 +115,7 @@ def kind(families: list[re.Match[str] | None]) -> str:
 
 def curve(axes: Axes, at: list[float], table: Array, label: str) -> str:
     """Draw the gains of a family of replies over its numbers."""
-    canvas.mean_line(axes, at, table, FREE, canvas.BLUE, marker="o", ms=3)
+    canvas.mean_line(axes, at, table, FREE, BLUE, marker="o", ms=3)
     canvas.line(axes, 0, OTHERS)
     axes.set_xlabel(f"{label}:…")
     axes.set_ylabel("gain in payoff")
@@ -124,8 +125,8 @@ def curve(axes: Axes, at: list[float], table: Array, label: str) -> str:
 def dots(axes: Axes, names: list[str], table: Array) -> str:
     """Draw the gain of each reply in a row of its own."""
     low, high = canvas.band(table, FREE)
-    axes.hlines(range(len(names)), low, high, color=canvas.BLUE, linewidth=1.2)
-    axes.plot(canvas.means(table), range(len(names)), "o", color=canvas.BLUE, ms=5)
+    axes.hlines(range(len(names)), low, high, color=BLUE, linewidth=1.2)
+    axes.plot(canvas.means(table), range(len(names)), "o", color=BLUE, ms=5)
     canvas.down(axes, names)
     canvas.zero(axes)
     axes.set_xlabel(f"gain in payoff over {OTHERS}")

@@ -18,7 +18,7 @@ from deviations import figure, learning
 from gymnasium import spaces
 
 import llm_games
-from llm_games.baselines.deviation import OPTIONAL, claimed, has
+from llm_games.baselines.regret import OPTIONAL, claimed, has
 from llm_games.benchmarks.show.cli.show import about
 from llm_games.codecs import ACTIONS
 from llm_games.facts import Fact
@@ -46,7 +46,7 @@ REFERENCE = {  # pages of names that programs of others import: title and module
     ),
     "judging": (
         "Judging play",
-        "baselines.deviation baselines.batch_play baselines.scenarios benchmarks.judge.intervals "
+        "baselines.regret baselines.batch_play baselines.scenarios benchmarks.judge.intervals "
         "benchmarks.judge.paired benchmarks.judge.variance benchmarks.judge.pairwise_ratings",
     ),
     "runs": (

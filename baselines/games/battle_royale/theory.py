@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Steps
 from llm_games.baselines.disk_arrays import Arrays, remember
+from llm_games.baselines.regret import Claim, Measured, Steps
 from llm_games.errors import BadParameter, IllegalAction
 from llm_games.games.battle_royale.rules import MISS, BattleRoyale
 from llm_games.rulebook import Array

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, constants, draws, flat
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, constants, draws, flat
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array, PerPlayer, PerTable
 

@@ -20,7 +20,7 @@ from itertools import product
 import numpy as np
 
 from llm_games.arrays import tall
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, constants
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, constants
 from llm_games.games.bertrand_competition.rules import BertrandCompetition
 from llm_games.rulebook import Array, PerPlayer
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.baselines.games.budget_auction.budget_first_price import equilibrium
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.questions import MISSING
 from llm_games.rulebook import Array
 

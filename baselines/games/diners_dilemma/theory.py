@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, flat
 from llm_games.rulebook import PerPlayer, PerTable
 
 

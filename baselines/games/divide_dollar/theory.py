@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, constants, draws, flat
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, constants, draws, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 

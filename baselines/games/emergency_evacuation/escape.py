@@ -1,6 +1,6 @@
 """Outcomes of an evacuation: escape curves by round, times, and the balance of exits.
 
-Read from the records of one table (`llm_games.baselines.deviation.stacked`). Shall We Talk (arXiv
+Read from the records of one table (`llm_games.baselines.regret.stacked`). Shall We Talk (arXiv
 2402.12327), section 5: its curves, and the share of exits.
 """
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Steps
 from llm_games.baselines.games.emergency_evacuation import theory
+from llm_games.baselines.regret import Steps
 from llm_games.games.emergency_evacuation.rules import TARGET
 from llm_games.rulebook import Array, PerPlayer
 

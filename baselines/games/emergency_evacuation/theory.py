@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.baselines.games.emergency_evacuation.queues import assigned, fifo, matching, waiting
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.facts import once
 from llm_games.games.emergency_evacuation.geometry import BEYOND, Distances
 from llm_games.games.emergency_evacuation.rules import TARGET

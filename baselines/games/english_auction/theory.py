@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
 

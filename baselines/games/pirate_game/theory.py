@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Steps
+from llm_games.baselines.regret import Claim, Measured, Steps
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
 

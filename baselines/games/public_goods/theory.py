@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, constants, flat
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, constants, flat
 from llm_games.rulebook import Array, PerPlayer, PerTable
 
 

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 
 from llm_games.arrays import at
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps, flat
 from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
     equilibrium,
     shading,
@@ -24,6 +23,7 @@ from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
     truthful,
     uniform_bid,
 )
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps, flat
 from llm_games.noise import Noise
 from llm_games.rulebook import Array, PerPlayer, PerTable
 

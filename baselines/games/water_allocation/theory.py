@@ -17,8 +17,8 @@ from typing import Self
 
 import numpy as np
 
-from llm_games.baselines.deviation import Claim, Measured, Parts, Steps
 from llm_games.baselines.disk_arrays import Arrays, remember
+from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.games.water_allocation.rules import WaterAllocation, WaterAllocationState
 from llm_games.noise import Noise
 from llm_games.questions import NO_BID

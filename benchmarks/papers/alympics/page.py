@@ -20,7 +20,8 @@ from llm_games.benchmarks.papers.alympics.human_ratings import rate
 from llm_games.benchmarks.papers.alympics.metrics import Ended, Ending, Indicators
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE, line
+from llm_games.benchmarks.show.page.canvas import line
+from llm_games.benchmarks.show.page.plot_style import BLUE, INK, ORANGE, Look, make_looks
 from llm_games.games.water_allocation.rules import WaterAllocation
 from llm_games.rulebook import Array
 
@@ -321,7 +322,7 @@ def _ratios(axes: Axes, settings: Sequence[WaterSetting]) -> str:
     for name, colour, mark, _ in looks[: 2 if any(setting.paper for setting in settings) else 1]:
         axes.plot([], [], mark, color=colour, ms=6, label=name)
     axes.set_xlabel("supply to requirement (RSR)")
-    axes.axvline(1, color=canvas.INK, linestyle=":", linewidth=1)
+    axes.axvline(1, color=INK, linestyle=":", linewidth=1)
     canvas.down(axes, [setting.label for setting in settings])
     ends = [setting.ratio_end for setting in settings]
     resting = canvas.resting(ends, "; beside it, thin, the 95 % interval of the end")
@@ -419,7 +420,7 @@ def _prices(axes: Axes, setting: WaterSetting) -> str:
 
 def _lines(axes: Axes, setting: WaterSetting, key: str, what: str) -> str:
     names = setting.residents()
-    for seat, look in enumerate(canvas.looks(len(names))):
+    for seat, look in enumerate(make_looks(len(names))):
         table = setting.stack(key, seat)
         shown = canvas.some(len(table), table.size // len(table) * len(names))
         days = np.arange(1, table.shape[1] + 1)
@@ -451,8 +452,8 @@ def _scarcity(axes: Axes, setting: WaterSetting) -> str:
     days = np.arange(1, ratios.shape[1] + 1)
     axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)
     ends = setting.ends("ratio")
-    canvas.mean_line(axes, days, ratios, ends, canvas.Look(BLUE, "o"), label="mean")
-    line(axes, 1, "water for all who live", canvas.INK, ":")
+    canvas.mean_line(axes, days, ratios, ends, Look(BLUE, "o"), label="mean")
+    line(axes, 1, "water for all who live", INK, ":")
     canvas.over_rounds(axes, "day")
     axes.set(ylabel="RSR after the day", ylim=(0, None))
     single = canvas.single(len(ratios), len(days), "game")

@@ -28,7 +28,15 @@ from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.papers.auc_arena.true_skill import ratings
 from llm_games.benchmarks.record.recorded_games import Player, RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, GREEN, ORANGE
+from llm_games.benchmarks.show.page.plot_style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    Look,
+    make_looks,
+)
 from llm_games.errors import BadParameter
 from llm_games.games.english_auction.rules import EnglishAuction
 from llm_games.rulebook import Array
@@ -50,7 +58,7 @@ class Sold(NamedTuple):
 
     auctions: dict[str, list[Auction]]
     series: list[str]
-    looks: dict[str, canvas.Look]
+    looks: dict[str, Look]
     standings: dict[str, dict[str, BidderStanding]]
     overall: dict[str, BidderStanding]
     reference: str
@@ -70,7 +78,7 @@ def read(run: Run) -> Sold:
     in_a_row = (game.label for game in run.games if game.planned.get("series"))
     series = [label for label in in_a_row if _alone(auctions.get(label, []))]
     names = list(dict.fromkeys(name for game in run.games for name in game.seats))
-    looks = dict(zip(names, canvas.looks(len(names)), strict=True))
+    looks = dict(zip(names, make_looks(len(names)), strict=True))
     definition = "authors" if run.edition == "published" else "paper"
 
     def standings(subset: Sequence[Auction]) -> dict[str, BidderStanding]:
@@ -291,7 +299,7 @@ def _failures(axes: Axes, found: Sequence[BidderStanding]) -> str:
         widths = [getattr(standing, key).value or 0.0 for standing in found]
         axes.barh(heights, widths, 0.24, fc=face, ec=colour, hatch=hatch, label=name)
         cells = [standing.shares[key] for standing in found]
-        canvas.across(axes, heights, cells, canvas.INK)
+        canvas.across(axes, heights, cells, INK)
         for height, width, cell, standing in zip(heights, widths, cells, found, strict=True):
             named = None if key == "bids" else getattr(standing, f"{key}_named").value
             share = "" if named is None else f" {named:.0%}"
@@ -420,7 +428,7 @@ def _priorities(axes: Axes, matrix: Mapping[str, Sequence[float | None]], player
     cells = canvas.padded(list(matrix.values()))
     edges = [np.arange(count + 1) - 0.5 for count in reversed(cells.shape)]
     edges[0] += 1
-    shades = axes.pcolormesh(*edges, cells, cmap="cividis", vmin=1, vmax=3, ec=canvas.FAINT, lw=0.5)
+    shades = axes.pcolormesh(*edges, cells, cmap="cividis", vmin=1, vmax=3, ec=FAINT, lw=0.5)
     if cells.size <= 100:
         for row, column in zip(*np.nonzero(np.isfinite(cells)), strict=True):
             text, ink = f"{cells[row, column]:.2g}", "black" if cells[row, column] > 2 else "white"

@@ -19,6 +19,7 @@ from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.run.lineups import CHANCE
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import FAINT, assign_looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +130,7 @@ def _heat(axes: Axes, crossed: Crossed) -> str:
     names, paid = crossed.cross.names, crossed.meta.matrix()
     many, low, high = len(names), float(paid.min()), float(paid.max())
     edges = np.arange(many + 1) - 0.5
-    drawn = axes.pcolormesh(edges, edges, paid, cmap=SHADES, ec=canvas.FAINT, lw=0.5)
+    drawn = axes.pcolormesh(edges, edges, paid, cmap=SHADES, ec=FAINT, lw=0.5)
     axes.figure.colorbar(drawn, ax=axes, label="payoff of the row's player", fraction=0.05)
     for row, column in np.ndindex(many, many):
         share = (paid[row, column] - low) / ((high - low) or 1.0)
@@ -162,7 +163,7 @@ def _sweep(axes: Axes, crossed: Crossed) -> str:
 
 
 def _lines(axes: Axes, at: Array, shares: Array, names: Sequence[str]) -> None:
-    for (who, name), look in canvas.styled(list(enumerate(names))):
+    for (who, name), look in assign_looks(list(enumerate(names))):
         style = {"color": look.colour, "linestyle": look.dash, "marker": look.mark, "ms": 4}
         axes.plot(at, shares[:, who], **style, markevery=max(1, len(at) // 10), label=name[:24])
     axes.set_ylabel("share")

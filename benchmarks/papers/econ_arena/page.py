@@ -20,7 +20,7 @@ from llm_games.benchmarks.papers.econ_arena import pooled
 from llm_games.benchmarks.papers.econ_arena.metrics import SessionStanding, results, standings
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
+from llm_games.benchmarks.show.page.plot_style import BLUE, INK, ORANGE, make_looks
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _payoff(axes: Axes, games: Sequence[RecordedGame]) -> str:
         for standing in results(game).standings():
             if standing.advantage:
                 stable = standing.payoff.mean - standing.advantage.mean
-                axes.plot(stable, row + shifts[standing.player], "|", color=canvas.INK, ms=9)
+                axes.plot(stable, row + shifts[standing.player], "|", color=INK, ms=9)
     axes.set_xlabel("share of the prize")
     return f"Mean share of the prize in a run{resting}; black ticks: in equilibrium."
 
@@ -307,10 +307,10 @@ def moves(run: Run, game: RecordedGame) -> list[Sketch]:
 def _curves(axes: Axes, game: RecordedGame, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and the equilibrium."""
     ends = econ_arena.places(game.rules)
-    for (name, table), look in zip(curves, canvas.looks(len(curves)), strict=True):
+    for (name, table), look in zip(curves, make_looks(len(curves)), strict=True):
         run_numbers = np.arange(1, table.shape[1] + 1)
         canvas.mean_line(axes, run_numbers, table, ends, look, label=name[:24])
-    canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", canvas.INK, ":")
+    canvas.line(axes, econ_arena.goal(game.rules), "equilibrium", INK, ":")
     canvas.over_rounds(axes, "run of a session")
     axes.set(ylim=(-0.03, None), ylabel=_action(game))
 

@@ -21,6 +21,7 @@ from llm_games.benchmarks.papers.econ_arena import metrics as econ_arena
 from llm_games.benchmarks.papers.econ_arena.metrics import player_runs
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import BLUE, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,15 +165,15 @@ def _drawn(axes: Axes, pool: Pool, deviation: bool) -> str:
     kind = "deviation" if deviation else "payoff" if contest else "gain"
     cells = [getattr(player, kind) for player in players]
     rows = [row for row, cell in enumerate(cells) if cell]
-    axes.plot([cell.mean for cell in cells if cell], rows, "o", color=canvas.BLUE, ms=6)
-    canvas.across(axes, range(len(cells)), cells, canvas.BLUE)
+    axes.plot([cell.mean for cell in cells if cell], rows, "o", color=BLUE, ms=6)
+    canvas.across(axes, range(len(cells)), cells, BLUE)
     canvas.down(axes, [player.player for player in players])
     canvas.zero(axes)
     label = {"deviation": "deviation d", "payoff": "share of the prize"}
     axes.set_xlabel(label.get(kind, "gain as a share of the assets"))
     if kind == "payoff":
         share = float(np.mean([float(g.rules.prize) / g.rules.players for g in pool.games]))
-        axes.axvline(share, color=canvas.ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
+        axes.axvline(share, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     return (
         f"Mean over the {players[0].sessions} sessions of {len(pool.games)} groups"
         f"{canvas.resting(cells, ', and its 95 % interval')}."

@@ -16,8 +16,9 @@ from llm_games.benchmarks.judge.paper import Draw
 from llm_games.benchmarks.papers.gamma_bench.scores import aims_high, optimal_plan, shot_of
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, GREEN, ORANGE, PURPLE, line, paths
+from llm_games.benchmarks.show.page.canvas import line, paths
 from llm_games.benchmarks.show.page.figures import moved, thin
+from llm_games.benchmarks.show.page.plot_style import BLUE, GREEN, ORANGE, PURPLE
 from llm_games.games.pirate_game.rules import VOTE
 from llm_games.rulebook import Array
 

@@ -18,8 +18,9 @@ from llm_games.benchmarks.judge.result_table import ResultTable, Value
 from llm_games.benchmarks.judge.results import scores
 from llm_games.benchmarks.papers.gamma_bench.gamma_figures import bid_share, bid_shares
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
-from llm_games.benchmarks.show.page.canvas import GREEN, line, paths, styled
+from llm_games.benchmarks.show.page.canvas import line, paths
 from llm_games.benchmarks.show.page.figures import thin
+from llm_games.benchmarks.show.page.plot_style import GREEN, assign_looks
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _bars(games: Sequence[RecordedGame]) -> Section:
 
 
 def _attendance(axes: Axes, games: Sequence[RecordedGame]) -> str:
-    for game, look in styled(games):
+    for game, look in assign_looks(games):
         goers = [[record["goers"] for record in e.records] for e in game.done]
         paths(axes, goers, game.setting[:40], (0.0, float(game.rules.players)), look)
     venue = bar.Bar.of(games[0].rules)
@@ -201,7 +202,7 @@ def _auctions(games: Sequence[RecordedGame]) -> Section:
 
 
 def _shading(axes: Axes, games: Sequence[RecordedGame]) -> str:
-    for game, look in styled(games):
+    for game, look in assign_looks(games):
         shares = [[bid_share(r["actions"], r) for r in e.records] for e in game.done]
         paths(axes, shares, game.setting[:40], bid_shares(game.rules), look)
     line(axes, 1, "own valuation", GREEN)

@@ -27,8 +27,8 @@ from llm_games.benchmarks.papers.gamma_bench.scores import (
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Run
 from llm_games.benchmarks.run.config import load, parse
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
 from llm_games.benchmarks.show.page.figures import moved, seats_mean
+from llm_games.benchmarks.show.page.plot_style import BLUE, ORANGE
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games.baselines.deviation import stacked
 from llm_games.baselines.games.bertrand_competition import collusion, theory
+from llm_games.baselines.regret import stacked
 from llm_games.benchmarks.judge import model_labels
 from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.judge.paper import Measure

@@ -18,7 +18,7 @@ from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, statements
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import BLUE, ORANGE
+from llm_games.benchmarks.show.page.plot_style import BLUE, INK, ORANGE, Look, make_looks
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -315,15 +315,13 @@ def _prices(axes: Axes, games: Games) -> str:
         for game, _, runs in games
         for firm in range(game.rules.players)
     ]
-    for (name, game, runs), look in zip(shown, canvas.looks(len(shown)), strict=True):
+    for (name, game, runs), look in zip(shown, make_looks(len(shown)), strict=True):
         _firm(axes, name, runs, cells.prices_of(game.rules), look)
     _references(axes, games[0][0])
     return f"Price of each firm in each round, mean over runs{_bands(games, cells.prices_of)}."
 
 
-def _firm(
-    axes: Axes, name: str, runs: Sequence[Sequence[float]], ends: Ends, look: canvas.Look
-) -> None:
+def _firm(axes: Axes, name: str, runs: Sequence[Sequence[float]], ends: Ends, look: Look) -> None:
     table = canvas.padded(runs)
     rounds = np.arange(1, table.shape[1] + 1)
     canvas.mean_line(axes, rounds, table, ends, look, label=name, lw=1.2)
@@ -332,7 +330,7 @@ def _firm(
 def _references(axes: Axes, game: RecordedGame) -> None:
     """Draw lines at the prices of the one-shot equilibrium and of a cartel, and name the axes."""
     for height, (name, style) in zip(cells.references(game.rules), REFERENCES, strict=True):
-        canvas.line(axes, height, name, canvas.INK, style)
+        canvas.line(axes, height, name, INK, style)
     canvas.over_rounds(axes)
     axes.set(ylabel="price")
 
@@ -355,7 +353,7 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
         for game, _, runs in games
         for name, curves in (_by_exit(game, runs) if by_exit else {"": _all(runs)}).items()
     ]
-    for (label, ends, curves), look in zip(shown, canvas.looks(len(shown)), strict=True):
+    for (label, ends, curves), look in zip(shown, make_looks(len(shown)), strict=True):
         canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, ends, look, label=label)
     canvas.over_rounds(axes)
     axes.set(ylabel="escaped so far", ylim=(0, None))
@@ -375,7 +373,7 @@ def _by_exit(game: RecordedGame, runs: Sequence[Any]) -> dict[str, Array]:
 
 
 def _spread(axes: Axes, games: Games) -> str:
-    for (game, _, runs), look in zip(games, canvas.looks(len(games)), strict=True):
+    for (game, _, runs), look in zip(games, make_looks(len(games)), strict=True):
         if len(runs) > 1:
             curves = np.array([run.curves for run in runs])
             variances = metrics.variance(curves).mean(axis=0)
@@ -427,7 +425,7 @@ def _groups(axes: Axes, games: Games) -> str:
     [(game, _, runs)] = games
     curves = np.array([run.curves for run in runs])
     rounds = np.arange(1, curves.shape[2] + 1)
-    for group, look in enumerate(canvas.looks(len(GROUPS))):
+    for group, look in enumerate(make_looks(len(GROUPS))):
         ends = _people(game.rules)
         canvas.mean_line(axes, rounds, curves[:, group], ends, look, label=GROUPS[group])
     canvas.over_rounds(axes)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import deviation, has_deviation
 from llm_games.baselines.players import make_player, on_server, players_for
+from llm_games.baselines.regret import deviation, has_deviation
 from llm_games.benchmarks.judge.player_skill import skills
 from llm_games.benchmarks.record.checked_table import ConfigError, checked
 from llm_games.benchmarks.record.queries import Records

@@ -157,8 +157,8 @@ def resume(
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
-    from llm_games.benchmarks.run.conduct import planned, prolong
     from llm_games.benchmarks.run.plan import Overrides
+    from llm_games.benchmarks.run.resume import planned, prolong
 
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**costs(context)))
@@ -300,7 +300,7 @@ def _finish(
     from llm_games.benchmarks.record.recorded_games import games as read_games
     from llm_games.benchmarks.record.spending import Spending
     from llm_games.benchmarks.record.store import Records
-    from llm_games.benchmarks.run.conduct import planned
+    from llm_games.benchmarks.run.resume import planned
     from llm_games.benchmarks.show.tables import run_tables, spent_lines
 
     with Records.open_readonly(path) as records:

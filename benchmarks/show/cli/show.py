@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines import scenarios
-from llm_games.baselines.deviation import caveats, claimed
 from llm_games.baselines.players import players_for
+from llm_games.baselines.regret import caveats, claimed
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.run import plan  # noqa: F401 - brings a kind of player
 from llm_games.facts import allowed

@@ -5,7 +5,7 @@ SFTTrainer, ``prompt``, ``chosen`` and ``rejected`` for its DPOTrainer, each a l
 Columns beside say where a reply is from; a record holds no keys of servers, and neither do these.
 
 What a move lost is its regret, in the game's payoffs: on average over what its seat could not know
-where the game's theory defines that (`llm_games.baselines.deviation.interim`), else in hindsight.
+where the game's theory defines that (`llm_games.baselines.regret.interim`), else in hindsight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines import deviation as theory
+from llm_games.baselines import regret as theory
 from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits, Answers
 from llm_games.benchmarks.ghosts.fit import check_rules
 from llm_games.benchmarks.record.database import Unwritable

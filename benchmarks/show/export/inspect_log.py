@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from llm_games.baselines.deviation import has_deviation
+from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.means import POSITIVE, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.record.queries import Records

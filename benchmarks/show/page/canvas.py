@@ -26,6 +26,15 @@ from llm_games.benchmarks.judge.intervals import (
 from llm_games.benchmarks.judge.means import Ends, MeanCell
 from llm_games.benchmarks.judge.paper import HALF
 from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED
+from llm_games.benchmarks.show.page.plot_style import (
+    BLUE,
+    INK,
+    ORANGE,
+    STYLE,
+    VARIABLES,
+    Look,
+    make_looks,
+)
 from llm_games.errors import LLMGamesError, install
 from llm_games.rulebook import Array
 
@@ -34,52 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with any kind of colour vision. The page's style sheet has
-# the variables, with a lighter blue on a dark ground.
-BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"
-INK, FAINT = "#1c2024", "#e3e6e9"
-_VARIABLES = {BLUE: "--blue", ORANGE: "--orange", GREEN: "--green", PURPLE: "--purple"}
-_VARIABLES |= {SKY: "--sky", INK: "--ink", FAINT: "--faint"}
-CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, INK)
-MARKS = "osD^vXP<>*ph"
-DASHES = "-", (0, (5, 2)), (0, (1, 1.4)), (0, (6, 1.5, 1, 1.5))
 BANDED = 3  # fewest runs whose mean has a band: that of two tells nothing
 MOST, POINTS = 200, 1500
 """Lines, or dots side by side, of single runs in a plot, and the points of all of them."""
-
-
-class Look(NamedTuple):
-    """Colour, mark and dashes: no two of 24 have colour and dashes in common."""
-
-    colour: str
-    mark: str = ""
-    dash: Any = "-"
-
-
-_STYLE = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # names of players and models are not formulas
-    "font.family": "DejaVu Sans",
-    "font.size": 11,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 10,
-    "legend.borderaxespad": 0.2,
-    "legend.columnspacing": 1.2,
-    "legend.handlelength": 1.8,
-    "lines.linewidth": 1.6,
-}
 
 
 class ReportExtraMissing(LLMGamesError, ImportError):
@@ -114,7 +80,7 @@ def picture(
     matplotlib = require()
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
@@ -222,7 +188,7 @@ def _inline(text: str, name: str, title: str, sentence: str) -> str:
     text = re.sub(r' style="([^"]*)"', _attributes, text)
     text = re.sub(r"<[^>]*>", _short, text)
     text = re.sub(r"\s*\n\s*", " ", text).replace("> <", "><")
-    for colour, variable in _VARIABLES.items():
+    for colour, variable in VARIABLES.items():
         text = text.replace(colour, f"var({variable})")
     role = "group" if "<a " in text else "img"  # what is within a picture cannot be a link
     head = f'<svg role="{role}" aria-labelledby="{name}-title {name}-desc" '
@@ -399,7 +365,9 @@ def dots(
     """Draw means less a number, and intervals, by series and row; shift of each series in a row."""
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
-    for (name, values), (colour, mark, _) in zip(series.items(), looks(len(series)), strict=True):
+    for (name, values), (colour, mark, _) in zip(
+        series.items(), make_looks(len(series)), strict=True
+    ):
         placed = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
         if placed:
             heights, label = [height for height, _ in placed], name[:24]
@@ -491,15 +459,3 @@ def room(axes: Axes) -> None:
     low, high = axes.dataLim.intervaly
     if low == high:
         axes.set_ylim(low - 1, high + 1)
-
-
-def looks(count: int) -> list[Look]:
-    """Colours change first, then dashes; marks all along."""
-    dashes = (DASHES[i // len(CYCLE) % len(DASHES)] for i in range(count))
-    return [Look(CYCLE[i % len(CYCLE)], MARKS[i % len(MARKS)], d) for i, d in enumerate(dashes)]
-
-
-def styled(things: Iterable[Any]) -> list[tuple[Any, Look]]:
-    """Return each thing with a look; one alone needs no mark."""
-    listed = list(things)
-    return list(zip(listed, looks(len(listed)) if len(listed) > 1 else [Look(BLUE)], strict=False))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
+from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.record.rows import AttemptRow
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
+from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.intervals import T
 from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends
 from llm_games.benchmarks.judge.paper import HALF, THIRD, Draw, Sketch, action, papers
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.canvas import line, paths, styled
+from llm_games.benchmarks.show.page.canvas import line, paths
+from llm_games.benchmarks.show.page.plot_style import assign_looks
 from llm_games.questions import MISSING, Choice
 from llm_games.rulebook import Rulebook
 
@@ -39,7 +40,7 @@ def latency(run: Run) -> list[Sketch]:
     asked = [player for player in run.players.values() if player.did.calls]
 
     def draw(axes: Axes) -> str:
-        for player, look in styled(asked):
+        for player, look in assign_looks(asked):
             waited = np.sort(player.did.latencies)
             share = np.arange(1, len(waited) + 1) / len(waited)
             thinned = np.unique(np.linspace(0, len(waited) - 1, 200).astype(int))
@@ -81,7 +82,7 @@ def _moves(axes: Axes, game: RecordedGame) -> str:
     unit = 10 ** getattr(question, "decimals", 0)
     low, high = (end / unit for end in game.rules.core.bounds())
     ends = max(low, 0.0), high
-    for name, look in styled(game.players):
+    for name, look in assign_looks(game.players):
         values = [_mean_moves(e, name, unit) for e in game.played]
         paths(axes, values, name[:40], ends, look, first_round(game))
     axes.set_ylabel(question.key.replace("_", " ") if question else "move")
@@ -98,7 +99,7 @@ def _mean_moves(episode: RecordedEpisode, name: str, unit: int) -> list[float]:
 
 def _choices(axes: Axes, game: RecordedGame, words: Mapping[str, int]) -> str:
     meant = {index: word for word, index in reversed(list(words.items()))}
-    for (index, word), look in styled(meant.items()):
+    for (index, word), look in assign_looks(meant.items()):
         shares = [[np.mean(np.equal(r["actions"], index)) for r in e.records] for e in game.played]
         paths(axes, shares, word, SHARE, look, first_round(game))
     axes.set_ylabel("share of the players")
@@ -115,7 +116,7 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
     canvas.possible(axes, "y", ends)
     dots = canvas.some(len(totals), 4 * totals.shape[1])  # a dot takes more room than a point
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
-    for player, (name, (colour, mark, _)) in enumerate(styled(game.players)):
+    for player, (name, (colour, mark, _)) in enumerate(assign_looks(game.players)):
         rows, seats = np.nonzero(sitting[dots] == player)
         axes.plot(
             seats + shift[rows],
@@ -168,7 +169,7 @@ def _regret(axes: Axes, game: RecordedGame) -> str:
 
 def _by_player(axes: Axes, game: RecordedGame) -> str:
     what, ends = action(game.name), moved(game.rules)
-    for name, look in styled(game.players):
+    for name, look in assign_looks(game.players):
         values = [seats_mean(e, e.of(name)) for e in game.played]
         paths(axes, values, name[:40], ends, look, first_round(game))
     axes.set_ylabel(what)

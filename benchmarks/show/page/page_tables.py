@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from llm_games.baselines.deviation import conditional
+from llm_games.baselines.regret import conditional
 from llm_games.benchmarks.judge import results
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import apart, editions, meant, measure_of

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from llm_games.baselines.deviation import caveats, claimed
 from llm_games.baselines.players import handed
+from llm_games.baselines.regret import caveats, claimed
 from llm_games.baselines.seating import uneven
 from llm_games.benchmarks.judge import talk_measures
 from llm_games.benchmarks.judge.compare import Comparisons, compare

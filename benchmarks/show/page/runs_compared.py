@@ -17,6 +17,7 @@ from llm_games.benchmarks.judge.compare import (
 from llm_games.benchmarks.judge.paper import THIRD, Sketch
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, Run
 from llm_games.benchmarks.show.page import canvas
+from llm_games.benchmarks.show.page.plot_style import BLUE, ORANGE, Look, assign_looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +62,7 @@ def _differences(
     """Draw the difference to A of each game with its interval, filled if significant."""
     below = np.linspace(-0.4, 0.4, len(comparisons) + 2)[1:-1]
     alone = len(comparisons) == 1
-    styled = canvas.styled(comparisons) if alone else canvas.styled(["A", *comparisons])[1:]
+    styled = assign_looks(comparisons) if alone else assign_looks(["A", *comparisons])[1:]
     for shift, (comparison, look) in zip(below, styled, strict=True):
         for game in comparison.games:
             change = game.of(family)
@@ -80,11 +81,9 @@ def _differences(
     )
 
 
-def _difference(
-    axes: Axes, row: float, difference: Difference, sure: bool, look: canvas.Look
-) -> None:
+def _difference(axes: Axes, row: float, difference: Difference, sure: bool, look: Look) -> None:
     assert difference.interval is not None
-    colour = look.colour if look.mark else canvas.ORANGE if sure else canvas.BLUE
+    colour = look.colour if look.mark else ORANGE if sure else BLUE
     mark = look.mark or "o"
     axes.plot(difference.mean, row, mark, color=colour, mfc=colour if sure else "none", ms=7)
     axes.hlines(row, difference.interval.low, difference.interval.high, color=colour, linewidth=1.4)
@@ -99,7 +98,7 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
         name: next(game for game in runs[name].games if game.label == label)
         for name in ("A", *games)
     }
-    for (name, look), game in zip(canvas.styled(sides), sides.values(), strict=True):
+    for (name, look), game in zip(assign_looks(sides), sides.values(), strict=True):
         done = [episode for episode in game.done if episode.row.number in numbers]
         earned = [_earned(episode, positions) for episode in done]
         longest = max(map(len, earned), default=0)  # whose episode is over keeps what it earned

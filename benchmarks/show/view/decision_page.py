@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import has_deviation
 from llm_games.baselines.hindsight import Hindsight, hindsight, rule_move
+from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.talk_measures import TalkRound
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import (

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.baselines.deviation import deviation, stacked
+from llm_games.baselines.regret import deviation, stacked
 from llm_games.benchmarks.judge.player_skill import reason
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import TALK, EpisodeRow, Plain

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from llm_games import game_rooms as rooms
-from llm_games.baselines.deviation import deviation, has_deviation, stacked
+from llm_games.baselines.regret import deviation, has_deviation, stacked
 from llm_games.benchmarks.judge.talk_measures import Message, TalkRound, turns
 from llm_games.benchmarks.record.database import NotARun
 from llm_games.benchmarks.record.editions import UNNAMED, maker

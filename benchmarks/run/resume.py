@@ -1,0 +1,97 @@
+"""What `resume` reads of a run: its plan, rows of unfinished episodes, and notes of a series."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
+from llm_games.benchmarks.record.store import Store
+from llm_games.benchmarks.run.plan import RunPlan
+from llm_games.wrappers.clients.base import (
+    ContextOverflow,
+    Request,
+)
+from llm_games.wrappers.policy import Note
+from llm_games.wrappers.seats import DecisionPlace
+
+
+def planned(run: Records) -> RunPlan:
+    """The plan that a run was started with, without what older ones had beside it."""
+    try:
+        fields = RunPlan.model_fields.keys() & run.config.keys()
+        return RunPlan.model_validate({key: run.config[key] for key in fields})
+    except ValidationError as error:
+        raise NotARun(f"{run.path}: its configuration cannot be read: {error}") from None
+
+
+def prolong(path: str | Path, episodes: int) -> None:
+    """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
+
+    Raises:
+        ConfigError: it has as many, or its chance cannot be continued.
+        StoreError: the file cannot be read, written or resumed.
+    """
+    with Records.open_readonly(path) as records:
+        plan = planned(records).longer(episodes)
+    with Store.open(path) as store:
+        store.prolong(
+            plan.model_dump(),
+            {game.label: [*zip(game.seeds, game.seatings(), strict=True)] for game in plan.games},
+        )
+
+
+class EpisodeRecord:
+    """Recorded rows of one episode, by step and seat."""
+
+    def __init__(self, records: Records, row: EpisodeRow) -> None:
+        self.row, fresh = row, row.status == "pending"
+        self.steps = [] if fresh else records.steps(row.id)
+        decisions = [] if fresh else records.decisions(row.id)
+        self.decisions = {DecisionPlace(row.step, row.seat): row for row in decisions}
+        self.calls: dict[DecisionPlace, list[AttemptRow]] = {}
+        for call in [] if fresh else records.attempts(row.id):
+            self.calls.setdefault(DecisionPlace(call.step, call.seat), []).append(call)
+        self._asked: Counter[DecisionPlace] = Counter()
+        self.overflows: dict[DecisionPlace, list[Plain]] = {}
+        for note in [] if fresh else records.notes(row.id):
+            if note.kind == rows.OVERFLOW:
+                self.overflows.setdefault(DecisionPlace(note.step, note.seat), []).append(
+                    note.content
+                )
+        self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far
+
+    def count(self, request: Request) -> tuple[DecisionPlace, int]:
+        """Return where a completion is asked for, and how many were there before.
+
+        Raises:
+            ContextOverflow: the server had refused the prompt, and a shorter one was asked.
+        """
+        slot = DecisionPlace(request.who.step, request.who.seat)
+        overflows, number = self.overflows.get(slot, ()), self._overflowed[slot]
+        if number < len(overflows) and overflows[number]["call"] == self._asked[slot]:
+            self._overflowed[slot] += 1
+            raise ContextOverflow(overflows[number]["said"])
+        self._asked[slot] += 1
+        return slot, self._asked[slot] - 1
+
+
+def recalled(
+    run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
+) -> dict[int, list[Note]]:
+    """Return by seat what its player noted down in the episode before, wherever it sat then.
+
+    `episodes` are all of the run, by the game's id and their number.
+    """
+    notes: dict[int, list[Note]] = {}
+    if (previous := episodes.get((row.game.id, row.number - 1))) is not None:
+        for note in run.notes(previous.id):
+            seat = row.seating.index(previous.seating[note.seat])
+            notes.setdefault(seat, []).append(Note(note.kind, note.content))
+    return notes
