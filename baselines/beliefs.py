@@ -19,8 +19,7 @@ from llm_games.noise import GOLD, Noise, mix
 from llm_games.rulebook import PerPlayer, Rulebook
 from llm_games.wrappers.tabular_player import InformationSets
 
-SETS = 200_000
-"""Information sets of a reply's table; what is least likely is left out."""
+SETS = 200_000  # information sets of a reply's table; what is least likely is left out
 TRIED = 64  # tables that test whether opponents react to the seat's earlier moves
 ROUGH = 1e-9
 

@@ -43,8 +43,7 @@ from llm_games.wrappers.tabular_player import InformationSets, parameters_of, ta
 METHOD = 1  # of this file and of beliefs.py, for what is kept on disk
 EDGES = 100_000  # joint moves up to which a tree is made
 ACTIONS = 2001  # legal moves up to which all are tried
-GAMES = 2000
-"""Fresh games in which a policy is valued."""
+GAMES = 2000  # fresh games in which a policy is valued
 CHOSEN = 256  # games in which each of some policies is tried
 
 

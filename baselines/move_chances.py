@@ -20,11 +20,9 @@ from llm_games.view import Sight
 from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Policy
 
-MOST = 60_000_000
-"""Moves of all beliefs of one step together, up to which value iteration is done."""
+MOST = 60_000_000  # moves of all beliefs of one step together, up to which value iteration is done
 AT_ONCE = 400_000  # tables that are stepped at once
-STRATA = 1024
-"""Parts of its chance in which each move of an opponent that draws is looked up."""
+STRATA = 1024  # parts of its chance in which each move of an opponent that draws is looked up
 KINDS = 64  # different moves of an opponent that draws
 
 

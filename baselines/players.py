@@ -234,8 +234,7 @@ def _mixed(value: str) -> Policy:
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}
 """Layers around clients of servers: a learner, or who plays from code, shall not wait for long."""
-PATIENT = 600.0
-"""`max_wait` of runs, which nobody sits and waits for."""
+PATIENT = 600.0  # `max_wait` of runs, which nobody sits and waits for
 PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium, or what comes closest; see llm-games show"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),

@@ -33,10 +33,8 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.tabular_player import InformationSets, keys_of, likeliest
 from llm_games.wrappers.together import at_once
 
-MOST_EDGES = 1_000_000
-"""Joint moves, of all nodes together, up to which a tree is made."""
-DEALS = 256
-"""Deals that are drawn where no room says what chance may bring."""
+MOST_EDGES = 1_000_000  # joint moves, of all nodes together, up to which a tree is made
+DEALS = 256  # deals that are drawn where no room says what chance may bring
 TRIED = 64  # tables in which it is tried whether chance brings anything
 ASKED = 50_000  # tables at which players are asked at once
 TIED = 1e-12

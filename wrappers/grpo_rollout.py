@@ -83,10 +83,8 @@ class LearnerGame:
 
     seed: int
     turns: list[LearnerTurn] = field(default_factory=list)
-    payoffs: list[float] = field(default_factory=list)
-    """by step, in the game's own payoffs"""
-    rewards: list[float] = field(default_factory=list)
-    """by step, what is learned from"""
+    payoffs: list[float] = field(default_factory=list)  # by step, in the game's own payoffs
+    rewards: list[float] = field(default_factory=list)  # by step, what is learned from
 
     @property
     def payoff(self) -> float:

@@ -39,12 +39,9 @@ from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
-MOST_ATTEMPTS = 100
-"""Replies read for one decision of a game that sets no limit of its own to them."""
-SPEECHES, ASIDES = 3, 4
-"""Streams of sampling seeds beside those of moves, see `seeds`."""
-MOST_GAMES = 16
-"""Games of which is kept what was met in them."""
+MOST_ATTEMPTS = 100  # replies read for one decision of a game that sets no limit of its own to them
+SPEECHES, ASIDES = 3, 4  # streams of sampling seeds beside those of moves, see `seeds`
+MOST_GAMES = 16  # games of which is kept what was met in them
 
 
 class Answer(NamedTuple):
@@ -52,11 +49,9 @@ class Answer(NamedTuple):
 
     reply: Reply
     attempts: tuple[Attempt, ...]
-    memory: Any
-    """with the dialogue in which it was asked"""
+    memory: Any  # with the dialogue in which it was asked
     notes: tuple[Note, ...] = ()
-    prompt: tuple[str, ...] = ()
-    """what was told for it, with what was wrong with earlier replies"""
+    prompt: tuple[str, ...] = ()  # what was told for it, with what was wrong with earlier replies
 
 
 class Cut(NamedTuple):

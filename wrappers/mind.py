@@ -31,8 +31,7 @@ class Planning:
     """lessons are written down after a game and recalled in the next one of a series"""
     correct_belief: bool = param(True)
     """beliefs that are wrong are sent back and in the end corrected"""
-    belief_checks: int = param(4, low=1)
-    """replies that are read in one update of a belief, at most"""
+    belief_checks: int = param(4, low=1)  # replies that are read in one update of a belief, at most
     plan_reasks: int = param(2, low=0)
     """how often a plan, or lessons, that cannot be used are asked for again, at most"""
     belief_fallback: str = param(
@@ -43,8 +42,7 @@ class Planning:
     )
     none_sees_estimates: bool = param(True)
     """a bidder without a plan is shown its estimates when an item is called"""
-    replan_shows_old_plan: bool = param(True)
-    """the request for a new plan shows the old one"""
+    replan_shows_old_plan: bool = param(True)  # the request for a new plan shows the old one
     apart: bool = param(False)
     """each question beside moves is a chat of its own, after which the dialogue of moves begins
     with the plan, and anew with each scene of the game (item of an auction), as AucArena's; else
@@ -68,19 +66,13 @@ class Planning:
 class PlanningMemory(ChatMemory):
     """A planning seat's memory of one episode beside the dialogue."""
 
-    log: Any = None
-    """what its mind heard, see `Mind.hear`"""
-    plan: Any = None
-    """the plan in force; None if there is none"""
+    log: Any = None  # what its mind heard, see `Mind.hear`
+    plan: Any = None  # the plan in force; None if there is none
     belief: Any = None
-    reviewed: int = 0
-    """how many chapters it has updated its belief on"""
-    scene: Any = None
-    """what the last moves were about, see `Mind.scene`"""
-    scene_began: int = 0
-    """how many decisions it had made when that began"""
-    lessons: tuple[str, ...] = ()
-    """from earlier games"""
+    reviewed: int = 0  # how many chapters it has updated its belief on
+    scene: Any = None  # what the last moves were about, see `Mind.scene`
+    scene_began: int = 0  # how many decisions it had made when that began
+    lessons: tuple[str, ...] = ()  # from earlier games
 
     @property
     def next_plan(self) -> str:
@@ -99,10 +91,8 @@ class Mind:
     each but the last the plan.
     """
 
-    name: ClassVar[str] = "any"
-    """of its words"""
-    chapter: ClassVar[str] = "decision"
-    """what a chapter is called in notes"""
+    name: ClassVar[str] = "any"  # of its words
+    chapter: ClassVar[str] = "decision"  # what a chapter is called in notes
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
         self.words, self.planning = Blocks(self.name, folder), planning

@@ -27,8 +27,7 @@ from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.player_mixture import BySeat
 from llm_games.wrappers.policy import Policy
 
-PLAYER = "player"
-"""What a player was trained for, among the metadata of the file."""
+PLAYER = "player"  # what a player was trained for, among the metadata of the file
 FORMAT = 1
 ILLEGAL = -1e9  # the logit of what a mask forbids
 

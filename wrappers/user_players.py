@@ -20,8 +20,7 @@ from llm_games.wrappers.clients.flights import Flights, flights
 from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.policy import Policy
 
-ANSWERED = "You answered: "
-"""Stands before own answers where a chat is one text."""
+ANSWERED = "You answered: "  # stands before own answers where a chat is one text
 PLAYER = (
     "a player is a name such as 'rational', a Policy, a client, or a function of (observation) or "
     "(observation, view)"

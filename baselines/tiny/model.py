@@ -16,11 +16,9 @@ from llm_games.baselines.tiny.chat_template import END
 from llm_games.errors import LLMGamesError
 
 Floats = NDArray[np.float32]
-Cache = list[tuple[Floats, Floats]]
-"""Keys and values of each layer."""
+Cache = list[tuple[Floats, Floats]]  # keys and values of each layer
 
-BLOCK = 8
-"""Rows are padded to a multiple of this, see `runtime`."""
+BLOCK = 8  # rows are padded to a multiple of this, see `runtime`
 
 
 class TinyModelError(LLMGamesError):

@@ -42,10 +42,8 @@ try:
 except ModuleNotFoundError:
     raise BadParameter(f"this training needs packages: {install('trl')}") from None
 
-APART = 10**6
-"""How far the first seeds of the games of two trainings are apart."""
-DISTINCT = 10_000
-"""Games after which a training begins again with the first."""
+APART = 10**6  # how far the first seeds of the games of two trainings are apart
+DISTINCT = 10_000  # games after which a training begins again with the first
 NO_ROOM = re.compile(r"os error (27|28|122)\b|No space left|File too large|file write failed")
 """What safetensors and torch say of a full disk."""
 

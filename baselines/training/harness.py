@@ -54,12 +54,10 @@ from llm_games.wrappers.single_agent import MOVING, Seating, seating
 if TYPE_CHECKING:
     from llm_games.baselines.best_response import BestResponse
 
-POINTS = 20
-"""How often a training is judged."""
+POINTS = 20  # how often a training is judged
 FRESH, LAST = 2 * 10**9, 3 * 10**9
 """First seeds of the games that judge a training as it goes on, and at its end."""
-LONGEST = 100
-"""Rounds that are judged of games that go on for longer."""
+LONGEST = 100  # rounds that are judged of games that go on for longer
 
 
 def option(metavar: str, meaning: str, **limits: Any) -> Any:

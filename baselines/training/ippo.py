@@ -37,8 +37,7 @@ from llm_games.wrappers.team_env import TeamVectorEnv
 from llm_games.wrappers.torch_player import ActorCritic, network, save_network
 
 FRESH = 10**6  # seeds of games of one training
-DRAWS = 400
-"""How often a player is asked in each situation of a tree."""
+DRAWS = 400  # how often a player is asked in each situation of a tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,11 +45,9 @@ from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_o
 
 MATCHES, TRIALS = 10**9, 15 * 10**8
 """First seeds of the games of the population, and of those in which replies are tried."""
-DRAWN = 1024
-"""How often a player that draws is asked in each information set of a whole game."""
+DRAWN = 1024  # how often a player that draws is asked in each information set of a whole game
 EXACT = 1e-9  # of the range of payoffs: what gains less is found for rounding
-LEAST = 1e-3
-"""Weight from which a player is in the mixture."""
+LEAST = 1e-3  # weight from which a player is in the mixture
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,10 +38,8 @@ from llm_games.wrappers.policy import Policy, RandomPolicy
 from llm_games.wrappers.sb3 import save_player
 from llm_games.wrappers.single_agent import seating
 
-MATCHES = 10**9
-"""First seed of the games between a learner and its past selves."""
-SELDOM = 0.01
-"""What is added to each past self's weight, so that none is forgotten."""
+MATCHES = 10**9  # first seed of the games between a learner and its past selves
+SELDOM = 0.01  # what is added to each past self's weight, so that none is forgotten
 
 
 @dataclass(frozen=True, kw_only=True)

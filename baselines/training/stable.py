@@ -31,10 +31,8 @@ from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
 TRAINED = 10**6
 """First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
-WIDEST = 100.0
-"""Deviations at which a scaled reward is cut."""
-LEGACY: Any = np.random
-"""NumPy's one generator for all, which Stable-Baselines3 draws from."""
+WIDEST = 100.0  # deviations at which a scaled reward is cut
+LEGACY: Any = np.random  # NumPy's one generator for all, which Stable-Baselines3 draws from
 Make = Callable[[VecEnv, dict[str, Any]], BaseAlgorithm]
 """Makes a model for an environment, of settings that all algorithms take."""
 Grown = Callable[[Training[Any], BaseAlgorithm, VecEnv], Mapping[str, float]]

@@ -108,8 +108,7 @@ class Usage:
         return Usage(self.calls, self.calls, *EMPTY, *may)
 
 
-EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)
-"""Tokens, seconds and money of calls that brought nothing."""
+EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)  # tokens, seconds and money of calls that brought nothing
 
 
 def usage_of(plain: Mapping[str, Any]) -> Usage:

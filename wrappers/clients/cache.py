@@ -25,8 +25,7 @@ log = logging.getLogger(__name__)
 
 APPLICATION = 0x6C6C6D63
 """What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
-EDITION = 2
-"""Of the file: what was kept by an earlier one is of other keys and never found again."""
+EDITION = 2  # of the file: what was kept by an earlier one is of other keys and never found again
 MEMORY = Path(":memory:")
 """In place of a file: replies are kept until nobody uses them any more, see sqlite3."""
 MOST_EPISODES = 10_000

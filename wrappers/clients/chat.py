@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar, overload
 
-Message = dict[str, str]
-"""``{"role": "system" | "user" | "assistant" | "tool", "content": …}``"""
+Message = dict[str, str]  # ``{"role": "system" | "user" | "assistant" | "tool", "content": …}``
 T = TypeVar("T")
 
 

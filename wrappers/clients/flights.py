@@ -11,8 +11,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-LONGEST = 600.0
-"""Seconds for which a call is waited for whose client has no limit of its own."""
+LONGEST = 600.0  # seconds for which a call is waited for whose client has no limit of its own
 GRACE = 1.0
 """Seconds more than a client's limit, so that it is the client that says that time is up."""
 

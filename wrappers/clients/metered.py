@@ -32,8 +32,7 @@ PLACES = 64
 FIRST_SHARE, FIRST_ROOM = 8, 256
 """Until a model's first reply: a reply has such a part of what is left, but at least so many
 tokens."""
-THIN = 8
-"""Bytes of a text that a token has at most, on average."""
+THIN = 8  # bytes of a text that a token has at most, on average
 SLACK = 16
 """Tokens by which a server may count a reply that it cuts otherwise than its limit; a tenth less,
 too, as some count no marks of thoughts or calls."""

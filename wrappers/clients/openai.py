@@ -43,12 +43,9 @@ log = logging.getLogger(__name__)
 OFFICIAL = "https://api.openai.com/v1"
 TIMEOUT = 600.0
 """Seconds; thoughts of many minutes are paid for, whether they are waited for or not."""
-MOST_AT_ONCE = 10_000
-"""Connections to one server; below, `Limit` decides."""
-CONNECT = 15.0
-"""Seconds to connect."""
-PASSING = 408, 409, 424, 425, 429
-"""Statuses below 500 of what another try may mend."""
+MOST_AT_ONCE = 10_000  # connections to one server; below, `Limit` decides
+CONNECT = 15.0  # seconds to connect
+PASSING = 408, 409, 424, 425, 429  # statuses below 500 of what another try may mend
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
     "service_tier", "tools", "stream", "stream_options", *CACHING,
@@ -73,8 +70,7 @@ class _StreamLine(NamedTuple):
 
 LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
 """Words of schemas that OpenAI's strict mode does not take."""
-JSON_OBJECT = {"type": "json_object"}
-"""The form of an answer that is any JSON object."""
+JSON_OBJECT = {"type": "json_object"}  # the form of an answer that is any JSON object
 
 
 class OpenAIClient:

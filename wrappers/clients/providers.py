@@ -36,8 +36,7 @@ class Provider(NamedTuple):
     """A provider's address, and the environment variables that may hold the key."""
 
     base_url: str
-    keys: tuple[str, ...] = ()
-    """none: it takes a key only if one is given"""
+    keys: tuple[str, ...] = ()  # none: it takes a key only if one is given
 
 
 COMPATIBLE = {
@@ -97,8 +96,7 @@ _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
 _NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
-_NAMES["prompt_cache_key"] = "openai_prompt_cache_key"
-"""What pydantic-ai calls them."""
+_NAMES["prompt_cache_key"] = "openai_prompt_cache_key"  # what pydantic-ai calls them
 _CACHES = ("anthropic", "bedrock")
 """Providers that cache what is marked with `cache_control`, and name a price for it."""
 

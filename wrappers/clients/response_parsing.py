@@ -14,16 +14,13 @@ from llm_games.wrappers.clients.base import Completion
 
 LONGEST_TEXT = 2_000_000
 """Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
-LONGEST_WORDS = 10_000
-"""Characters of what a server says of an error that are read."""
-REPLY = "reply"
-"""How the form of an answer is called where a server wants a name for it."""
+LONGEST_WORDS = 10_000  # characters of what a server says of an error that are read
+REPLY = "reply"  # how the form of an answer is called where a server wants a name for it
 
 LIMITS = ("max_completion_tokens", "max_tokens")
 """The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
 
-USUAL = 4
-"""Bytes of a text that a token usually has."""
+USUAL = 4  # bytes of a text that a token usually has
 
 _FINISH = {
     "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded",
@@ -78,8 +75,7 @@ _TOO_LONG_CODES = frozenset({"1261"})
 _FILTER_CODES = frozenset({"1301"})
 _BROKE_CODES = frozenset(["1113", "1304", *map(str, {*range(1308, 1322)} - {1312})])
 """Numbers by which Z.ai names a prompt that is too long, its filter, and what is used up."""
-_LONGEST_RESET = 60.0
-"""Seconds to wait at most until a limit is whole again: less may do."""
+_LONGEST_RESET = 60.0  # seconds to wait at most until a limit is whole again: less may do
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,12})?) ?(ms|milli|[smhd])[a-z]*", re.I)
 _LATER = re.compile(rf"(?:try again|retry)(?: in| after)? ((?:{_SPAN.pattern}[ ,]*)+)", re.I)

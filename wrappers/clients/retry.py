@@ -18,14 +18,10 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
 """Seconds before the second try; each further pause is twice as long, all less up to 50 %."""
-LONGEST_PAUSE = 8.0
-"""Seconds between two tries, but for a server that asks to wait longer."""
-LONGEST_REFUSED = 60.0
-"""The same where the server asks for fewer calls (status 429)."""
-GREETING = 5.0
-"""Seconds for which the short question before a run waits for a server that is down."""
-WORTH_TELLING = 2.0
-"""Seconds of waiting before it is logged and shown."""
+LONGEST_PAUSE = 8.0  # seconds between two tries, but for a server that asks to wait longer
+LONGEST_REFUSED = 60.0  # the same where the server asks for fewer calls (status 429)
+GREETING = 5.0  # seconds for which the short question before a run waits for a server that is down
+WORTH_TELLING = 2.0  # seconds of waiting before it is logged and shown
 
 
 @dataclass
@@ -34,8 +30,7 @@ class Wait:
 
     limit: float
     why: str = ""
-    since: dict[object, float] = field(default_factory=dict)
-    """by call"""
+    since: dict[object, float] = field(default_factory=dict)  # by call
     is_logged: bool = False
     began: float = field(default_factory=time.monotonic)
 

@@ -16,10 +16,8 @@ from llm_games.wrappers.clients.base import Chat, Client, Completion, Request, S
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, digest_of, key_of, tried
 
-MOST_SEATS = 100_000
-"""Seats of which is known what they asked last."""
-NEIGHBOURS = 8
-"""Situations that are looked through for one with a reply."""
+MOST_SEATS = 100_000  # seats of which is known what they asked last
+NEIGHBOURS = 8  # situations that are looked through for one with a reply
 
 
 class SampledRequest(NamedTuple):

@@ -18,8 +18,7 @@ SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 """How headers are called whose values never show."""
 
 
-_WRITTEN = re.compile(r"[%&\\]")
-"""What something stands in that is not written as it is."""
+_WRITTEN = re.compile(r"[%&\\]")  # what something stands in that is not written as it is
 
 
 @lru_cache(64)

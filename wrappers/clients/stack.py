@@ -29,14 +29,11 @@ class Shared:
     """The parts that the clients of one run share."""
 
     ledger: Ledger = field(default_factory=Ledger)
-    replies: ReplyCache | None = None
-    """None: no cache unless a client asks for it"""
-    use_cache: bool = True
-    """False: no cache, whatever clients ask for"""
+    replies: ReplyCache | None = None  # none: no cache unless a client asks for it
+    use_cache: bool = True  # false: no cache, whatever clients ask for
     gates: dict[Any, Gates] = field(default_factory=dict)
     """of each server, by model, address and limits"""
-    waits: Waits = field(default_factory=Waits)
-    """what is waited for now"""
+    waits: Waits = field(default_factory=Waits)  # what is waited for now
 
 
 def add_layers(
