@@ -1,8 +1,10 @@
 """Training scripts: short runs, players that sit down, and all that can break one off."""
 
 import os
+import pickle
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -241,6 +243,27 @@ def test_a_training_that_goes_on_is_the_one_that_never_stopped(
     whole = {name: values for name, values in whole.items() if name != "train/n_updates"}
     for name, values in whole.items():
         np.testing.assert_array_equal(values, parts[name], err_msg=name)
+
+
+def test_a_state_of_an_earlier_version_goes_on_as_one_of_today(tmp_path):
+    given = {"opponents": ["rational", "mix:random|rational"]}
+    ppo.train(options(ppo.PPOOptions, tmp_path / "old", steps=32, **given))
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    state = pickle.dumps(pickle.loads((tmp_path / "new" / "state").read_bytes()), 0)
+    for new, old in (
+        ("cllm_games.table_batch\nTables", "cllm_games.tables\nTables"),
+        ("cllm_games.wrappers.player_mixture\nPlayerM", "cllm_games.wrappers.mixture\nM"),
+        ("rules\nRuleMemories\n", "rules\nMemories\n"),
+        ("V_indexes\n", "V_at\n"),
+        ("V_is_seeded\n", "V_begun\n"),
+    ):
+        assert new.encode() in state
+        state = state.replace(new.encode(), old.encode())
+    (tmp_path / "old" / "state").write_bytes(state)
+    for folder in ("old", "new"):
+        ppo.train(options(ppo.PPOOptions, tmp_path / folder, steps=64, resume=True, **given))
+    old, new = ((tmp_path / name / "curve.csv").read_bytes() for name in ("old", "new"))
+    assert old == new
 
 
 def rows_of(folder):

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from llm_games.baselines.players import make_player, players_for, rule_of
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.training import ppo
 from llm_games.baselines.training.harness import LONGEST, Evaluation, Training, command, option
-from llm_games.baselines.training.stable import TRAINED, WIDEST, settings
+from llm_games.baselines.training.stable import TRAINED, WIDEST
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
@@ -54,16 +54,14 @@ LEAST = 1e-3  # weight from which a player is in the mixture
 class PSROOptions(ppo.PPOOptions):
     """Options of PSRO; `steps` are decisions of all rounds together."""
 
-    start: Annotated[list[str], option("PLAYER", "who is in the population first")] = field(
-        default_factory=lambda: ["random"]
+    start: list[str] = option(["random"], "PLAYER", "who is in the population first")
+    rounds: int = option(6, "N", "replies that join, at most", min=1)
+    oracle: Literal["ppo", "rules", "exact"] = option(
+        "ppo", "HOW", "who replies: ppo, rules or exact"
     )
-    rounds: Annotated[int, option("N", "replies that join, at most", min=1)] = 6
-    oracle: Annotated[
-        Literal["ppo", "rules", "exact"], option("HOW", "who replies: ppo, rules or exact")
-    ] = "ppo"
-    solver: Annotated[
-        Literal["nash", "alpha_rank", "uniform"], option("HOW", "nash, alpha_rank or uniform")
-    ] = "nash"
+    solver: Literal["nash", "alpha_rank", "uniform"] = option(
+        "nash", "HOW", "nash, alpha_rank or uniform"
+    )
 
 
 class Population:
@@ -236,7 +234,7 @@ def by_learning(run: Training, population: Population, number: int) -> tuple[str
         actions=options.actions, normalize=True,
     )  # fmt: skip
     env = VecNormalize(SB3VecEnv(games), norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
-    model = ppo.maker(options)(env, {**settings(options, env), "seed": options.seed + number})
+    model = replace(options, seed=options.seed + number).model(env)
     env.seed(TRAINED * (options.seed + 1) + number * 10**4)
     model.learn(options.steps // options.rounds, callback=EarlyStop(run, run.step))
     if run.stopping:

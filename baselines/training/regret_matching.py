@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from typer import Option
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Evaluation, command
+from llm_games.baselines.training.harness import Evaluation, command, flag, option
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
@@ -26,8 +25,8 @@ from llm_games.errors import BadParameter
 class RegretOptions(SolvingOptions):
     """Options of regret matching."""
 
-    steps: Annotated[int, Option(metavar="N", help="plays", min=1)] = 20_000
-    swap: Annotated[bool, Option("--swap", help="regrets of each move apart, see above")] = False
+    steps: int = option(20_000, "N", "plays", min=1)
+    swap: bool = flag("regrets of each move apart, see above")
 
 
 class RegretMatching(Solver):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -46,11 +46,15 @@ SELDOM = 0.01  # what is added to each past self's weight, so that none is forgo
 class SelfPlaySettings(ppo.PPOOptions):
     """Options of self-play."""
 
-    latest: Annotated[
-        float, option("X", "share of opponents that are the newest copy", min=0, max=1)
-    ] = 0.5
-    draw: Annotated[Literal["pfsp", "uniform"], option("HOW", "of those before it")] = "pfsp"
-    matches: Annotated[int, option("N", "games against each past self that weigh it", min=1)] = 64
+    latest: float = option(0.5, "X", "share of opponents that are the newest copy", min=0, max=1)
+    draw: Literal["pfsp", "uniform"] = option("pfsp", "HOW", "of those before it")
+    matches: int = option(64, "N", "games against each past self that weigh it", min=1)
+
+    def model(self, env: VecEnv) -> BaseAlgorithm:
+        """Return a new model, whose copy is the first in the league."""
+        model, (league,) = super().model(env), env.get_attr("opponents")[0]
+        league.join(copied(model, env))
+        return model
 
 
 class Copy:
@@ -137,14 +141,7 @@ def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
 
 def train(options: SelfPlaySettings) -> Evaluation:
     """Train, and return the learner's evaluation among the opponents."""
-    league, make_model = League(options.latest, options.draw), ppo.maker(options)
-
-    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        model = make_model(env, common)
-        league.join(copied(model, env))
-        return model
-
-    return learn("self_play", options, make, league, grown)
+    return learn("self_play", options, League(options.latest, options.draw), grown)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ from __future__ import annotations
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_o
 class SolvingOptions(Options):
     """Options of a solver. It plays all seats itself; opponents only evaluate its strategy."""
 
-    opponents: Annotated[
-        list[str], option("PLAYER", "who it is judged against, one for all other seats or for each")
-    ] = field(default_factory=lambda: ["rational"])
-    copies: Annotated[
-        int, option("N", "deals that are drawn where no room says what chance may bring", min=1)
-    ] = 256
-    steps: Annotated[int, option("N", "iterations", min=1)] = 1000
+    opponents: list[str] = option(
+        ["rational"], "PLAYER", "who it is judged against, one for all other seats or for each"
+    )
+    copies: int = option(
+        256, "N", "deals that are drawn where no room says what chance may bring", min=1
+    )
+    steps: int = option(1000, "N", "iterations", min=1)
 
 
 class Solver(ABC):

@@ -8,17 +8,23 @@ firms of Calvano and others, AER 110(10), 2020.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from typer import Option
 
 from llm_games.arrays import Array
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option
+from llm_games.baselines.training.harness import (
+    Evaluation,
+    Options,
+    Training,
+    command,
+    flag,
+    option,
+)
 from llm_games.errors import unknown
 from llm_games.wrappers.clients.stack import booked, spent
 from llm_games.wrappers.learned import LearnedPolicy, Trained
@@ -33,19 +39,17 @@ FIRST = 10**6
 class QOptions(Options):
     """Options of Q-learning."""
 
-    column: Annotated[
-        list[str], option("NAME", "a number of the observation that makes the state; all if none")
-    ] = field(default_factory=list)
-    every: Annotated[bool, Option("--every", help="learn in all seats; opponents only judge")] = (
-        False
+    column: list[str] = option(
+        [], "NAME", "a number of the observation that makes the state; all if none"
     )
-    rate: Annotated[
-        float, option("X", "least weight of what is new; until then 1 / visits", min=0, max=1)
-    ] = 0.01
-    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
-    begin: Annotated[float, option("X", "value of an action that was never tried")] = 0.0
-    explore: Annotated[float, option("X", "share of the steps that explore", min=0, max=1)] = 0.5
-    least: Annotated[float, option("X", "share of random moves after that", min=0, max=1)] = 0.02
+    every: bool = flag("learn in all seats; opponents only judge")
+    rate: float = option(
+        0.01, "X", "least weight of what is new; until then 1 / visits", min=0, max=1
+    )
+    gamma: float = option(0.99, "X", "discount of later rewards", min=0, max=1)
+    begin: float = option(0.0, "X", "value of an action that was never tried")
+    explore: float = option(0.5, "X", "share of the steps that explore", min=0, max=1)
+    least: float = option(0.02, "X", "share of random moves after that", min=0, max=1)
 
 
 class QLearning:
@@ -134,9 +138,8 @@ def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
 def train(options: QOptions) -> Evaluation:
     """Train, and return the learner's evaluation."""
     with Training("tabular_q", options) as run:
-        clients = [p.client for p in run.table.seating.policies if hasattr(p, "client")]
-        learner = restored(run, options, clients) if run.state else QLearning(run, options)
-        run.saving = lambda: packed(run.step, learner, clients)
+        learner = restored(run, options) if run.state else QLearning(run, options)
+        run.saving = lambda: packed(run, learner)
         while run.step < options.steps and not run.stopping:
             reward = learner.step(run.step / options.steps)
             run.advance(run.step + learner.games.num_envs)
@@ -150,26 +153,28 @@ def train(options: QOptions) -> Evaluation:
         return run.end(learner.player(), f"tabular:{path}")
 
 
-def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
+def packed(run: Training, learner: QLearning) -> bytes:
     """Return the pickled learner, without its games if their players ask models."""
-    games, learner.games = learner.games, None if clients else learner.games  # type: ignore[assignment]
+    games = learner.games
+    if run.clients:
+        learner.games = None  # type: ignore[assignment]
     try:
-        return pickle.dumps((step, learner, spent(clients)))
+        return pickle.dumps((run.step, learner, spent(run.clients)))
     finally:
         learner.games = games
 
 
-def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
+def restored(run: Training, options: QOptions) -> QLearning:
     """Return the learner of a saved state; without its games it begins new ones."""
+    learner: QLearning
     step, learner, costs = run.read()
     run.go_on(step)
     learner.options = options
     if learner.games is None:
         learner.games = games_of(run, options)
         learner.anew(step)
-    booked(clients, costs)
-    restored_learner: QLearning = learner
-    return restored_learner
+    booked(run.clients, costs)
+    return learner
 
 
 if __name__ == "__main__":
