@@ -31,6 +31,7 @@ pytest.importorskip("tensorboard")
 
 from llm_games.baselines.training import dqn, harness, ppo, recurrent_ppo
 from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"copies": 8, "episodes": 12, "seed": 3}
@@ -249,7 +250,9 @@ def test_a_state_of_an_earlier_version_goes_on_as_one_of_today(tmp_path):
     given = {"opponents": ["rational", "mix:random|rational"]}
     ppo.train(options(ppo.PPOOptions, tmp_path / "old", steps=32, **given))
     shutil.copytree(tmp_path / "old", tmp_path / "new")
-    state = pickle.dumps(pickle.loads((tmp_path / "new" / "state").read_bytes()), 0)
+    contents = pickle.loads((tmp_path / "new" / "state").read_bytes())
+    contents["scaled"].set_venv(SB3VecEnv(contents["games"]))
+    state = pickle.dumps(contents, 0)
     for new, old in (
         ("cllm_games.table_batch\nTables", "cllm_games.tables\nTables"),
         ("cllm_games.wrappers.player_mixture\nPlayerM", "cllm_games.wrappers.mixture\nM"),
@@ -371,10 +374,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_no_decision_is_learned_from_alone(script, kind, tmp_path):
     with pytest.raises(BadParameter, match="give --copies or --rollout of 2 or more"):
         script.train(options(kind, tmp_path / "a", copies=1, rollout=1))
-    small = options(
-        kind, tmp_path / "a", copies=3, rollout=3, steps=9
-    )  # in parts of 2 and the rest
-    assert ppo.minibatch_size(small) == 3
+    small = options(kind, tmp_path / "a", copies=3, rollout=3, steps=9)
+    assert small.settings()["batch_size"] == 3  # in parts of 2 and the rest
     assert np.isfinite(script.train(small).payoff)
 
 
