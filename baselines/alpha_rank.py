@@ -30,12 +30,11 @@ def alpha_rank(
 ) -> Array:
     """Return how often each strategy holds a population in the long run, ``(strategies,)``.
 
-    A mutant of another strategy comes rarely, and takes over or dies out by imitation of whoever
-    earns more (`alpha`: how strongly, in units of one over the range of payoffs). With ``global``
-    selection tables are drawn from the population without replacement, excluding oneself, as in the
-    paper and, for more than two players, in Moran's process: OpenSpiel's
-    ``use_local_selection_model=False``. With ``local``, OpenSpiel's default, only the payoffs of
-    the two who differ count, at a table of these two.
+    A rare mutant takes over or dies out by imitation of whoever earns more (`alpha`: how strongly,
+    in units of one over the range of payoffs). With ``global`` selection tables are drawn from the
+    population without replacement, excluding oneself, as in the paper (OpenSpiel's
+    ``use_local_selection_model=False``); with ``local`` only the payoffs of the two who differ
+    count, at a table of these two.
 
     Raises:
         BadParameter: `alpha` is not above 0 or infinite, `population` smaller than a table, or
@@ -66,12 +65,8 @@ def alpha_rank(
 def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = POPULATION) -> Array:
     """Return how often each line-up occurs in the long run, ``(lineups,)``.
 
-    α-rank of one population for each seat: all of a population follow one strategy until a mutant
-    comes, which takes over or dies out as in `alpha_rank` while the other populations stay. A
-    line-up is all profiles of seats with these counts.
-
-    Raises:
-        BadParameter: as `alpha_rank`, or there are more than `RANKED` line-ups.
+    α-rank of one population for each seat, all of which follow one strategy; a line-up is all
+    profiles of seats with these counts. BadParameter as of `alpha_rank`, or beyond `RANKED`.
     """
     _check_rank(game, alpha, population)
     size = len(game.counts)
@@ -122,11 +117,10 @@ def _drawn(all_of_them: int, taken: int) -> Array:
 
 
 def stationary(rates: Array) -> Array:
-    """Return how often each state is visited, from the logarithms of the rates between states.
+    """Return how often states are visited, from logarithms of their rates, ``(states, states)``.
 
-    ``(states, states)``; the diagonal does not count. By elimination without subtractions
-    (Grassmann, Taksar and Heyman, Operations Research 33, 1985), in logarithms: exact also where
-    rates differ by more than a float can hold.
+    By elimination without subtractions (Grassmann, Taksar and Heyman, Operations Research 33,
+    1985): exact also where rates differ by more than a float can hold.
     """
     logs = np.maximum(np.array(rates, np.float64), LEAST)
     count = len(logs)

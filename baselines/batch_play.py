@@ -1,9 +1,8 @@
 """Measures of skill: what a seat lost against the field that it played.
 
-Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
-whole episodes are replayed with a fixed rule in the seat, chance and others as recorded
-(`counterfactual`): the paired difference to a reply that was named in advance, and the gap to the
-best of several (`best_reply_gap`). Measures of a game's theory: `llm_games.baselines.regret`.
+Regret in hindsight values moves after the fact, luck as well as skill. Here whole episodes are
+replayed with a fixed rule in the seat, chance and others as recorded (`counterfactual`): the paired
+difference to a reply named in advance, and the gap to the best of several (`best_reply_gap`).
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ class TooManyTurns(BadParameter):
 class BestReplyGap(NamedTuple):
     """Gain of the best of some fixed replies over a seat's play, mean per episode.
 
-    `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down. From
-    `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
-    `best` is the index of the reply with that `gap`, None if none beats the seat's play.
+    `gap` is the plug-in estimate, biased up, `crossed` the cross-fitted one, biased down; `low` to
+    `high` is an interval of level `LEVEL`; these three are None for one episode. `best` is the
+    index of the reply with that `gap`, None if none beats the seat's play.
     """
 
     gap: float
@@ -67,12 +66,11 @@ class BestReplyGap(NamedTuple):
 def best_reply_gap(gains: Array) -> BestReplyGap:
     """Return the gap from what each reply gains over the own play, ``(episodes, replies)``.
 
-    The own play is a reply as well, of gain 0, so that no gap is negative. The upper end is the
-    largest of the replies' upper ends, valid without correction as the best reply is one of them;
-    the lower end is that of the cross-fitted gap: every second episode's best reply is valued on
-    the others, and the other way round. (Best replies of all episodes but one would be chosen with
-    nearly the same data each time: of 21 equal replies in 20 episodes, one in five then seems to
-    gain; by halves, one in twenty.)
+    The own play is a reply of gain 0, so that no gap is negative. The upper end is the largest of
+    the replies' upper ends, valid without correction; the lower end is that of the cross-fitted
+    gap: every second episode's best reply is valued on the others, and the other way round. (Chosen
+    in all episodes but one, of 21 equal replies in 20 episodes one in five seems to gain; by
+    halves, one in twenty.)
 
     Raises:
         BadParameter: there is no episode or no reply, or a gain is not finite.
@@ -144,8 +142,7 @@ def play_rules(
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no player of the game, or asks a model, or there is not one for each
-            seat.
+        BadParameter: one cannot play the game, or asks a model, or there is not one for each seat.
         TooManyTurns: they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
@@ -170,11 +167,10 @@ def play_batch(
     max_steps: int | None = None,
     models: bool = False,
 ) -> Iterator[tuple[PerTable, Outcome]]:
-    """Play an episode of each seed as `play_rules` does, step by step.
+    """Play an episode of each seed as `play_rules` does, step by step; with `models` also of those.
 
     `sits`, integers ``(players, tables)``, is the index of the player in each seat. Yield which
-    tables were over before the step, ``(tables,)``, and the step's outcome. It raises as
-    `play_rules`, but with `models` players may ask one.
+    tables were over before the step, ``(tables,)``, and the step's outcome.
     """
     policies = [make_player(name, game) for name in names]
     for name, policy in zip(names, policies, strict=True):
@@ -222,10 +218,9 @@ def counterfactual(
     """Play recorded episodes again with a rule player in one seat, all others as recorded.
 
     Chance is the same, and so is that of the seat: a rule player replays itself exactly. Others'
-    moves that the deviation has made illegal are moved to the nearest legal one; whoever was out in
-    the record but is not now makes the lowest legal move.
-    In a game of turns the room's ``theory.field(game, states, moves)`` gives, from the recorded
-    states and moves, a `Field` of what others do once the seat has done something else.
+    moves that have become illegal are moved to the nearest legal one; whoever was out but is not
+    now makes the lowest. In a game of turns the room's ``theory.field(game, states, moves)`` gives
+    a `Field` of what others do once the seat has done something else.
 
     Args:
         game: the rules of all these episodes.
@@ -236,8 +231,7 @@ def counterfactual(
         given: chance that was given.
 
     Returns:
-        The seat's recorded payoff, float64 ``(episodes,)``, and those of the replies,
-        ``(replies, episodes)``.
+        The seat's recorded payoff, ``(episodes,)``, and the replies', ``(replies, episodes)``.
 
     Raises:
         NoReplay: it is a game of turns whose room does not say what others would do, or a reply
@@ -271,8 +265,8 @@ def counterfactual(
 class _Tape(NamedTuple):
     """Recorded episodes of one game, ascending by seat; `moves` are ``(steps, players, tables)``.
 
-    `states` precede each step, `broke` marks moves that broke a rule, `stop` is the number of steps
-    after which a table ends though the rules did not end it, and `payoffs` are the seat's.
+    `states` precede steps, `broke` marks moves that broke a rule, `stop` is the number of steps
+    after which a table was stopped, `payoffs` are the seat's.
     """
 
     game: Rulebook
@@ -348,10 +342,7 @@ class _Tape(NamedTuple):
         return payoffs.reshape(count, tables)
 
     def _players(self, policies: Sequence[RulePolicy]) -> tuple[Array, list[Any]]:
-        """Return the moves of constant players, and the other players by seat.
-
-        These are ``(seat, tables one after another, policy, memory)``.
-        """
+        """Return moves of constant players, others by seat with tables, policy and memory."""
         tables, players = len(self.seeds), []
         constant = np.zeros(len(policies) * tables, np.int64)
         kinds, firsts = np.unique(self.seats, return_index=True)

@@ -27,9 +27,8 @@ ROUGH = 1e-9
 class _BeliefStep(NamedTuple):
     """One step from each belief: payoffs of its moves and the beliefs that follow.
 
-    `pays` is ``(beliefs, moves)``, minus infinity where a move is illegal. The other arrays
-    describe edges: from a `belief`, by a `move`, after an `observation` (an index of `rows`), to a
-    `next_belief` of the next step, with a `chance`.
+    `pays` is ``(beliefs, moves)``, minus infinity where illegal. The others are of edges: from a
+    `belief`, by a `move`, after an `observation` (an index of `rows`), to a `next_belief`.
     """
 
     pays: Array
@@ -99,12 +98,7 @@ class Iteration:
         return {**rows._asdict(), **{name: np.asarray(number) for name, number in about.items()}}
 
     def _first_step(self) -> tuple[_BeliefStep, _TableBeliefs]:
-        """Return the step from the start to the first beliefs, and these beliefs.
-
-        Raises:
-            NoRule: the theory does not enumerate the game's chance.
-            TooLarge: there are too many deals or beliefs.
-        """
+        """Return the step from the start to the first beliefs, and these; `NoRule`, `TooLarge`."""
         game, kinds = self.game, len(self.others.worlds)
         chance, likely = _deals(game, MOST // (10 * kinds))
         deals = len(likely)
@@ -136,8 +130,7 @@ class Iteration:
     def _forgets_actions(self, first: Any) -> bool:
         """Test whether the seat's earlier moves matter to nothing later.
 
-        Two tables of the same world are played in which the seat moves alike now and differently
-        before: others' moves, the observations and the payoffs must then be the same.
+        Two tables of a world, where it moved differently before and alike now, must be the same.
         """
         game, noise = self.game, Noise(7)
         count = max(TRIED, len(self.moves))
@@ -176,8 +169,7 @@ class Iteration:
     def _possible_moves(self, state: Any, world: Array) -> tuple[PerPlayer, Array, Array]:
         """Return the others' joint moves and their chances, see `Others.moves`, and a mask.
 
-        The mask, bool ``(tables, moves, joint)``, has the pairs of a legal move of the seat and a
-        joint move that the others may make.
+        That is bool ``(tables, moves, joint)``: pairs of a legal move and one that others may make.
         """
         actions, joint = self.others.moves(state, world)
         low, high = (limit[self.seat] for limit in self.game.legal(state))
@@ -187,10 +179,7 @@ class Iteration:
         return actions, joint, may[:, :, None] & (joint > 0)[:, None]
 
     def _cells(self, state: Any, actions: PerPlayer, possible: Array) -> Iterator[Any]:
-        """Play the pairs of the mask `possible` in batches.
-
-        Yield the flat indices of each batch, their tables, and what `_played` returns.
-        """
+        """Play the pairs of a mask; yield flat indices, tables, and results of `_played`."""
         cells = np.flatnonzero(possible.ravel())
         for first in range(0, len(cells), AT_ONCE):
             chosen = cells[first : first + AT_ONCE]
@@ -265,9 +254,8 @@ class Iteration:
     ) -> tuple[Array, Array, Array, Array, Any, Array]:
         """Play all possible moves in all situations.
 
-        Return, by situation, move and way (flattened to one axis): the payoff, the observation as
-        an index of rows, and the next situation, -1 if the game is over; then the observed rows,
-        and the states and worlds of the next situations.
+        Return, by situation, move and way (in one axis): payoff, index of the observed row, and
+        next situation, -1 if the game is over; then the rows, and the next states and worlds.
         """
         payoffs, next_situation = np.zeros(possible.size), np.full(possible.size, -1)
         look, rows = np.zeros(possible.size, np.uint64), dict[int, Array]()
@@ -363,9 +351,8 @@ def _merge_beliefs(
 ) -> tuple[tuple[Array, Array, Array, Array], tuple[Array, Array, Array, int]]:
     """Merge the ways that lead to the same belief.
 
-    Each entry goes from an `origin` (belief and move) to a situation after an observation. Return
-    the edges (origin, observation, chance, next belief), and the next beliefs (belief, situation,
-    weight, count).
+    An entry goes from an `origin` (belief and move) to a situation after an observation. Return
+    edges (origin, observation, chance, next belief) and beliefs (belief, situation, weight, count).
     """
     if not len(origin):
         none = np.zeros(0, np.int64)
@@ -394,10 +381,7 @@ def _merge_beliefs(
 
 
 def _deals(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array]:
-    """Return the game's possible chance and its probabilities, see `deals_of`.
-
-    Raises `NoRule` where the theory does not enumerate them.
-    """
+    """Return the game's chance and its probabilities, see `deals_of`; `NoRule` where none knows."""
     deals = deals_of(game, limit)
     if deals is None:
         raise NoRule(f"{game.name} draws by chance what its theory does not go through")

@@ -1,16 +1,11 @@
 """Best response to given opponents: exact by value iteration where possible, else bounds.
 
 A learner does not know its *world*: which player each opponent is, where these are mixtures. What
-it has observed and done leaves a belief over worlds and states. Value iteration goes over these
-beliefs backward from the last step, so its policy is the best of all, including those that remember
-everything and pay to find out. Opponents must follow rules; the moves of one that draws are
-weighted by their chances.
-
-Opponents with a ``strategy`` (ghosts) say the probability of each move in a game tree, and are
-solved in the tree of the game if it has at most `EDGES` joint moves.
-
-If opponents ignore what the seat did before, which is tested, beliefs are over worlds alone; else
-over worlds and states. If chance is drawn during the game, or an opponent follows no rule, there
+it has observed and done leaves a belief over worlds and states (over worlds alone, if opponents
+ignore what the seat did before, which is tested). Value iteration goes over beliefs backward from
+the last step, so its policy is the best of all. Opponents must follow rules, drawn moves being
+weighted by their chances, or have a ``strategy`` (ghosts) in the tree of the game, if that has at
+most `EDGES` joint moves. If chance is drawn during the game, or an opponent follows no rule, there
 are only bounds: the best rule player, valued in fresh games, and a player that knows all other
 moves of each step.
 """
@@ -50,10 +45,9 @@ CHOSEN = 256  # games in which each of some policies is tried
 class BestResponse(NamedTuple):
     """The best response of a seat, or bounds of its payoff.
 
-    `value` is its payoff over a whole game: exact, or else the mean of `policy` over fresh games
-    with the standard error `error` (0 where exact), which is a lower bound of the best response.
-    `upper` is the upper bound, infinite where unknown; where it is an estimate, two standard errors
-    are added. `how` names the method.
+    `value` is its payoff over a whole game: exact, or the mean of `policy` over fresh games with
+    the standard error `error`, a lower bound. `upper` is the upper bound, infinite where unknown,
+    with two standard errors where estimated. `how` names the method.
     """
 
     policy: Policy
@@ -133,10 +127,7 @@ def _exact(
 
 
 def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> BestResponse:
-    """Return the exact best response to players with a ``strategy`` in a game tree.
-
-    Raises `NoRule` or `TooLarge` where there is no such tree.
-    """
+    """Return the exact response to players with a ``strategy`` in a tree; `NoRule`, `TooLarge`."""
     if game.division is not None:
         raise NoRule(f"plans are made in {game.name}")
     tree = Tree(game, deals=1, limit=EDGES)
@@ -205,10 +196,7 @@ def _bounds(
 
 
 def _seat_indices(seat: int, players: Array, others: Array) -> Array:
-    """Return the index of the player in each seat, ``(players, tables)``.
-
-    `players` are those of the seat by table; `others` are the same at all tables.
-    """
+    """Return the player of each seat, ``(players, tables)``: `players` are the seat's, by table."""
     rows = np.tile(others[:, None], len(players))
     return np.concatenate([rows[:seat], players[None], rows[seat:]])
 
@@ -216,8 +204,7 @@ def _seat_indices(seat: int, players: Array, others: Array) -> Array:
 class _PlayBesideBest(NamedTuple):
     """A seat's payoffs in some games beside the best possible ones, and others' moves.
 
-    `best` is the payoff of a seat that knows others' moves in each step, None if there are more
-    than `ACTIONS` legal moves.
+    `best` is of a seat that knows others' moves of a step, None beyond `ACTIONS` legal moves.
     """
 
     payoffs: Array

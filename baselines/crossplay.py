@@ -23,11 +23,7 @@ MANY = 1000
 
 
 def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Array]:
-    """Return which line-ups are played, and their counts, int64 ``(lineups, players)``.
-
-    Raises:
-        BadParameter: `which` is neither `ALL` nor `ONE`, or there are too many.
-    """
+    """Return the line-ups of `which`, int64 ``(lineups, players)``; BadParameter if too many."""
     if which not in (None, ALL, ONE):
         raise BadParameter(f'line-ups are "{ALL}" or "{ONE}", got {which!r}')
     if which is None:
@@ -90,10 +86,7 @@ class Cross:
 
     @cached_property
     def paid(self) -> Array:
-        """The mean payoff of a player's places, float64 ``(lineups, players, episodes)``.
-
-        NaN where it has none, or the episode is void.
-        """
+        """Mean payoff of a player's places, ``(lineups, players, episodes)``; NaN where none."""
         means = np.full((*self.counts.shape, self.episodes), np.nan)
         for row, counts in enumerate(self.counts):
             players = np.flatnonzero(counts)
@@ -104,10 +97,9 @@ class Cross:
 
     @cached_property
     def ahead(self) -> Array:
-        """Tables of an episode at which one player was ahead of another.
+        """Tables of an episode at which one player was ahead of another, ``(episodes, a, b)``.
 
-        float64 ``(episodes, players, players)``. Players with several places at a table count the
-        share of the pairs of places that they won, ties half. Void episodes do not count.
+        Of several places at a table count the share of pairs that it won, ties half; no void ones.
         """
         count = len(self.names)
         wins = np.zeros((self.episodes, count, count))
@@ -124,11 +116,8 @@ class Cross:
     def payoffs(self) -> Array:
         """Payoffs of the meta-game by episode, ``(line-ups of the meta-game, players, episodes)``.
 
-        A void episode counts as its line-up's mean. Where `which` is `ONE`, the meta-game has two
-        players: one is the only one of its kind, the other stands for all others.
-
-        Raises:
-            BadParameter: all episodes of a line-up are void.
+        A void episode counts as its line-up's mean; BadParameter if all are. Where `which` is
+        `ONE`, it has two players: one is the only one of its kind, the other stands for all others.
         """
         there = np.isfinite(self.paid)
         lost = (self.counts > 0) & ~there.any(axis=2)
@@ -165,10 +154,7 @@ class Cross:
         return MetaGame(self.names, self.seats if self.which == ALL else 2, self.payoffs @ share)
 
     def against(self, mixture: Array) -> Array:
-        """Return what each player earns by episode among others drawn from a mixture.
-
-        float64 ``(players, episodes)``.
-        """
+        """Return earnings by episode among others drawn from a mixture, ``(players, episodes)``."""
         return np.einsum("li,lie->ie", self.meta().chances(mixture), np.nan_to_num(self.payoffs))
 
 
@@ -218,10 +204,7 @@ def payoffs(
     seeds: Sequence[int],
     max_steps: int | None = None,
 ) -> Array:
-    """Return the payoff of each of the `places` of line-ups, ``(lineups, places, seeds)``.
-
-    What is not over after `max_steps` counts as far as it came. Raises as `crossplay`.
-    """
+    """Return payoffs of the line-ups' `places`, ``(lineups, places, seeds)``, up to `max_steps`."""
     totals = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
         chance = [seeds[column] for column in columns]

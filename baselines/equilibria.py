@@ -46,16 +46,15 @@ class Equilibrium(NamedTuple):
 def equilibria(game: MetaGame) -> list[Equilibrium]:
     """Return symmetric Nash equilibria, set by set, the most even first, then by payoff.
 
-    Strictly dominated strategies are removed first; then, for each set of the others, the small
-    ones first and up to `SUPPORTS`, mixtures are sought at which all strategies of the set earn the
-    same. With two players that is linear: all isolated equilibria of these sets are found, and of
-    whole faces of equilibria the corners and one within. With more players, equilibria of two
-    strategies are roots of a polynomial and all found; larger sets use Newton's method from several
-    starts and may miss some. If all that finds none, a branch of logit equilibria is followed to
-    its end, and for two players an integer programme is solved.
+    Strictly dominated strategies are removed; then, for sets of the others, the small ones first
+    and up to `SUPPORTS`, mixtures are sought at which all of the set earn the same. With two
+    players that is linear: all isolated equilibria are found, and of whole faces the corners and
+    one within. With more, those of two strategies are roots of a polynomial and all found; larger
+    sets use Newton's method from several starts and may miss some. If all that finds none, a branch
+    of logit equilibria is followed, and for two players an integer programme solved.
 
-    Each equilibrium was checked: a change gains less than `EXACT` of the range. Equilibria between
-    returned ones are left out only if all mixtures between those are equilibria.
+    Each was checked: a change gains less than `EXACT` of the range. Equilibria between returned
+    ones are left out only if all mixtures between those are equilibria.
 
     Raises:
         BadParameter: none was found.
@@ -142,10 +141,7 @@ def _candidates(game: MetaGame) -> Iterator[Array]:
 
 
 def _in_sets(game: MetaGame, mixtures: Sequence[Array]) -> list[Equilibrium]:
-    """Return equilibria set by set, without those that lie between others of their set.
-
-    The most even one of a set comes first and is always returned.
-    """
+    """Return equilibria set by set, the most even one first, without those between others."""
     corners, between = list[Array](), list[Array]()
     for mixture in sorted(mixtures, key=np.count_nonzero):
         close = [other for other in corners if np.abs(mixture - other).max() < SAME]
@@ -182,10 +178,8 @@ def _in_sets(game: MetaGame, mixtures: Sequence[Array]) -> list[Equilibrium]:
 
 
 def _joined(game: MetaGame, mixture: Array, others: Sequence[Array]) -> Array:
-    """Return to which of others all mixtures between are equilibria, bool ``(others,)``.
-
-    The regret along the way is a polynomial, which this number of points determines.
-    """
+    """Return to which of others all mixtures between are equilibria, bool ``(others,)``."""
+    # The regret along the way is a polynomial, which this number of points determines.
     share = np.linspace(0, 1, 2 * game.players + 3)[:, None]
     ends = np.reshape(others, (-1, 1, len(mixture)))
     fine = _no_change_gains(game, share * mixture + (1 - share) * ends)
@@ -204,10 +198,7 @@ def _within(game: MetaGame, mixture: Array, others: Sequence[Array]) -> bool:
 
 
 def _linear(game: MetaGame, supports: Array) -> Array:
-    """Return the mixtures of sets at which all of a set earn the same, of two players.
-
-    Where a set has several, the one nearest to the even mixture.
-    """
+    """Return where all of a set earn the same, of two players: of several the most even mixture."""
     sets, size = supports.shape
     payoffs = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
     system = np.zeros((sets, size + 1, size + 1))
@@ -225,8 +216,7 @@ def _linear(game: MetaGame, supports: Array) -> Array:
 def _corners(game: MetaGame, supports: Array) -> Array:
     """Return the corners of faces of equilibria of two players, ``(corners, strategies)``.
 
-    Where a set's strategies earn the same at more than one mixture, at a corner further strategies
-    earn as much: as many as make it unique.
+    There further strategies earn as much as those of the set: as many as make it unique.
     """
     strategies, size = len(game.names), supports.shape[1]
     payoffs = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
@@ -261,11 +251,9 @@ def _valid_mixtures(mixtures: Array) -> Array:
 
 
 def _roots(game: MetaGame, first: int, second: int) -> Array:
-    """Return mixtures of two strategies at which both earn the same, ``(mixtures, strategies)``.
-
-    Their difference is a polynomial of the share. Its roots, in odds to keep small shares apart,
-    are the eigenvalues of the companion matrix of its Bernstein form.
-    """
+    """Return mixtures of two strategies at which both earn the same, ``(mixtures, strategies)``."""
+    # Their difference is a polynomial of the share. Its roots, in odds to keep small shares apart,
+    # are the eigenvalues of the companion matrix of its Bernstein form.
     rest = game.players - 1
     ahead = [
         game.earned(first, *[first] * k + [second] * (rest - k))
@@ -280,10 +268,8 @@ def _roots(game: MetaGame, first: int, second: int) -> Array:
 
 
 def _even_on(game: MetaGame, supports: Array) -> Array:
-    """Return mixtures of sets at which all of a set earn the same, ``(mixtures, strategies)``.
-
-    By Newton's method from the middle, from near each corner, and from drawn starts.
-    """
+    """Return mixtures of sets at which all of a set earn the same, ``(mixtures, strategies)``."""
+    # By Newton's method from the middle, from near each corner, and from drawn starts.
     sets, size = supports.shape
     places = max(2, min(STARTS, STARTED // sets))
     drawn = np.random.default_rng(size).dirichlet(np.ones(size), places)
@@ -326,10 +312,8 @@ def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
 
 
 def _by_integers(game: MetaGame) -> Iterator[Array]:
-    """Yield an equilibrium of two players, solved as a mixed integer programme.
-
-    Strategies that are played must earn the most (Sandholm, Gilpin and Conitzer, AAAI 2005).
-    """
+    """Yield an equilibrium of two players, solved as a mixed integer programme."""
+    # Strategies that are played must earn the most (Sandholm, Gilpin and Conitzer, AAAI 2005).
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     count = len(game.names)
@@ -370,12 +354,11 @@ def _by_integers(game: MetaGame) -> Iterator[Array]:
 
 
 def _by_logit(game: MetaGame, seed: int = 0) -> Iterator[Array]:
-    """Yield the end of the branch of symmetric logit equilibria that begins at equal shares.
+    """Yield the end of the branch of logit equilibria from equal (seed 0) or drawn shares.
 
-    With a seed other than 0 it begins at drawn shares. At a logit equilibrium ``log(share / begun)
-    - rate * payoff`` is the same for all strategies. The curve is followed by its length, as the
-    rate can fall on the way, to an equilibrium (McKelvey and Palfrey, Games and Economic Behavior
-    10, 1995; Turocy, same journal 51, 2005).
+    At one, ``log(share / begun) - rate * payoff`` is the same for all strategies. The curve is
+    followed by its length, as the rate can fall on the way (McKelvey and Palfrey, Games and
+    Economic Behavior 10, 1995; Turocy, same journal 51, 2005).
     """
     count = len(game.names)
     begun = np.full(count, -np.log(count))
@@ -451,8 +434,7 @@ def entropy(mixture: Array) -> float:
 def gambit(game: MetaGame) -> list[Equilibrium]:
     """Return symmetric equilibria by pygambit.
 
-    For two players all extreme equilibria that are symmetric; for more the end of the principal
-    branch of logit equilibria, which is symmetric as the game is.
+    For two players all extreme ones; for more the end of the principal branch of logit equilibria.
 
     Raises:
         ExtraMissing: pygambit is not installed.
@@ -491,11 +473,7 @@ def correlated(game: MetaGame, best: bool = True) -> Correlated:
     """Return the correlated equilibrium in which seats earn most, or least.
 
     A mediator draws a line-up, deals its players to the seats at random, and tells each seat only
-    its own; no seat gains by another one. The mean payoff of every correlated equilibrium lies
-    between these two.
-
-    Raises:
-        BadParameter: the linear programme was not solved.
+    its own; no seat gains by another one. Raises BadParameter if the linear programme fails.
     """
     from scipy.optimize import linprog
 

@@ -1,8 +1,7 @@
 """The best reply of one decision: the moves without regret, and their payoffs.
 
-A move's regret is that of the game's theory (`deviation`). All moves that a seat could have made
-are played at once, one at each table of a batch, others and chance unchanged, and theory values
-each, so no game needs a second function for its best moves.
+All moves that a seat could have made are played at once, one at each table of a batch, others and
+chance unchanged, and theory (`deviation`) values each.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ CLOSE = 1e-9
 class Hindsight(NamedTuple):
     """A move beside all others that its seat could have made.
 
-    `best` are the tried moves without regret, the seat's own first, others ascending; `alike` says
-    that these are all that were tried, `whole` that all legal ones were. `earned` is the payoff of
-    the seat's move in its step, `possible` that of the first of `best`; regret may cover more than
-    the step, where a theory looks further.
+    `best` are the tried moves without regret, the own first, others ascending; `alike`: these are
+    all that were tried, `whole`: all legal ones were. `earned` is the payoff of the move in its
+    step, `possible` that of the first of `best`; regret may look further than the step.
     """
 
     regret: float
@@ -48,10 +46,7 @@ class Hindsight(NamedTuple):
 
 
 def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight | None:
-    """Return the best replies of a seat in a step of one table; `moves` ``(players,)`` as decided.
-
-    None where theory defines no regret.
-    """
+    """Return the best replies of a seat in a step, ``(players,)`` moves; None without theory."""
     game, state = game.core, state
     if not has_deviation(game.name) or not game.asked(state)[seat]:
         return None
@@ -136,10 +131,7 @@ def _reply_moves(game: Rulebook, state: Any, seat: int) -> list[Action]:
 
 
 def rule_move(game: Rulebook, state: Any, seat: int, name: str = "rational") -> Action | None:
-    """Return the move of a rule player in a state; None if there is none.
-
-    It has no memory of earlier steps.
-    """
+    """Return the move of a rule player without memory in a state; None if there is none."""
     game = game.core
     try:
         policy = make_player(name, game)

@@ -1,10 +1,8 @@
 """The meta-game: players as strategies of one game, whose payoffs were found by playing.
 
 Before seats are drawn, a game is the same for all who sit down: its meta-game is symmetric, however
-much its seats differ. Line-ups are therefore counts of players, and mixtures are those of one
-population. Here is mathematics only; `llm_games.baselines.crossplay` plays.
-
-Source: Wellman (AAAI 2006), empirical games.
+much its seats differ. Line-ups are counts of players, mixtures those of one population (Wellman,
+AAAI 2006). Here is mathematics only; `llm_games.baselines.crossplay` plays.
 """
 
 from __future__ import annotations
@@ -25,11 +23,7 @@ MOST = 20_000  # line-ups of a meta-game
 
 
 def lineups(strategies: int, players: int) -> Array:
-    """Return all line-ups as counts, int64 ``(lineups, strategies)``; each row sums to `players`.
-
-    Raises:
-        BadParameter: there are more than `MOST`.
-    """
+    """Return line-ups as counts, int64 ``(lineups, strategies)``; BadParameter if over `MOST`."""
     size = comb(strategies + players - 1, players)
     if size > MOST:
         raise BadParameter(
@@ -71,11 +65,7 @@ class MetaGame:
 
     @classmethod
     def of_matrix(cls, names: Sequence[str], matrix: Any) -> MetaGame:
-        """Return the game of two in which the row's strategy earns `matrix` against the column's.
-
-        Raises:
-            BadParameter: as of the class.
-        """
+        """Return the game of two in which row earns `matrix` against column; errors as above."""
         matrix, count = np.asarray(matrix, np.float64), len(names)
         if matrix.shape != (count, count):
             raise BadParameter(f"{count} strategies have a square of payoffs, got {matrix.shape}")
@@ -113,11 +103,7 @@ class MetaGame:
         )
 
     def tensor(self) -> Array:
-        """Return the first seat's payoff by the strategies of all seats; for other libraries.
-
-        Raises:
-            BadParameter: it has more than a million entries.
-        """
+        """Return the first seat's payoff by all seats' strategies; BadParameter over a million."""
         count = len(self.names)
         if count**self.players > 1_000_000:
             raise BadParameter(f"a tensor of {count} to the {self.players} entries is too large")
@@ -153,10 +139,8 @@ class MetaGame:
         return table, rest, np.array(ways, np.float64)
 
     def pairs(self, mixture: Array) -> Array:
-        """Return each strategy's payoff beside one other, the rest drawn, ``(*batch, own, other)``.
-
-        It is also the slope of `against` in the mixture, divided by ``players - 1``.
-        """
+        """Return each strategy's payoff beside one other, rest drawn, ``(*batch, own, other)``."""
+        # It is also the slope of `against` in the mixture, divided by ``players - 1``.
         table, rest, ways = self._beside
         chance = ways * np.prod(np.asarray(mixture)[..., None, :] ** rest, axis=-1)
         pair_payoffs: Array = chance @ table.reshape(-1, table.shape[2]).T
@@ -167,10 +151,7 @@ class MetaGame:
         return np.einsum("...ij,...j->...i", self.pairs(mixture), np.asarray(mixture))
 
     def chances(self, mixture: Array) -> Array:
-        """Return the chance of each line-up for a seat of each strategy, shaped as `payoffs`.
-
-        All others are drawn from a mixture, ``(strategies,)``; 0 where the strategy has no seat.
-        """
+        """Return line-ups' chances for a seat of each strategy, as `payoffs`; 0 if it has none."""
         chances = np.zeros(self.counts.shape)
         for strategy, seat_count in enumerate(np.eye(len(self.names), dtype=np.int64)):
             rows = np.flatnonzero(self.counts[:, strategy])

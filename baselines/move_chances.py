@@ -39,13 +39,9 @@ def _draw() -> Any:
 
 
 class Others:
-    """Opponents as rules: one rule in each other seat, different ones by world.
+    """Opponents as rules: one rule in each other seat, different ones by world, else `NoRule`.
 
-    `worlds` are indices of `rules`, ``(worlds, players - 1)``, `chances` the probability of each
-    world.
-
-    Raises:
-        NoRule: one of them follows no rule.
+    `worlds` are indices of `rules`, ``(worlds, players - 1)``, `chances` are of the worlds.
     """
 
     def __init__(self, game: Rulebook, seat: int, players: Sequence[Policy]) -> None:
@@ -70,10 +66,7 @@ class Others:
         self.chances = np.repeat(self.chances, count)
 
     def moves(self, state: Any, world: Array) -> tuple[Array, Array]:
-        """Return all joint moves of the others, and their chances.
-
-        ``(players - 1, tables, joint)`` and ``(tables, joint)``, of tables in these worlds.
-        """
+        """Return others' joint moves, ``(players - 1, tables, joint)``, and chances by table."""
         parts = []
         for column, other in enumerate(self.seats):
             kinds = self.worlds[world, column]
@@ -151,8 +144,7 @@ def _distinct_moves(moves: Array) -> tuple[Array, Array]:
 class Strata(Noise):
     """Noise of tables in groups of `STRATA`, each with another part of all chance.
 
-    A single draw occurs as often as it is likely, to one in `STRATA`; of several draws each does,
-    and together as in that many games.
+    A single draw occurs as often as it is likely, to one in `STRATA`; several as in so many games.
     """
 
     __slots__ = ("path",)

@@ -1,7 +1,4 @@
-"""Tools that a language model can call, by name: calculators.
-
-Adding a `Tool` to `TOOLS` adds one; settings name them, see `equipped`.
-"""
+"""Tools that a language model can call, by name: a `Tool` in `TOOLS` adds one, see `equipped`."""
 
 from __future__ import annotations
 
@@ -172,9 +169,7 @@ TOOLS: dict[str, Tool] = {
 
 
 def tool_named(name: str) -> Tool:
-    """Return a tool by its name; with ``name:always`` its output opens every request.
-
-    A user's tool is ``module:Name``, see `named`.
+    """Return a tool by its name, ``name:always`` or as a user's ``module:Name``, see `named`.
 
     Raises:
         UnknownName: there is no such tool; names the nearest.

@@ -1,9 +1,8 @@
 """All players by name: ``make_player("level_k:2")``.
 
-A name is a kind, for some kinds with a value after a colon; else ``provider/model``; else a user's
-object, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
-share; a game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher
-floors.
+A name is a kind, for some with a value after a colon; else ``provider/model``; else a user's object
+as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games share; a
+game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher floors.
 """
 
 from __future__ import annotations
@@ -109,8 +108,7 @@ def _asking(
 ) -> Policy:
     """Return a player on a client with its layers; checks all names of settings first.
 
-    `source` is the client or the ``module:function`` that makes it, which takes the settings of
-    `like` if that is given.
+    `source` is the client, or the ``module:function`` that makes it of settings as of `like`.
     """
     from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, add_layers
@@ -152,8 +150,8 @@ def _constrained(value: str) -> bool:
 def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     """Return a player whose model's completions come from `client`.
 
-    `settings` are of `LLMPolicy`, where tools may be named, see `tool_named`, and of `Planning`:
-    with one of these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
+    `settings` are of `LLMPolicy`, with tools by name (`tool_named`), and of `Planning`: with one of
+    these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
     """
     from llm_games.baselines.named_tools import equipped
     from llm_games.wrappers.llm_policy import LLMPolicy
@@ -403,11 +401,7 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
 
 
 def reading(name: str) -> str:
-    """Return how a player's name is read: ``kind``, ``provider`` or ``own``; "" if not at all.
-
-    Raises:
-        BadParameter: it can be read in two ways, one of them an existing file.
-    """
+    """Return how a name is read: ``kind``, ``provider``, ``own`` or ""; BadParameter if in two."""
     head, ways = name.partition(":")[0], {}
     if kind_of(head) or head in ELSEWHERE or head in _room_kinds(*rooms.ROOMS):
         ways["kind"] = f"the kind of player {head!r}"
@@ -490,11 +484,10 @@ def make_player(
 ) -> Policy:
     """Make a player from its name, see `reading`: a kind, with its value where it takes one.
 
-    Names are such as ``fixed:91``, ``openai/gpt-5`` and ``module:Name``; one's own may also be
-    given as an object, see `player_of`. That it can play `game` (rules or a name) is checked now.
-    For players that ask a language model, `client` has settings of its client, such as
-    ``{"base_url": ...}`` for `OpenAIClient`, and of its layers, see `dress`; `settings` are those
-    of `llm_player`, such as ``reasoning=True``.
+    Names are such as ``fixed:91``, ``openai/gpt-5`` and ``module:Name``; one's own may also be an
+    object, see `player_of`. That it can play `game` (rules or a name) is checked now. For players
+    that ask a language model, `client` has settings of its client, such as ``{"base_url": ...}``,
+    and of its layers, see `add_layers`; `settings` are those of `llm_player`: ``reasoning=True``.
 
     Raises:
         UnknownName: there is no such player or setting; names the nearest.

@@ -1,8 +1,7 @@
 """Players that follow a rule, and the form in which a game's room declares them.
 
-A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind of player of the
-game. Kinds that several games share are defined in `llm_games.baselines.players`, those of one game
-in its room.
+A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind. Kinds that
+several games share are defined in `llm_games.baselines.players`, others in their room.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ Model = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy]
 class Kind:
     """A kind of player.
 
-    `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. Instead of `rule`, `model` makes a player that asks a language model
-    from what was read, and `made` any other one that follows no rule, such as one that was trained,
-    from that and settings of its own; its `start` says whether it can play a game.
+    `read` reads the value of its name, `meaning` what that means in a game; a `BadParameter` names
+    what is allowed. Instead of `rule`, `model` makes a player that asks a language model from what
+    was read, and `made` any other (such as a trained one), from that and settings of its own.
     """
 
     summary: str  # one line on what it does
@@ -51,9 +49,8 @@ class Kind:
 
 @dataclass(frozen=True)
 class Players:
-    """The players of a game's room.
+    """The players of a game's room: the rule of each kind, or a `Kind` of this game alone.
 
-    `rules` maps each kind of player to its rule; a kind of this game alone comes as a `Kind`.
     `meaning` reads ``fixed:VALUE``, if the value is no word or number of the game. `reply_to` is
     the best response to given actions of the others ``(players - 1,)``.
     """
@@ -128,9 +125,8 @@ class RuleMemories(NamedTuple):
 class RulePolicy(Policy):
     """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
-    It acts on the numbers of a view, of one table or of a whole batch; the action is then an
-    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan. In many seats
-    it follows the rule once for all of them.
+    It acts on the numbers of a view, of one table or of a whole batch, in many seats at once; the
+    action is then int64 ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:

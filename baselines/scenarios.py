@@ -45,8 +45,7 @@ LISTS = {"focal": "some of one, half and most", "pays": "the names of two player
 class Scenario:
     """A game's table with some focal seats, and a player in each of the others.
 
-    `pays` names two players of whom the first comes to more in a single focal seat. `train`:
-    training may use it. A run plays it for so many `episodes`.
+    `pays` names two players, the first the better in one focal seat. `train`: training may use it.
     """
 
     game: str
@@ -66,10 +65,8 @@ class Scenario:
     def opponents(self, others: Any = None) -> list[Any]:
         """Return the players of all seats but a learner's, in their order.
 
-        `others` play the other focal seats, which come first: one for all, or one for each.
-
-        Raises:
-            BadParameter: there are no other focal seats, or not so many.
+        `others` play the other focal seats, which come first: one for all, or one for each, else
+        BadParameter.
         """
         focal_players = (
             list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
@@ -89,12 +86,7 @@ def games() -> list[str]:
 
 
 def scenarios(game: str) -> dict[str, Scenario]:
-    """Return a game's scenarios by name.
-
-    Raises:
-        UnknownName: there is no such game, or it has none.
-        BadParameter: its file is invalid.
-    """
+    """Return a game's scenarios by name; UnknownName if there are none, BadParameter if invalid."""
     name = game if game in rooms.ROOMS else game_class(game).name
     path = rooms.file(name, FILE)
     if path is None:
@@ -119,11 +111,8 @@ def seated_in(
 ) -> tuple[Rulebook, list[Any]]:
     """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
 
-    Warns of a scenario that is held out, if it is given by name.
-
-    Raises:
-        BadParameter: there are parameters of the game beside those of the scenario, or what
-            `Scenario.opponents` raises.
+    Warns of one that is held out, if given by name. Raises BadParameter if there are parameters of
+    the game beside, and as `Scenario.opponents`.
     """
     match = scenario(game if isinstance(game, str) else game.name, name)
     if isinstance(name, str) and not match.train:
@@ -141,11 +130,7 @@ def seated_in(
 
 
 def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
-    """Return the scenarios of a file's parsed content, by name.
-
-    Raises:
-        BadParameter, UnknownName: an entry is invalid; the message names the file.
-    """
+    """Return the scenarios of a file's parsed content; BadParameter, UnknownName name the file."""
     _check(raw, {**KEYS, **TABLES}, str(source))
     game, params = raw.get("game", ""), raw.get("params", {})
     try:

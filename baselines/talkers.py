@@ -1,8 +1,7 @@
 """Talking players that follow rules: ``announcer:KIND``, ``liar:KIND`` and ``proposer``.
 
-Each moves as a rule player does in the game inside the talk. When it may speak it names one move:
-in words, by a sentence in which `Question.named` finds it, or by a symbol, see `symbols`. It is
-silent unless it moves next.
+Each moves as a rule player does. When it may speak, and moves next, it names one move: by a
+sentence in which `Question.named` finds it, or by a symbol, see `symbols`.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ class TalkerMemory(NamedTuple):
 
 
 class Talker(Policy):
-    """Moves as `plays` does, and names the move of `names`, by default its own.
+    """Moves as `plays` does, and names the move of `names`, by default its own, after `before`.
 
-    A liar names that one if it is not its own, else any other. `before` precedes it.
+    A liar names that one if it is not its own, else any other.
     """
 
     speaks = True
@@ -173,8 +172,7 @@ def sentence(question: Question, action: Action) -> str:
 def symbols(game: Rulebook, actions: Array, count: int) -> Array:
     """Return the symbols 1 to `count` that stand for actions, int64 of their shape.
 
-    Actions are numbered from the lowest that is ever legal; if there are more than symbols,
-    neighbours share one.
+    They go from the lowest that is ever legal; neighbours share one if there are too many.
     """
     low, high = game.bounds()
     together = max(1, -(-(high - low + 1) // count))

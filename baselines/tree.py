@@ -1,14 +1,12 @@
 """The whole tree of a small game: all moves, the information sets before them, and the payoffs.
 
-The tree is made from the rules alone, one step of all its nodes at once. Seats that move in the
-same step do not see each other's moves. An information set is a seat, its observation (the columns
-of `Rulebook.observe`) and the last of its own moves, which stands for all it observed and did
-before: perfect recall. Each legal move of an information set is a *row*; a strategy gives each row
-its probability, ``(rows,)``, those of a set adding up to 1.
-
-Chance is exact where a room enumerates it: over a whole game in ``theory.deals(game, most)``, or
-for the next step in ``theory.nature(game, state)``. Else chance is approximated by some drawn,
-equally likely deals.
+It is made from the rules alone, one step of all its nodes at once; seats that move in the same step
+do not see each other's moves. An information set is a seat, its observation (the columns of
+`Rulebook.observe`) and the last of its own moves, which stands for all it observed and did before:
+perfect recall. Each legal move of one is a *row*; a strategy gives each row its probability,
+``(rows,)``, those of a set adding up to 1. Chance is exact where a room enumerates it, of a whole
+game in ``theory.deals(game, most)`` or of a step in ``theory.nature(game, state)``; else it is
+approximated by some drawn, equally likely deals.
 """
 
 from __future__ import annotations
@@ -47,10 +45,9 @@ class TooLarge(BadParameter):
 class Level(NamedTuple):
     """One step of all games: nodes, and the joint moves (edges) that leave them, node by node.
 
-    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`. ``begin`` is
-    the first edge of each node, `node` the node of each edge. `rows` ``(players, edges)`` are the
-    moves of an edge (of a seat that is not asked, the last row, which is always played), `rewards`
-    its payoffs.
+    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`; `begin` is
+    its first edge, `node` the node of each edge. `rows` ``(players, edges)`` are the moves (of a
+    seat that is not asked, the last row, which is always played), `rewards` the payoffs.
     """
 
     edge: Array
@@ -95,16 +92,10 @@ class _Sets:
 
 
 class Tree:
-    """A game's tree, see the module; `rows` are its information sets and their moves.
+    """A game's tree without talk, see the module; `rows` are its information sets and their moves.
 
-    Args:
-        game: the rules; talk is left out.
-        seed: of the deals, where these are drawn.
-        deals: the number of deals, where these are drawn.
-        limit: the largest number of joint moves, of all nodes together.
-
-    Raises:
-        TooLarge: there are more.
+    `deals` are drawn with `seed` where no room enumerates chance. Raises `TooLarge` if there are
+    more joint moves than `limit`, of all nodes together.
     """
 
     def __init__(
@@ -288,10 +279,7 @@ class Tree:
     # -- what strategies bring ---------------------------------------------------------------------
 
     def reaches(self, strategy: Array) -> list[tuple[PerPlayer, Array]]:
-        """Return the probabilities of each level's edges by each seat's moves, and by chance.
-
-        ``(players, edges)`` and ``(edges,)``.
-        """
+        """Return the chances of edges by seats' moves, ``(players, edges)``, and by chance."""
         sure = np.append(strategy, 1.0)
         reach, luck = np.ones((self.game.players, 1)), np.ones(1)
         by_level = []
@@ -305,9 +293,8 @@ class Tree:
     def worth(self, strategy: Array, replies: Array | None = None) -> tuple[Array, Array]:
         """Return each seat's mean payoff, and the counterfactual value of each row.
 
-        Seats follow the `replies` themselves (by default the strategy), others the strategy. A
-        row's value, ``(rows,)``, is weighted by the probability that chance and the others lead to
-        its set.
+        Seats follow the `replies` (by default the strategy), others the strategy. A row's value,
+        ``(rows,)``, is weighted by the probability that chance and others lead to its set.
         """
         sure = np.append(strategy, 1.0)
         mine = sure if replies is None else np.append(replies, 1.0)
@@ -332,10 +319,7 @@ class Tree:
         return values.sum(axis=1), brought[:-1]
 
     def best_response(self, strategy: Array) -> tuple[Array, Array]:
-        """Return everybody's best reply to the others' strategy, and its payoff by seat.
-
-        It is exact; in sets that the others never reach it is the first move.
-        """
+        """Return exact best replies, in sets never reached the first move, and payoffs by seat."""
         replies = self.uniform()
         for depth in range(int(self.depth.max()), -1, -1):
             _, brought = self.worth(strategy, replies)
@@ -362,13 +346,9 @@ class Tree:
 
 
 def deals_of(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array] | None:
-    """Return all chance of a whole game, on a last axis, and its probabilities.
+    """Return all chance of a whole game, on a last axis, and its probabilities; None if none does.
 
-    A room's ``theory.deals(game, most)`` enumerates it; None where none does and something is
-    drawn.
-
-    Raises:
-        TooLarge: there are more than `limit`.
+    A room's ``theory.deals(game, most)`` enumerates it. Raises `TooLarge` beyond `limit`.
     """
     theory: Any = rooms.part(game.name, "theory")
     if hasattr(theory, "deals"):

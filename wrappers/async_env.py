@@ -81,8 +81,7 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         """Give these copies an action each; by default all of them.
 
         Raises:
-            BadParameter: not one action for each, or a copy that is none.
-            NotReady: a copy has not been received since it was sent something.
+            BadParameter, NotReady: not one for each, or a copy that is none, or was not received.
         """
         copies = range(self.num_envs) if env_id is None else np.asarray(env_id).tolist()
         if len(actions) != len(copies) or not {*copies} <= {*range(self.num_envs)}:

@@ -23,9 +23,8 @@ class BatchSeats:
 
     Each of the `policies` decides for all its seats at all tables in one call. `sits`, integers
     ``(players, tables)``, has the index of the policy in each seat, -1 for none; it may change at
-    tables that start again. `outcomes` are counts by table, since somebody cleared it, for players
-    that ask models; `notes` are those to be recalled, with their writers. Players that do not
-    speak see and play the game inside, and no talk waits for them.
+    tables that start again. `outcomes` are counts by table, until somebody clears it, for players
+    that ask models; `notes` are those to be recalled, with their writers.
     """
 
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
@@ -50,10 +49,7 @@ class BatchSeats:
         self._cell_counts = [np.count_nonzero(mine) for mine in self._held]
 
     def start(self, mask: PerTable) -> None:
-        """Begin the episodes that these tables, bool, were reset to.
-
-        Who noted something at the end of the one before, and sits in that seat again, recalls it.
-        """
+        """Begin episodes of these tables, bool; who sits there again recalls notes."""
         game, seeds = self.tables.game, self.tables.seats
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
         if mute:
@@ -90,10 +86,7 @@ class BatchSeats:
                 self._memories[k] = memory
 
     async def ask(self, mask: Array) -> PerPlayer:
-        """Ask the policies in the cells of `mask`, all at the same time.
-
-        Returns their moves, as in `Decided`. An error of one stops all; no memory changes then.
-        """
+        """Return the moves of the policies in the cells of `mask`; an error leaves all memories."""
         cells = self._cells(mask)
         decide = (
             self.policies[k].decide_batch(self._sight(k), cell_mask, self._memories[k])

@@ -220,8 +220,7 @@ class Remembering:
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
         """Return the number of the oldest exchanges that have no room in the windows.
 
-        `chat` is of the memory's dialogue. If any, it is about the older half, so that most prompts
-        begin with the one before.
+        If any, it is about the older half, so that most prompts begin with the one before.
         """
         dialogue, room = memory.dialogue, ALL
         if self.memory_tokens is not None:

@@ -67,10 +67,7 @@ class GeneratedReply(NamedTuple):
 
 
 class LearnerTurn(NamedTuple):
-    """A decision of the learner with its replies, one unless it was asked again.
-
-    `step` counts the game's steps before it.
-    """
+    """A decision of the learner after so many steps, with its replies, one unless asked again."""
 
     replies: list[GeneratedReply]
     decision: Decision
@@ -132,14 +129,13 @@ class _GroupLearner:
 class GameRollout:
     """Games in which the model of a trainer plays one seat: the `rollout_func` of `GRPOTrainer`.
 
-    All games of a step are played together, and the replies of all of them are drawn in one call of
-    the trainer's own generation (with vLLM too). Tokens are learned from as they were drawn.
-
-    With `credit` ``"decision"`` a sample is one decision, scored by the rewards from there on. For
-    each group a game is played first; one of its decisions is drawn, and each of the group plays on
-    from that very situation, so that their prompts are the same. With ``"conversation"`` a sample
-    is a whole game in one chat, scored by all its rewards, in which only the model's own
-    tokens are learned from (`env_mask`); the model's chat template must keep what was said before.
+    All games of a step are played together, all their replies drawn in one call of the trainer's
+    own generation (with vLLM too). Tokens are learned from as they were drawn. With `credit`
+    ``"decision"`` a sample is one decision, scored by the rewards from there on: for each group a
+    game is played first, one of its decisions is drawn, and each of the group plays on from that
+    very situation. With ``"conversation"`` it is a whole game in one chat, scored by all its
+    rewards, in which only the model's own tokens are learned from (`env_mask`); the model's chat
+    template must keep what was said before.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
@@ -147,8 +143,7 @@ class GameRollout:
         credit: one of `CREDITS`.
         regret: if given, the reward of a step is minus the learner's regret in it; else its payoff.
         discount: of rewards, for each own decision between.
-        penalty: what a decision without a legal reply costs beside what the rules say to it, in the
-            game's payoffs.
+        penalty: the cost of a decision without a legal reply beside the rules', in payoffs.
         max_steps: the most steps of a game; needed where it has no limit of its own.
         player: settings of `LLMPolicy`, such as ``{"prompts": "v2", "reasoning": True}``. By
             default a decision is one reply, ``max_attempts=1``.

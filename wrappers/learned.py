@@ -59,11 +59,7 @@ class Trained:
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Trained:
-        """Read it from the dict that `dataclasses.asdict` makes.
-
-        Raises:
-            AttributeError, LookupError, TypeError, ValueError: the dict has other contents.
-        """
+        """Read a dict of `asdict`; AttributeError, LookupError, TypeError, ValueError if not."""
         parts = fields["spread"] and {
             part: (np.array(mean, float), np.array(deviation, float), limit)
             for part, (mean, deviation, limit) in fields["spread"].items()
@@ -280,10 +276,7 @@ class LearnedPolicy(Policy):
     def _predict(
         self, numbers: Array, masks: Array | None, state: Any, first: Array, noise: Noise
     ) -> tuple[Array, Any]:
-        """Return the actions of these rows and the state of a recurrent network after them.
-
-        `first` are the rows that begin an episode; each has noise of its own.
-        """
+        """Return actions of rows, and a recurrent network's state; `first` ones begin episodes."""
         inputs = self._observation(numbers, masks)
         extra: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
         if self.masks and masks is not None:

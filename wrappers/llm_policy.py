@@ -76,36 +76,33 @@ class LLMPolicy(Policy):
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
         persona: one of ``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own.
-        memory: how many past decisions the dialogue holds: ``"full"``, ``"none"``, or a number at
-            most; where one more would be too many, it goes on with the newer half. What happened
-            since the last decision is told in any case. A game's ``shown_last``
-            caps it exactly.
+        memory: past decisions in the dialogue: ``"full"``, ``"none"``, or a number at most; beyond
+            it the older half falls out. What happened since the last decision is told in any case.
+            A game's ``shown_last`` caps it exactly.
         memory_tokens: how many tokens a prompt has, at most: else its older half falls out.
         remember: ``"answers"`` in their canonical form, or whole ``"replies"`` as they came, those
             that could not be used too, but without thoughts.
-        notices: past requests are kept too, with what tools were called and said, what was asked
-            beside moves and what was wrong with replies, so that each prompt begins with the whole
-            of the one before. None: where the game lets players forget
-            nothing that they hold, see docs/experiments.md.
+        notices: past requests are kept too, with calls of tools, what was asked beside moves and
+            what was wrong with replies, so that each prompt begins with the whole of the one
+            before. None: where the game lets players forget nothing, see docs/experiments.md.
         thoughts: ``"keep"`` hands thoughts of the past back, before the answer as
             ``<think>…</think>``; ``"drop"`` does not.
         context: how many tokens the model takes, prompt and reply together; None: not known.
-        overflow: what to do before a prompt that does not fit into `context`, or once the server
-            refuses one: ``"stop"``; ``"shorten"``, by the older half of what is remembered, or
-            ``"summarise"`` it: the model's own summary then stands in its place. The last is also
-            done when a window (`memory`, `memory_tokens`) is full.
+        overflow: what to do with a prompt that does not fit into `context`, or that the server
+            refuses: ``"stop"``; ``"shorten"``, by the older half of what is remembered, or
+            ``"summarise"`` it in the model's own words, also when a window (`memory`,
+            `memory_tokens`) is full.
         reading: how answers are found in the text, see `read_reply`.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
-            with the outcome ``"tool"``, no answer and no rule break; what was called and said stays
-            in the chat as requests do, see `notices`.
+            with the outcome ``"tool"``, no answer and no rule break; it stays in the chat as
+            requests do, see `notices`.
         max_tool_calls: calls for one decision, at most. They do not count as its attempts.
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
-        sampling, drawing: how replies are drawn, and by name what of it is otherwise, such as
-            ``temperature=0.2``.
+        sampling, drawing: how replies are drawn, and what is otherwise: ``temperature=0.2``.
 
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
@@ -287,8 +284,7 @@ class LLMPolicy(Policy):
     def _keeps_requests(self, game: Rulebook) -> bool:
         """Test whether past requests stay in the dialogue.
 
-        By default, they do where they hold nothing that a game lets its players forget: messages of
-        a talk, or rounds before the last ones.
+        By default where the game lets its players forget none of it: messages, or past rounds.
         """
         if self.remembering.notices is not None:
             return self.remembering.notices
@@ -411,8 +407,7 @@ class LLMPolicy(Policy):
     ) -> Answer:
         """Ask one question until the answer is legal; what was wrong stays at the chat's end.
 
-        `now` is told after the dialogue in the memory. `calls` were made before for this decision;
-        `seeds` has one for each call.
+        `texts` follow the dialogue; `calls` were made before; `seeds` has one for each call.
         """
         attempts: tuple[Attempt, ...] = ()
         notes: tuple[Note, ...] = ()
@@ -579,10 +574,7 @@ class LLMPolicy(Policy):
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
-    """Yield the sampling seeds of one decision, call by call; another stream has others.
-
-    A seed is one that any server takes, ``0 <= seed < 2**31``.
-    """
+    """Yield sampling seeds of a decision and stream, call by call, ``0 <= seed < 2**31``."""
     for call in itertools.count():
         entropy = (memory.seed, memory.decisions, call, *stream)
         yield int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)

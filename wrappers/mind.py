@@ -87,8 +87,7 @@ class PlanningMemory(ChatMemory):
 class Mind:
     """The questions of planning in one game; by default plans and beliefs are in words.
 
-    A game has chapters, by default the own decisions. After each the belief is updated, and after
-    each but the last the plan.
+    After each chapter, by default the own decision, beliefs are updated, and plans but at the last.
     """
 
     name: ClassVar[str] = "any"  # of its words

@@ -55,9 +55,8 @@ class PlanningPolicy(LLMPolicy):
     """A player that plans, updates its belief, plans again, and learns from game to game.
 
     All is asked in one dialogue, in the order in which it happens; if `Planning.apart`, moves are
-    asked for in a dialogue that begins with the latest plan, and everything else is one request of
-    its own. Each note of a decision says what was kept and what could not be
-    used. For the `settings` see `LLMPolicy`.
+    asked for in one that begins with the latest plan, all else by a request of its own. Notes of a
+    decision say what was kept and what could not be used. `settings` are of `LLMPolicy`.
     """
 
     def __init__(

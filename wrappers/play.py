@@ -77,8 +77,8 @@ def play(
 ) -> Episode:
     """Play one table and wait for its end, see `play_table`.
 
-    A game may be given by name or as a class, with the `parameters` that `llm_games.rulebook`
-    takes; players also as clients or plain functions, see `player_of`.
+    A game may be a name or a class, with `parameters` of `llm_games.rulebook`; players also clients
+    or plain functions, see `player_of`.
     """
     game = rulebook(game, **parameters)
     if isinstance(policies, list | tuple):

@@ -33,8 +33,8 @@ class Drawns(NamedTuple):
 class PlayerMixture(Policy):
     """Is one of `players` for a whole episode, drawn by the seat's own chance.
 
-    A player drawn in a seat does exactly what it would do there alone. Where the game is talked in,
-    it speaks if all of them do. Seats draw independently of each other.
+    It does exactly what the drawn one would do there alone, and speaks if all of them do. Seats
+    draw independently.
 
     Args:
         players: at least one.
@@ -163,11 +163,7 @@ class PlayerMixture(Policy):
 
 
 class BySeat(PlayerMixture):
-    """Is another player in each seat: the first in seat 0, and so on; `players` are one for each.
-
-    What is raised is as of `Mixture`, and at `start` a BadParameter where there are not as many
-    seats.
-    """
+    """Is another player in each seat: `players` are one for each, else BadParameter at `start`."""
 
     def __init__(self, players: Sequence[Policy], name: str = "") -> None:
         super().__init__(players, name=name or f"seats:{'|'.join(p.name for p in players)}")

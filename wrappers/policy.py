@@ -51,8 +51,8 @@ class Note:
 class Decision:
     """A policy's decision, with its attempts and notes.
 
-    `action` is `MISSING`, or an action out of range, when no attempt gave a legal one: the rules
-    then apply the game's declared treatment, and the step's ``broke`` counts it.
+    `action` is `MISSING`, or out of range, when no attempt gave a legal one: the rules then apply
+    the game's declared treatment, and the step's ``broke`` counts it.
     """
 
     action: Action
@@ -82,7 +82,7 @@ class Policy(ABC):
 
     It plays one seat of one table by `start`, `act` (or `decide`), `hear`, `finish` and `recall`.
     Their forms for a batch go through its cells, ``(seat, table)``, one by one, unless a policy
-    knows how to do all of them at once; its memory of a batch is then of its own kind.
+    does all at once; its memory of a batch is then of its own kind.
     """
 
     name: str
@@ -103,10 +103,7 @@ class Policy(ABC):
         return self.act(view, memory)
 
     def hear(self, view: View, memory: Any) -> Any:
-        """Return the memory after hearing what is told at the start and after every step.
-
-        Steps are those of the game, without speeches.
-        """
+        """Return the memory after hearing the start, or a step of the game without speeches."""
         return memory
 
     async def finish(self, view: View, memory: Any) -> Decision | None:
@@ -131,18 +128,15 @@ class Policy(ABC):
         return any(getattr(kind, form) is not getattr(Policy, form) for form in forms)
 
     def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
-        """Return the memory of a batch in which these cells begin an episode.
+        """Return the memory of a batch, None at first, in which these cells begin an episode.
 
-        `seeds` are int64 ``(players, tables)``; `memory` is the one before, None at first.
+        `seeds` are int64 ``(players, tables)``.
         """
         cells = cells_of(mask)
         return {**(memory or {}), **{c: self.start(game, c[0], int(seeds[c])) for c in cells}}
 
     async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
-        """Decide in these cells, of whose tables `sight` is; return the memory after it as well.
-
-        Those who wait for something decide in all cells at the same time.
-        """
+        """Decide in these cells of the `sight`, at once; return the memory as well."""
         views = views_of(sight, mask)
         if self.waits:
             work = (decide_in(self, view, memory[cell]) for cell, view in views.items())

@@ -145,10 +145,7 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
     Args:
         model: what was trained.
         env: where, with its wrappers: a `SingleAgentEnv`, `SB3VecEnv` or vectors of them.
-        path: a file; without an ending it gets ``.zip``.
-
-    Returns:
-        The file.
+        path: a file, which is returned; without an ending it gets ``.zip``.
 
     Raises:
         BadParameter: the model sees or does something else than `env` has.

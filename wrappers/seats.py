@@ -87,7 +87,7 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 class Seats:
-    """Policies in seats of a table, with their memories. Seats without one are played by others.
+    """Policies in seats of a table, with their memories; a seat without one is played by others.
 
     Those that do not speak see and play the game inside, and no talk waits for them.
     """
@@ -124,10 +124,7 @@ class Seats:
         return (sight.core if seat in self._mute else sight).view(seat)
 
     def hear(self) -> None:
-        """Let players hear what the game tells them, whether they are asked or not.
-
-        After a speech nothing new is heard of the game; messages come with the next request.
-        """
+        """Let players hear what the game tells them, asked or not; after a speech nothing."""
         inside = self.table.ready().core.state
         if inside is self._last_state:
             return
@@ -137,10 +134,7 @@ class Seats:
             self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
 
     async def ask(self) -> dict[int, Decision]:
-        """Ask all seats that have to move, at the same time; they remember what they decided.
-
-        An error of one, such as a ClientError, stops all of them; nobody remembers anything then.
-        """
+        """Ask all that have to move, at the same time; at an error nobody remembers anything."""
         sight = self.table.ready()
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.

@@ -33,8 +33,8 @@ class Seating(NamedTuple):
     """The learner's seat in each episode, and the seats of the `policies` around it.
 
     `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the given seed modulo the number
-    of seats, and takes the next seat in each episode that follows; ``"random"`` draws one from the
-    episode's seed. `others` are indexes into `policies`, in the order of the other seats.
+    of seats, and goes on by one; ``"random"`` draws one from the episode's seed. `others` are
+    indexes into `policies`, in the order of the other seats.
     """
 
     players: int
@@ -43,10 +43,7 @@ class Seating(NamedTuple):
     others: list[int]
 
     def seats(self, seeds: Any, last_seats: Any) -> PerTable:
-        """Return the learner's seat in the episodes of these seeds, int64 of their shape.
-
-        `before` is its seat in the episode before, -1 where the seed was given.
-        """
+        """Return the learner's seats by seed, after those `before` (-1: the seed was given)."""
         seeds = np.asarray(seeds, np.uint64)
         if self.seat == "random":
             drawn = Noise(seeds if seeds.ndim else int(seeds)).of("learner").integers(self.players)
@@ -214,10 +211,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start a game and play on until the learner is asked.
-
-        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
-        """
+        """Start a game, with ``options={"chance": {...}}``, up to where the learner is asked."""
         if seed is not None:
             check_integer("seed", seed, 0)
         super().reset(seed=None if seed is None else int(seed))

@@ -1,8 +1,7 @@
 """Players that look their moves up in a table: ``tabular:PATH``.
 
-A table is of a small game and its parameters, and of nothing else: it says in every information
-set how likely each move is. The file is NumPy's ``.npz`` with ``player.json`` beside the arrays;
-nothing in it can run.
+A table is of one small game with its parameters: the probability of each move in each information
+set. The file is NumPy's ``.npz`` with ``player.json`` beside the arrays; nothing in it can run.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ class InformationSets(NamedTuple):
     """Information sets, and their moves one set after another, the rows.
 
     A set is a `seat` ``(sets,)``, the row that it took `before`, -1 if none, and what is `seen`
-    now, float32 ``(sets, columns)``; its rows are those from ``first[set]`` to before
-    ``first[set + 1]``. `moves` are the rules' actions, ``(rows, 1)``, or whole plans, ``(rows,
-    players)``, in which a vote stands in the seat's own place.
+    now, float32 ``(sets, columns)``; its rows are from ``first[set]`` to ``first[set + 1]``.
+    `moves` are actions, ``(rows, 1)``, or whole plans, ``(rows, players)``, with votes among them.
     """
 
     seat: Array
@@ -88,10 +86,7 @@ def keys_of(seat: Any, past: Array, obs: Array) -> Array:
 
 
 class TableMemory(NamedTuple):
-    """A seat's memory: its seed, how often it decided, and its last row.
-
-    In a batch each is int64 ``(players, tables)``.
-    """
+    """A seat's seed, count of decisions and last row; in a batch int64 ``(players, tables)``."""
 
     seed: Any
     decided: Any = 0
@@ -102,14 +97,8 @@ class TabularPolicy(Policy):
     """Draws moves as a table has them, by the seat's own chance.
 
     Where others did what the table does not know, the nearest set of the seat stands for the one
-    that it is in.
-
-    Args:
-        rows: information sets and moves.
-        chances: how likely each row is within its set, ``(rows,)``.
-        trained: what game it is of.
-        parameters: those of the game, as `parameters_of` gives them.
-        deterministic: always the likeliest move.
+    that it is in. `chances` ``(rows,)`` are the rows' within their sets, `parameters` the game's
+    by `parameters_of`; with `deterministic` always the likeliest move.
     """
 
     def __init__(
@@ -212,11 +201,7 @@ class TabularPolicy(Policy):
         return np.clip(rows, first, stop - 1)
 
     def _nearest(self, game: Rulebook, seat: int, last: int, obs: Array) -> int:
-        """Return the set of a seat with the nearest numbers, if any with its own past.
-
-        Raises:
-            BadParameter: the table has none of this seat.
-        """
+        """Return a seat's set with the nearest numbers, if any with its own past, else raise."""
         sets = np.flatnonzero(self.rows.seat == seat)
         if not len(sets):
             raise BadParameter(f"{self.name} has no moves for {game.names()[seat]}; solve it anew")
@@ -270,10 +255,7 @@ def table_of(
 
 
 def save_table(player: TabularPolicy, path: str | Path) -> Path:
-    """Save a table as a player that ``tabular:PATH`` seats at tables of its game.
-
-    Without an ending the file gets ``.npz``. `DiskFull` if there is no room.
-    """
+    """Save a table (``.npz``) as a player that ``tabular:PATH`` seats; `DiskFull` if it is."""
     arrays = {**player.rows._asdict(), "chances": player.chances}
     return save_arrays(path, "sets", player.trained, player.parameters, arrays)
 
@@ -297,11 +279,7 @@ def save_arrays(
 
 
 def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
-    """Return the player of a file of `save_table` or of `QTable.save`.
-
-    Raises:
-        BadParameter: there is no such file, or it is no such player, or of a later version.
-    """
+    """Return the player of a saved file; BadParameter if there is none, or of a later version."""
     path, name = Path(path), f"tabular:{path}"
     try:
         content = path.read_bytes()
@@ -346,10 +324,8 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
 class QTable:
     """Action values by observation, as Q-learning has them; a model for `LearnedPolicy`.
 
-    Args:
-        columns: indexes of the observed numbers that make a state, ``(columns,)``.
-        states: the known states, float32 ``(states, columns)``.
-        values: of each action there, float64 ``(states, actions)``.
+    `columns` are indexes of the numbers that make a state, ``(columns,)``, `states` the known ones,
+    float32 ``(states, columns)``, `values` of each action there, float64 ``(states, actions)``.
     """
 
     def __init__(self, columns: Array, states: Array, values: Array) -> None:

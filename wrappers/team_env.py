@@ -105,10 +105,7 @@ class TeamVectorEnv:
     def reset(
         self, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Batches, dict[str, Batches]]:
-        """Start an episode in all copies; see `seeds_of` and `Tables.reset` for what is raised.
-
-        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
-        """
+        """Start all copies, with ``options={"chance": {...}}``; raises as `Tables.reset`."""
         fixed_chance, n = options_of(options).get("chance"), self.num_envs
         self._start(seeds_of(seed, n), fixed_chance=fixed_chance)
         shape = self.game.players, n
@@ -141,8 +138,7 @@ class TeamVectorEnv:
 
         Raises:
             NotReady: it was never reset.
-            IllegalAction: an agent is missing or not there, or an action is outside its space;
-                names the agent and the copy. Nothing is played then.
+            IllegalAction: names an agent and a copy, whose action is missing or outside its space.
         """
         sight = self.tables.ready()
         self._take(sight, actions)

@@ -35,10 +35,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 class BadCall(LLMGamesError):
-    """A tool cannot do what it was called for.
-
-    The message is told to the one who called; `kind` says why in a word, for counting.
-    """
+    """A tool cannot do what it was called for, which the caller is told; `kind` is for counting."""
 
     def __init__(self, message: str, kind: str = "bad_call") -> None:
         super().__init__(message)
@@ -171,8 +168,7 @@ class ToolCall:
 class OrCall:
     """A question that may be answered by the call of a tool as well: reads an action or a `Call`.
 
-    A JSON object that is both cannot be read. All else is as the question has it; a model that is
-    constrained to what it allows makes no calls.
+    A JSON object that is both cannot be read. A model constrained to what it allows makes no calls.
     """
 
     def __init__(self, question: Question, tools: Sequence[Tool]) -> None:

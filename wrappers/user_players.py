@@ -29,12 +29,9 @@ CLIENT = "a client has a name, complete and close, or is a function of (request)
 
 
 def player_of(player: Any, name: str = "") -> Policy | Client:
-    """Return the policy that something is, else the client to seat a model with.
+    """Return the policy that something is, else the client to seat a model with, or BadParameter.
 
     A class is called without arguments. A function is an `Agent`, which is asked like a model.
-
-    Raises:
-        BadParameter: it is none of these.
     """
     player = _instance(player, PLAYER)
     if isinstance(player, Policy):
@@ -43,10 +40,7 @@ def player_of(player: Any, name: str = "") -> Policy | Client:
 
 
 def client_of(client: Any) -> Client:
-    """Return the client that something is: one, what makes one without arguments, or a function.
-
-    ``module:Name`` may stand for it. Errors as of `player_of`.
-    """
+    """Return the client that something, or ``module:Name``, is or makes; errors of `player_of`."""
     name = client if isinstance(client, str) else label_of(client)
     client = named(client, "client") if isinstance(client, str) else client
     if not isinstance(client, Client) and not iscoroutinefunction(client) and _takes(client):
@@ -131,10 +125,10 @@ class Function:
 class Agent(Function):
     """A function as a player: `function(observation)`, or `function(observation, view=view)`.
 
-    `observation` is one text: the rules, what the dialogue holds, and what is asked now. `view` is
-    the same as numbers (None for a question beside the game), for functions with an argument of
-    that name. Returned is a reply as a model writes it, its JSON as a dict, a move in the game's
-    own units (an int, or a tuple of them), or a `Completion`, for tokens to be booked.
+    `observation` is one text: the rules, what the dialogue holds, and what is asked now; `view` the
+    same as numbers (None for a question beside the game). Returned is a reply as a model writes it,
+    its JSON as a dict, a move in the game's own units (an int, or a tuple of them), or a
+    `Completion`, for tokens to be booked.
     """
 
     wanted = PLAYER

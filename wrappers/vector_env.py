@@ -272,10 +272,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return over
 
     def _play_on(self, mask: PerTable) -> None:
-        """Play steps of these tables until their learners are asked, or done.
-
-        Also resumes after a failed call.
-        """
+        """Play steps of these tables until learners are asked or done; also after a failure."""
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second

@@ -23,10 +23,7 @@ MAX_TOKENS = 400  # of a reply where the request names no limit
 
 
 class Batcher:
-    """Collects simultaneous requests and runs them in a worker thread, batch by batch.
-
-    Requests may join whenever a batch begins. For use by one event loop at a time.
-    """
+    """Runs simultaneous requests of an event loop in a worker thread, batch by batch."""
 
     def __init__(self, model: TinyLM) -> None:
         self.model = model
@@ -69,8 +66,7 @@ class Batcher:
 class TinyClient:
     """The embedded model as a `Client`; if `constrained`, it replies legally to known questions.
 
-    `weights` is the folder of a model in Hugging Face layout, None for the shipped one; a
-    `TinyModelError` says why it cannot be used.
+    `weights` is a folder in Hugging Face layout, None for the shipped one; else `TinyModelError`.
     """
 
     def __init__(self, constrained: bool = False, weights: str | Path | None = None) -> None:
@@ -120,10 +116,7 @@ def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
 
 
 def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a test whether a text can begin a reply of this schema; explanations are short.
-
-    Raises ValueError for a schema that is not of an object, or has an unsupported part.
-    """
+    """Return a test whether a text can begin a reply of this schema; ValueError if it is none."""
     short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
     with suppress(LookupError, TypeError, AttributeError, ValueError):
         if schema["type"] == "object" and schema["properties"]:

@@ -26,10 +26,7 @@ class TinyModelError(LLMGamesError):
 
 
 class Llama:
-    """A Llama with tied embeddings, computed in float32.
-
-    A `TinyModelError` says which files the folder lacks, or which are not those of such a model.
-    """
+    """A Llama with tied embeddings in float32; a `TinyModelError` says what a folder lacks."""
 
     def __init__(self, folder: Path) -> None:
         config, self.tokenizer, tensors = _load(folder)

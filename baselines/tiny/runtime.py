@@ -1,9 +1,8 @@
 """The tiny language model in NumPy: a Llama with a key-value cache, batches and seeded sampling.
 
-A reply depends on its own prompt, seed and settings alone, not on the rest of the batch: noise
-comes from each row's own generator, and a row's sums have the same order in every batch. Prompts
-are read one by one, rows decode together only with rows of the same cache size, and batches are
-padded to whole blocks of `BLOCK` rows, so that BLAS takes the same kernel.
+A reply depends on its own prompt, seed and settings alone, not on its batch: noise is a row's own,
+and a row's sums have the same order in every batch. Prompts are read one by one, rows decode with
+rows of the same cache size, padded to blocks of `BLOCK`, so that BLAS takes the same kernel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A small OpenAI-compatible server around the tiny model, for tests and for other programs.
 
-It answers ``POST /v1/chat/completions``, ``GET /v1/models`` and ``GET /health``. Requests that
-are in flight at the same time are sampled in one batch. Needs the extra ``serve``.
+It answers ``POST /v1/chat/completions``, ``GET /v1/models`` and ``GET /health``, requests in flight
+at the same time in one batch. Needs the extra ``serve``.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """The supported fields of a request.
-
-    Fields that would change the reply otherwise are refused.
-    """
+    """The supported fields of a request; others that would change replies are refused."""
 
     model: str = NAME
     messages: list[ChatMessage] = Field(min_length=1)

@@ -26,10 +26,7 @@ class CFROptions(SolvingOptions):
 
 
 class CFR(Solver):
-    """The algorithm: seats take turns to improve, regrets stay at least 0, late play counts more.
-
-    `regrets` and `played` are of each row, ``(rows,)``.
-    """
+    """The algorithm: seats improve in turn, regrets stay at least 0, late play counts more."""
 
     state_names: ClassVar = ("regrets", "played")
 

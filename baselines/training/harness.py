@@ -174,10 +174,7 @@ class TrainingTable(NamedTuple):
 
 
 def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[int]) -> PerPlayer:
-    """Return each seat's payoff in the games of these seeds, ``(players, seeds)``.
-
-    `players` are by seat. Equal seeds are games of equal chance (common random numbers).
-    """
+    """Return payoffs by seat, ``(players, seeds)``; games of equal seeds have equal chance."""
     distinct = list(dict.fromkeys(players))
     sits = np.tile([[distinct.index(player)] for player in players], len(seeds))
     return sum(o.rewards for _, o in _played(rules, distinct, sits, seeds))
@@ -543,10 +540,7 @@ def toml(value: Any) -> str:
 
 
 def curve(folder: str | Path) -> dict[str, Array]:
-    """Return the values that a training logged: by name, ``(2, points)`` of steps and values.
-
-    A step that was logged twice, by a resumed training, has its last value.
-    """
+    """Return logged values by name, ``(2, points)`` of steps and values; the last of each step."""
     points: dict[str, dict[int, float]] = {}
     with Path(folder, "curve.csv").open(newline="") as file:
         for step, name, value in csv.reader(file):
@@ -606,10 +600,7 @@ class StateReader(pickle.Unpickler):
 
 
 def command(train: Callable[[Any], Any], kind: type[Options]) -> None:
-    """Run a script: read options of this kind from the command line, and train.
-
-    Errors that a user can cause end with one message and exit code 2, Ctrl-C with 130.
-    """
+    """Run a script of these options. Errors of users end with a message and code 2, Ctrl-C 130."""
     app = Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(help=inspect.getdoc(sys.modules[train.__module__]))(_typer_function(train, kind))
     app()

@@ -70,8 +70,7 @@ class PPOLearner:
 class RolloutBuffer(NamedTuple):
     """A rollout of some seats, ``(steps, seats, copies, ...)``.
 
-    `lives` is 0 where a seat was out before the step, `goes_on` where it was out after it, and
-    `asked` where it had nothing to decide.
+    `lives`, `goes_on`: not out before, after the step; `asked`: it had something to decide.
     """
 
     numbers: Tensor

@@ -34,11 +34,7 @@ class PPOOptions(StableOptions):
         return MaskablePPO if isinstance(env.observation_space, Dict) else PPO
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings of rollouts, of which no part is a single decision.
-
-        Raises:
-            BadParameter: a rollout is one decision, which has none to be compared with.
-        """
+        """Return the settings of rollouts, with no part of a single decision; else BadParameter."""
         decisions = self.rollout * self.copies
         if decisions < 2:
             fault = "an update needs two decisions: give --copies or --rollout of 2 or more"

@@ -65,10 +65,7 @@ class PSROOptions(ppo.PPOOptions):
 
 
 class Population:
-    """Players by name, their meta-game, and a solver's weights of them.
-
-    With a `whole` game the payoffs are exact, else means over games.
-    """
+    """Players by name, their meta-game (exact of a `whole` game, else means), and their weights."""
 
     def __init__(
         self,
@@ -117,10 +114,7 @@ class Population:
         return [(name, weight) for name, weight in pairs if weight >= LEAST]
 
     def earned(self, replies: Sequence[str | Policy]) -> Array:
-        """Return the payoffs of replies among the mixture, and last its own, ``(replies + 1,)``.
-
-        All play the same chance, in all seats in turn.
-        """
+        """Return payoffs among the mixture, then its own, ``(replies + 1,)``, of equal chance."""
         mixture, episodes, seats = self.mixture, self.options.episodes, self.rules.players
         count = (len(replies) + 1) * episodes
         table = np.arange(count)
@@ -137,9 +131,7 @@ class Population:
 
 
 class Whole:
-    """A small game as a tree, in which players are strategies.
-
-    A drawing player's strategy is estimated by `DRAWN` draws in each information set.
+    """A small game as a tree, where players are strategies (if they draw, by `DRAWN` draws a set).
 
     Raises:
         BadParameter: the tree is too large, or chance is not enumerated.

@@ -32,8 +32,7 @@ class RegretOptions(SolvingOptions):
 class RegretMatching(Solver):
     """The algorithm. `counts` ``moves by seat`` are of joint moves; regrets are sums over plays.
 
-    `regrets` are ``(seats, moves, moves)``: the gain that the second move would have brought where
-    the first was played; padded with 0 for seats with fewer moves.
+    `regrets` ``(seats, moves, moves)`` are gains of the second move where the first was played.
     """
 
     state_names: ClassVar = ("counts", "regrets", "last", "plays")
@@ -82,10 +81,9 @@ class RegretMatching(Solver):
         return self.tree.scaled(weights)
 
     def measures(self) -> Mapping[str, float]:
-        """Return the gain a play of the best other move, one for all plays, and one for each move.
+        """Return gains a play by one other move, and by one for each move, summed over seats.
 
-        The first is 0 in coarse correlated equilibrium, the second in correlated equilibrium; both
-        are sums over seats.
+        The first is 0 in coarse correlated equilibrium, the second in correlated equilibrium.
         """
         plays = max(1, int(self.plays))
         coarse = self.regrets.sum(axis=1).max(axis=1)
@@ -103,11 +101,7 @@ class SwapRegretMatching(RegretMatching):
 
 
 def normal_form(tree: Tree) -> Array:
-    """Return the mean payoffs of joint moves over chance, ``(players, moves of seat 0, ...)``.
-
-    Raises:
-        BadParameter: it is no game of one simultaneous move without private information.
-    """
+    """Return the mean payoffs of joint moves over chance, ``(players, moves of seat 0, ...)``."""
     players = tree.game.players
     if len(tree.levels) > 1 or tree.rows.seat.tolist() != list(range(players)):
         raise BadParameter(

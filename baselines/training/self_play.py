@@ -98,10 +98,9 @@ class League(PlayerMixture):
 
 
 def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: int) -> Array:
-    """Return the share of games in which a learner beats each past self.
+    """Return the share of games in which a learner beats each past self, ties half.
 
-    It beats one if it earns more than the mean of the others, who all are that past self. Ties
-    count half.
+    It beats one if it earns more than the mean of the others, who all are that past self.
     """
     players, count = [*past, learner], len(past) * matches
     match = np.arange(count) % matches

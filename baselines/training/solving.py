@@ -1,7 +1,4 @@
-"""Base of the scripts that solve small games: the game's tree, the loop, and the evaluation.
-
-A script defines a `Solver` with its algorithm, and `solve` runs it.
-"""
+"""Base of the scripts that solve small games: a `Solver` has its algorithm, and `solve` runs it."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ class SolvingOptions(Options):
 
 
 class Solver(ABC):
-    """An algorithm on a game's tree.
-
-    `state_names` are the attributes, arrays, that a resumed training needs.
-    """
+    """An algorithm on a game's tree; a resumed training needs its arrays of `state_names`."""
 
     state_names: ClassVar[tuple[str, ...]]
 
@@ -61,8 +55,7 @@ class Solver(ABC):
 def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Evaluation:
     """Run a solver and return its strategy's evaluation; raises as `Training`.
 
-    Its log has ``tree/nash_conv``, the exact sum of seats' gains by best replies, at powers of two
-    and at every evaluation.
+    It logs ``tree/nash_conv`` at powers of two and evaluations: seats' gains by best replies.
     """
     with Training(method, options) as run:
         tree = Tree(run.table.rules, options.seed, options.copies)

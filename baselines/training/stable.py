@@ -1,7 +1,4 @@
-"""Base of the scripts on Stable-Baselines3: copies of a table, and a model's training there.
-
-A script's options say of which algorithm and settings its model is; `learn` trains it.
-"""
+"""Base of the scripts on Stable-Baselines3: options of models, and their training by `learn`."""
 
 from __future__ import annotations
 
@@ -146,8 +143,7 @@ def learn(
 ) -> Evaluation:
     """Train a model and return its evaluation; raises as `Training` and `StableOptions.settings`.
 
-    `opponents`, as `GameVectorEnv` takes them, play in the training; by default those of the table
-    at which it is evaluated.
+    `opponents`, as `GameVectorEnv` takes them, play in the training; else those of the table.
     """
     options.settings()  # what does not go together leaves no folder
     torch.set_num_threads(1)
@@ -179,8 +175,7 @@ def learn(
 def environment(run: Run, saved: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, with the games of a saved state if it has some.
 
-    Rewards are divided by their running deviation, observations scaled by their columns, and with
-    `--spread` by their running deviation as well.
+    Rewards are divided by their running deviation, with `--spread` observations as well.
     """
     options, table = run.options, run.table
     games = learners(
@@ -202,10 +197,7 @@ def environment(run: Run, saved: dict[str, Any] | None, opponents: Any = None) -
 
 
 def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
-    """Return the pickled state of the training: model, games, scales, memories and chance.
-
-    Games whose players ask models are left out: such a training resumes with new ones.
-    """
+    """Return the pickled state; without games whose players ask models: these begin anew."""
     content, scaled = BytesIO(), env
     model.save(content)
     assert isinstance(scaled, VecNormalize)

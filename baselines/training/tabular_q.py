@@ -85,10 +85,7 @@ class QLearning:
         return places
 
     def step(self, done: float) -> float:
-        """Play one move at all copies and learn from it; `done` is the share of the training.
-
-        Returns the mean reward.
-        """
+        """Play a move at all copies, `done` of the training, and learn; return the mean reward."""
         legal = self.games.action_masks()  # type: ignore[attr-defined]
         values = np.where(legal, self.table.values[self.here], -np.inf)
         falls = 1 - done / self.options.explore if self.options.explore else 0.0

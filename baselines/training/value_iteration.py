@@ -24,11 +24,7 @@ class IterationOptions(Options):
 
 
 def train(options: IterationOptions) -> BestResponse:
-    """Find the best response, save it as a player, and return it.
-
-    Raises:
-        BadParameter: the seat is no number, or an opponent asks a model.
-    """
+    """Find, save and return the best response; BadParameter: no seat, or who asks a model."""
     with Training("value_iteration", options) as run:
         rules, seat = run.table.rules, run.table.seat
         if not isinstance(seat, int):

@@ -110,10 +110,7 @@ class Request:
         return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32] if who.run else ""
 
     def schema(self, calls: bool = True) -> dict[str, Any] | None:
-        """Return the JSON schema of a legal reply, if a question is known.
-
-        Without `calls` those of tools are none: they are made in another way.
-        """
+        """Return the JSON schema of a legal reply to a question, with or without `calls`."""
         question = self.question if calls else getattr(self.question, "alone", self.question)
         return None if question is None else question.schema(self.reasoning)
 
@@ -144,9 +141,8 @@ class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status. With `unsure` it was sent, and nobody knows whether it was
-    answered, and is paid for. The call had `waited` so many seconds for its turn at a server that
-    answered nobody.
+    `status` is the server's. An `unsure` one was sent, and may have been answered and paid for. It
+    had `waited` so many seconds for its turn at a server that answered nobody.
     """
 
     def __init__(

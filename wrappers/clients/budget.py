@@ -29,10 +29,7 @@ class BudgetExceeded(LLMGamesError):
 
 @dataclass(frozen=True)
 class Budget:
-    """The most to spend, in all and by each seat over all its episodes; None: no limit.
-
-    Money is in the currency of the prices.
-    """
+    """The most to spend, in the prices' currency, in all and by seat; None: no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -68,9 +65,8 @@ def budget_of(asked: Budget | Mapping[str, Any]) -> Budget:
 class Usage:
     """What was spent. `calls` includes failed ones; `seconds` adds up the answers' latency.
 
-    Cached tokens, and those put into the server's cache, are among `tokens_in`, those of thoughts
-    among `tokens_out`. `unknown` calls, which are among the failed ones, may or may not be paid
-    for: their largest possible cost is counted apart, and against no budget.
+    Tokens cached or written into the server's cache are among `tokens_in`, thoughts among
+    `tokens_out`. `unknown` failed calls may be paid for: their most possible cost counts apart.
     """
 
     calls: int = 0
@@ -137,11 +133,10 @@ def seat_of(who: Who) -> str:
 class Ledger:
     """The books of a run: what was answered for is spent, and no call goes out that is too dear.
 
-    Before a call the most that it may cost is held, apart from what is spent, until it is over. If
-    it fits only when calls in flight turn out cheaper than they might, it waits for them. If it
-    cannot fit, no further call is made, those in flight are waited for, and all who ask get
-    `BudgetExceeded`. What was spent is kept by model, by seat (see `seat_of`, which a run may
-    replace), and by `pairs` of both. `lengths` is what is known of each model's replies.
+    Before a call the most that it may cost is held until it is over. If it fits only when calls in
+    flight turn out cheaper than they might, it waits for them. If it cannot fit, those in flight
+    are waited for, and all who ask get `BudgetExceeded`. What was spent is kept by model, by seat
+    (see `seat_of`, which a run may replace), and by `pairs` of both; `lengths` is of replies.
     """
 
     def __init__(
@@ -200,11 +195,8 @@ class Ledger:
     async def hold(self, model: str, seat: str, estimate: Callable[[], Usage | None]) -> Usage:
         """Wait until a call may be made; hold the most that it may cost, and return that.
 
-        `most` tells it whenever something has changed, None if others in flight come first.
-        `release` it when the call is over.
-
-        Raises:
-            BudgetExceeded: it may be more than is left.
+        `most` tells it at each change, None if others in flight come first. `release` it after the
+        call. Raises BudgetExceeded if it may be more than is left.
         """
         while True:
             needed = estimate()

@@ -69,9 +69,7 @@ def default_path() -> Path:
 
 
 class ReplyCache:
-    """A file of replies, made if there is none. Several processes may use it at the same time.
-
-    At the path `MEMORY` there is none: they are in memory, of this process alone.
+    """A file of replies for several processes; at the path `MEMORY` it is in memory alone.
 
     Raises:
         CacheError: it is another file, or cannot be written.
@@ -234,13 +232,11 @@ class _Near:
 class Cache(Layer):
     """Serves a request that was answered before; the same request at the same time is asked once.
 
-    Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
-    temperature above 0, unless `always`. Requests are the same if model, source (the server's
-    address or the model's folder), messages, schema, tools, sampling, the client's ways of asking
-    (`how`) and draw are. Who asks makes no difference. A draw is an episode's seed, a step, and how
-    many asked the same in it before, so that each draw of a mixed strategy stays one of its own
-    until that episode is played again; of a request outside of games it is the seed. `hits` and
-    `misses` count.
+    Only whole replies are kept: no failure, refusal or cut one, and none at a temperature above 0,
+    unless `always`. Requests are the same if model, source (the server's address or the model's
+    folder), messages, schema, tools, sampling, ways of asking (`how`) and draw are, whoever asks. A
+    draw is an episode's seed, a step, and how many asked the same in it before, so that each draw
+    of a mixed strategy stays its own; of a request outside of games it is the seed.
     """
 
     def __init__(

@@ -39,10 +39,7 @@ class Grown(Generic[T]):
 
 
 class Chat(Grown[Message], Sequence[Message]):
-    """Messages in order. Chats are equal if their messages are.
-
-    `size` is the bytes of all contents together.
-    """
+    """Messages in order, equal if these are; `size` is the bytes of all contents together."""
 
     __slots__ = ("_digest", "size")
 

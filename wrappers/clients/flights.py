@@ -19,9 +19,8 @@ GRACE = 1.0
 class Flights:
     """The calls of one piece of work, see `drained`.
 
-    Once the work ends, by its first error or since somebody stops it, no call begins. Those under
-    way are waited for, each for its client's time at most, and go the way of all answers, so that
-    who records answers records them. Who stops it again cuts them off.
+    Once it ends, by an error or since somebody stops it, no call begins. Those under way are waited
+    for, each for its client's time at most, and recorded. Who stops it again cuts them off.
     """
 
     def __init__(self) -> None:
@@ -55,10 +54,7 @@ class Flights:
             self.work.cancel()
 
     def stop(self) -> None:
-        """End it; cut off the calls the second time, and what else is waited for the third.
-
-        The first time cuts nothing off either if it has ended by an error meanwhile.
-        """
+        """End it; cut off the calls the second time, and what else is waited for the third."""
         self.stops += 1
         if not self.ended:
             self.end()
@@ -112,10 +108,7 @@ async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
 
 
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:
-    """Wait for work and then for its calls; cancelling this stops the work, see `Flights`.
-
-    The first error of any part is raised once all have ended.
-    """
+    """Wait for work, then for its calls; cancelling stops it. Raises the first error last."""
     calls = Flights() if calls is None else calls
     if calls.ended:
         work.close()

@@ -42,15 +42,13 @@ class Pace:
 class Gate:
     """A queue that lets calls to one server through, in their order. For one event loop.
 
-    The number in flight (`limit`, at most `maximum`) doubles with each round of calls without a
-    refusal, until the first refusal for being too many (status 429); from then on it grows by 5 % a
-    round. A refusal cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced
-    by others. Rounds count only if nearly all places were taken and no call failed. Nothing but
-    such a refusal cuts. While a server asks to wait, nobody is let through. `history` holds the
-    last 1000 limits, each with the seconds since the start.
-
-    While a server is down, one call at a time tries it, with pauses as of `backoff`; once it
-    answers, places double with each round, so that nobody storms it.
+    The number in flight (`limit`, at most `maximum`) doubles with each round of calls until the
+    first refusal for being too many (status 429); from then on it grows by 5 % a round. Such a
+    refusal, and nothing else, cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not
+    replaced by others. Rounds count only if nearly all places were taken and no call failed. While
+    a server asks to wait, nobody is let through. While it is down, one call at a time tries it,
+    with pauses as of `backoff`; then places double again, so that nobody storms it. `history` holds
+    the last 1000 limits, each with the seconds since the start.
     """
 
     def __init__(

@@ -47,9 +47,9 @@ class Metered(Layer):
 
     No server is trusted to keep to a limit: there are never more calls in flight than there is room
     for replies twice as long as the longest before; nor, unless there is room for as many of
-    `LONGEST_REPLY`, more than there were replies, and one. So the budget is passed by one reply at
-    most, or by those in flight where a server changes its ways. Of one that does not count the
-    tokens of a reply, what was held is booked, since thoughts may be hidden.
+    `LONGEST_REPLY`, more than there were replies, and one: so the budget is passed by one reply at
+    most, or by those in flight where a server changes its ways. Where one does not count a reply's
+    tokens, what was held is booked, since thoughts may be hidden.
 
     Raises:
         BadParameter: there is a budget of money and no price for the model.
@@ -201,10 +201,7 @@ class Metered(Layer):
         return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
 
     def _limit_and_hold(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
-        """Return the limit to send (0: none of ours), and what to hold; None: others come first.
-
-        `room` is for a reply that was cut off with less.
-        """
+        """Return the limit to send (0: none) and what to hold; None: others first."""
         if not self._limited:
             return 0, Usage(1)
         lengths, flying = self.ledger.lengths[self.name], self.ledger.in_flight(self.name)
@@ -249,10 +246,7 @@ class Metered(Layer):
         return Usage(1, 0, tokens_in, tokens_out, money=self._highest.of(tokens_in, tokens_out))
 
     def _less(self, guard: int, cut: int, error: ClientError) -> int:
-        """Return the room to ask for after a failure: half of a limit that the server refuses.
-
-        Raises the failure if there was another reason, or if no less will do.
-        """
+        """Return half of a limit that the server refuses; raise the failure if it is of no use."""
         lengths = self.ledger.lengths[self.name]
         refused = isinstance(error, ContextOverflow) or (
             error.status in (400, 422) and "token" in str(error).lower()
@@ -274,11 +268,8 @@ class Metered(Layer):
 def price_of(client: Client, ledger: Ledger) -> Price | None:
     """Return the price of a client's model, a ledger's or a listed one; None if unknown.
 
-    A listed price is of one server: elsewhere a model of that name has a price of its own, which is
-    kept by ``NAME at ADDRESS``.
-
-    Raises:
-        BadParameter: there is a budget of money and no price for the model.
+    A listed price is of one server; elsewhere a model has its own, kept by ``NAME at ADDRESS``.
+    BadParameter if there is a budget of money and no price.
     """
     name, url = client.name, str(getattr(client, "base_url", "") or "")
     key, price = name, ledger.prices.get(name)

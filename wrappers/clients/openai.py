@@ -53,10 +53,7 @@ OPTIONS = (
 
 
 class _StreamLine(NamedTuple):
-    """Connections of one event loop.
-
-    `account` is the library's, for streams; to have whole answers of `http` takes half the time.
-    """
+    """Connections of one event loop: the library's for streams, and `http`, twice as fast."""
 
     account: Any
     http: Any
@@ -480,9 +477,9 @@ def _form(request: Request) -> str:
 
 
 def connections(base_url: str, timeout: float, masked: Callable[[str], str]) -> Any:
-    """Open connections for one event loop; the limit of time is on connecting alone.
+    """Open connections for one event loop, to this server alone; the limit is on connecting.
 
-    Nothing goes to another server, wherever one sends calls to. `masked` hides secrets in errors.
+    `masked` hides secrets in errors.
     """
     import httpx2
     import openai
@@ -551,10 +548,7 @@ def _checked(base_url: str) -> str:
 
 
 def knows_keys(base_url: str) -> bool:
-    """Return whether `prompt_cache_key` sends calls to where the prompt is cached.
-
-    With OpenAI and Azure it does; others refuse it, or know it as nothing.
-    """
+    """Return whether `prompt_cache_key` is of use: with OpenAI and Azure; others may refuse it."""
     return base_url == OFFICIAL or (urlsplit(base_url).hostname or "").endswith(".azure.com")
 
 

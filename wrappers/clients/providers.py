@@ -142,11 +142,7 @@ class _Model:
 
 
 class ProviderClient(OpenAIClient):
-    """Completes chats of providers with other protocols; settings and behaviour of `OpenAIClient`.
-
-    Raises:
-        UnknownName, BadParameter, ClientError: as `client_for` does; a package is missing.
-    """
+    """Completes chats of providers with other protocols; settings and errors of `OpenAIClient`."""
 
     def __init__(self, provider: str, model: str, **settings: Any) -> None:
         package = {"anthropic": "anthropic", "google": "google.genai", "bedrock": "boto3"}
@@ -433,11 +429,8 @@ def _installed(module: str) -> bool:
 
 
 def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
-    """Write a chat as pydantic-ai reads it.
-
-    With `marks`, one is where what stays ends: at the last thing told and answered before the last
-    message.
-    """
+    """Write a chat as pydantic-ai reads it; with `marks`, one is where what stays ends."""
+    # That is at the last thing told and answered before the last message.
     from pydantic_ai import messages as of
 
     written: list[Any] = []

@@ -15,10 +15,7 @@ from llm_games.wrappers.clients.base import (
 
 
 class RecordedClient:
-    """Serves recorded completions, or that a prompt was too long, by prompt and seed.
-
-    A later row replaces an earlier one of the same prompt and seed.
-    """
+    """Serves recorded completions, or overflows, by prompt and seed; the last one of each."""
 
     def __init__(
         self,

@@ -104,12 +104,9 @@ _WORDS = {  # how servers call some options beside their names
 
 
 def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completion:
-    """Read an answer of the shape of chat completions; `offered` are the tools' names.
+    """Read chat completions with calls of `offered` tools; ValueError says why it is none.
 
-    `size` is the prompt's in bytes, by which a count is shared out that is of prompt and reply.
-
-    Raises:
-        ValueError: it is no completion, and why.
+    `size` is the prompt's in bytes, to share out a count that is of prompt and reply.
     """
     try:
         choice = answer["choices"][0]
@@ -377,10 +374,7 @@ def _of_call(status: int | None) -> bool:
 
 
 def filtered(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Test whether a filter refused the prompt, which is an outcome, as with Azure.
-
-    With OpenRouter it is a 403, as of a key that may not use a model.
-    """
+    """Test whether a filter refused the prompt, which is an outcome (Azure; OpenRouter's 403)."""
     of_call = status in (None, 403) or (400 <= status < 500 and status not in _OF_ACCOUNTS)
     named = str(refusal.get("code")) in _FILTER_CODES
     flagged = isinstance(refusal.get("metadata"), dict) and "flagged_input" in refusal["metadata"]

@@ -47,10 +47,7 @@ class Wait:
 
 
 class Waits(dict[str, Wait]):
-    """The waits for servers, by server, for a display. Long ones are logged once.
-
-    `past` adds up the seconds for which somebody waited for a server, without the present waits.
-    """
+    """The waits for servers, by server, for a display; long ones are logged; `past` seconds."""
 
     past = 0.0
 
@@ -88,11 +85,7 @@ class Retry(Layer):
         self.waits = Waits() if waits is None else waits
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: the failure lasts: it cannot pass, or `max_wait` is over or would be.
-        """
+        """Return one completion, or raise a ClientError that lasts longer than `max_wait`."""
         try:
             return await self.client.complete(request)
         except ClientError as error:

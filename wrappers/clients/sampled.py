@@ -32,15 +32,13 @@ class ReplySampler(Cache):
     """Keeps so many replies (`samples`) for each situation, and draws one whenever it comes up.
 
     A situation is a request without its seed: model, source, messages, schema, tools, sampling and
-    ways of asking. Which reply is drawn is keyed noise of the episode's seed, the step and how many
-    asked the same in it before. A share (`fresh`) of draws is asked for anew; what comes takes the
-    place of the reply before. The sampling seed that is sent comes from the key, so that it makes
-    no difference who asks first.
+    ways of asking. The draw is keyed noise of the episode's seed, the step and how many asked the
+    same in it before. A share (`fresh`) of draws is asked for anew, in place of the reply before.
+    The sampling seed that is sent comes from the key: it makes no difference who asks first.
 
-    Once a budget has ended, what is known of a situation is served. Where nothing is, `nearest`
-    serves a reply that the model gave in the nearest situation of the same game, rules, question
-    and settings, by all that the seat knows as numbers; without it, or if there is none,
-    `BudgetExceeded` comes out. `hits`, `misses` and `near` count.
+    Once a budget has ended, what is known is served; else, with `nearest`, a reply in the nearest
+    situation of the same game, rules, question and settings, by all that the seat knows as numbers;
+    without one `BudgetExceeded` comes out. `hits`, `misses` and `near` count.
     """
 
     def __init__(
@@ -149,10 +147,7 @@ class ReplySampler(Cache):
 
 
 def _lies(asked: dict[str, Any], request: Request) -> tuple[bytes, Array]:
-    """Return the family of a situation and its coordinates there, the seat's numbers.
-
-    Situations of a family have the game, its rules, the question and all settings in common.
-    """
+    """Return the family of a situation (game, rules, question, settings) and the numbers."""
     rules = Chat.of(request.messages[:1]).digest.hex()
     assert request.view is not None
     return digest_of(asked | {"messages": rules}), np.append(request.view.numbers, request.who.call)
