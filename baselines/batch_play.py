@@ -318,7 +318,8 @@ class _Tape(NamedTuple):
         state, payoffs = game.begin(chance, (count * tables,)), np.zeros(count * tables)
         stop, same = np.tile(self.stop, count), np.ones(count * tables, bool)
         constant, players = self._players(policies)
-        field = self._field()
+        theory: Any = rooms.part(game.name, "theory") if game.turns else None
+        field: Field | None = theory and theory.field(game, self.states, self.moves)
         for step in range(max(len(self.moves), game.length() or 0)):
             ending = state.over | (step >= stop)
             if ending.all():
@@ -356,13 +357,6 @@ class _Tape(NamedTuple):
                 memory = policy.start(self.game, int(seat), noise.seed())
                 players.append((int(seat), slice(first + low, first + high), policy, memory))
         return constant, players
-
-    def _field(self) -> Field | None:
-        if not self.game.turns:
-            return None
-        theory: Any = rooms.part(self.game.name, "theory")
-        field: Field = theory.field(self.game, self.states, self.moves)
-        return field
 
     def _others(
         self, state: Any, step: int, count: int, same: PerTable, field: Field | None

@@ -100,7 +100,10 @@ class Iteration:
     def _first_step(self) -> tuple[_BeliefStep, _TableBeliefs]:
         """Return the step from the start to the first beliefs, and these; `NoRule`, `TooLarge`."""
         game, kinds = self.game, len(self.others.worlds)
-        chance, likely = _deals(game, MOST // (10 * kinds))
+        enumerated = deals_of(game, MOST // (10 * kinds))
+        if enumerated is None:
+            raise NoRule(f"{game.name} draws by chance what its theory does not go through")
+        chance, likely = enumerated
         deals = len(likely)
         self.others.repeat(deals)
         dealt = {name: np.tile(values, kinds) for name, values in chance.items()}
@@ -378,11 +381,3 @@ def _merge_beliefs(
     members = members[np.argsort(rank[edge_of[members]], kind="stable")]
     beliefs = rank[edge_of[members]], situation[members], likely[members], len(first)
     return (origin[edge], observation[edge], mass, belief), beliefs
-
-
-def _deals(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array]:
-    """Return the game's chance and its probabilities, see `deals_of`; `NoRule` where none knows."""
-    deals = deals_of(game, limit)
-    if deals is None:
-        raise NoRule(f"{game.name} draws by chance what its theory does not go through")
-    return deals

@@ -64,10 +64,8 @@ def equilibria(game: MetaGame) -> list[Equilibrium]:
     ways = [_candidates(small), _by_logit(small)]
     ways += [_by_integers(small)] if game.players == 2 else []
     ways += [_by_logit(small, seed) for seed in range(1, BRANCHES)]
-    mixtures = list[Array]()
-    for way in ways:
-        mixtures = mixtures or list(_checked(game, alive, way))
-    if not mixtures:
+    mixtures = next(filter(None, (list(_checked(game, alive, way)) for way in ways)), None)
+    if mixtures is None:
         raise BadParameter(
             f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or "
             "ask pygambit, llm_games.baselines.equilibria.gambit"
@@ -86,8 +84,7 @@ def _checked(game: MetaGame, alive: Sequence[int], mixtures: Iterator[Array]) ->
 
 def _no_change_gains(game: MetaGame, mixture: Array) -> Array:
     """Return which mixtures are equilibria, bool ``(*batch,)``."""
-    is_equilibrium: Array = np.asarray(game.regret(mixture) <= EXACT * game.scale)
-    return is_equilibrium
+    return np.asarray(game.regret(mixture) <= EXACT * game.scale)
 
 
 def _payoff(game: MetaGame, mixture: Array) -> float:
@@ -106,13 +103,10 @@ def undominated(game: MetaGame) -> list[int]:
     while True:
         part = game.part(alive)
         table = part._beside[0].reshape(len(alive), -1)
-        least = EXACT * game.scale
-        beaten = np.atleast_1d((table[:, None] > table + least).all(axis=-1).any(axis=0))
-        if not beaten.any():
+        beaten = (table[:, None] > table + EXACT * game.scale).all(axis=-1).any(axis=0)
+        if not np.any(beaten):
             return alive
-        alive = [
-            strategy for strategy, is_beaten in zip(alive, beaten, strict=True) if not is_beaten
-        ]
+        alive = np.array(alive)[~beaten].tolist()
 
 
 def _supports(strategies: int) -> Iterator[Array]:
@@ -168,11 +162,10 @@ def _in_sets(game: MetaGame, mixtures: Sequence[Array]) -> list[Equilibrium]:
         even = min(near, key=rank, default=set_members[0])
         if rank(even) < rank(set_members[0]):
             set_members.insert(0, even)
+    ordered = sorted(members.values(), key=lambda set_members: rank(set_members[0]))
     return [
         Equilibrium(mixture, _payoff(game, mixture), max(0.0, float(game.regret(mixture))), number)
-        for number, set_members in enumerate(
-            sorted(members.values(), key=lambda set_members: rank(set_members[0]))
-        )
+        for number, set_members in enumerate(ordered)
         for mixture in set_members
     ]
 
@@ -320,25 +313,15 @@ def _by_integers(game: MetaGame) -> Iterator[Array]:
     payoffs, identity = (game.matrix() - np.nanmin(game.payoffs)) / game.scale, np.eye(count)
     none, top_column = np.zeros((count, count)), -np.ones((count, 1))  # of shares, played, the most
     limits = [
-        LinearConstraint(
-            np.c_[identity, -identity, 0 * top_column], -np.inf, 0
-        ),  # a share is of one played
-        LinearConstraint(
-            np.c_[payoffs, none, top_column], -np.inf, 0
-        ),  # none earns more than the most
-        LinearConstraint(
-            np.c_[payoffs, -identity, top_column], -1, np.inf
-        ),  # and who is played no less
+        # A share is of one played; none earns more than the most, and who is played no less.
+        LinearConstraint(np.c_[identity, -identity, 0 * top_column], -np.inf, 0),
+        LinearConstraint(np.c_[payoffs, none, top_column], -np.inf, 0),
+        LinearConstraint(np.c_[payoffs, -identity, top_column], -1, np.inf),
         LinearConstraint(np.append(np.ones(count), np.zeros(count + 1)), 1, 1),
     ]
     kinds = np.append(np.zeros(count), np.append(np.ones(count), 0))
-    solution = milp(
-        np.zeros(2 * count + 1),
-        constraints=limits,
-        integrality=kinds,
-        bounds=Bounds(0, 1),
-        options={"time_limit": SECONDS},
-    )
+    how = {"bounds": Bounds(0, 1), "options": {"time_limit": SECONDS}}
+    solution = milp(np.zeros(2 * count + 1), constraints=limits, integrality=kinds, **how)
     if solution.x is None:
         return
     share = np.where(solution.x[:count] > NEAR, solution.x[:count], 0.0)
@@ -449,16 +432,15 @@ def gambit(game: MetaGame) -> list[Equilibrium]:
     seats = [np.moveaxis(tensor, 0, seat) for seat in range(game.players)]
     theirs = pygambit.Game.from_arrays(*seats)
     if game.players == 2:
-        solved = pygambit.nash.enummixed_solve(theirs, rational=False).equilibria
+        solved = pygambit.nash.enummixed_solve(theirs, rational=False)
     else:
-        solved = pygambit.nash.logit_solve(theirs).equilibria
-    for profile in solved:
+        solved = pygambit.nash.logit_solve(theirs)
+    for profile in solved.equilibria:
         each = np.array([[float(p) for _, p in mixed] for _, mixed in profile.mixed_strategies()])
         if np.abs(each - each[0]).max() < 1e-6:
             mixture = each.mean(axis=0)
-            solutions.append(
-                Equilibrium(mixture, _payoff(game, mixture), float(game.regret(mixture)))
-            )
+            regret = float(game.regret(mixture))
+            solutions.append(Equilibrium(mixture, _payoff(game, mixture), regret))
     return sorted(solutions, key=lambda solution: (-entropy(solution.mixture), -solution.payoff))
 
 
@@ -482,10 +464,8 @@ def correlated(game: MetaGame, best: bool = True) -> Correlated:
     for strategy, other in np.ndindex(len(game.names), len(game.names)):
         if strategy != other:
             has, gain = np.flatnonzero(counts[:, strategy]), np.zeros(len(counts))
-            to = [
-                game.row[tuple(c)]
-                for c in (counts[has] - identity[strategy] + identity[other]).tolist()
-            ]
+            moved = counts[has] - identity[strategy] + identity[other]
+            to = [game.row[tuple(lineup)] for lineup in moved.tolist()]
             gain[has] = counts[has, strategy] * (payoffs[to, other] - payoffs[has, strategy])
             rows.append(gain)
     mean = (counts * payoffs).sum(axis=1) / game.players

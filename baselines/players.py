@@ -123,9 +123,8 @@ def _asking(
     calling += LAYER_SETTINGS
     talking = list(signature(LLMPolicy).parameters)[1:-1]
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
-    for key in client:
-        if key not in calling:
-            raise unknown_keyword(f"setting of {name}", key, calling)
+    if odd := [key for key in client if key not in calling]:
+        raise unknown_keyword(f"setting of {name}", odd[0], calling)
     for key in settings:
         if key in calling and key not in talking:
             raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
@@ -195,9 +194,7 @@ def _network(path: str, deterministic: bool | None = None) -> Policy:
 
 
 def _talker(kind: str, value: str) -> Policy:
-    from llm_games.baselines import talkers
-
-    talker: Policy = getattr(talkers, kind)(value)
+    talker: Policy = _load(f"llm_games.baselines.talkers:{kind}")(value)
     return talker
 
 
@@ -207,12 +204,12 @@ def _mixed(value: str) -> Policy:
 
     name, names, weights = f"mix:{value}", [], []
     for part in value.split("|"):
-        weight, star, player = part.partition("*")
-        names.append(player if star else part)
+        weight, star, player = part.partition("*") if "*" in part else ("", "", part)
         try:
-            weights.append(Fraction(weight) if star else 1)
+            weights.append(float(Fraction(weight)) if star else 1.0)
         except (ValueError, ZeroDivisionError):
             raise BadParameter(f"{name}: the weight before * is a number, got {weight!r}") from None
+        names.append(player)
     for player in names:
         if not player or player.startswith("mix:"):
             raise BadParameter(
@@ -225,9 +222,7 @@ def _mixed(value: str) -> Policy:
                 "make it by llm_games.player and mix it by "
                 "llm_games.wrappers.player_mixture.PlayerMixture"
             )
-    return PlayerMixture(
-        [make_player(player) for player in names], [float(w) for w in weights], name
-    )
+    return PlayerMixture([make_player(player) for player in names], weights, name)
 
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}
@@ -239,33 +234,26 @@ PLAYERS: dict[str, Kind] = {
     "level_k": Kind(
         "thinks some steps ahead of players who act at random",
         value="<level>",
-        needs_value=True,
         read=count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2"),
     ),
     "cooperative": Kind("does its part of what is best for all"),
     "reciprocal": Kind("cooperates while the others did last, else looks after itself"),
     "truthful": Kind("bids its valuation, or raises up to it"),
-    "shade": Kind("bids a share of its valuation", None, "<share>", True, read=_share),
+    "shade": Kind("bids a share of its valuation", value="<share>", read=_share),
     "all_in": Kind("bids all its money"),
     "zero": Kind("bids 0 and takes what is left over"),
     "random": Kind("draws any legal action", any_legal),
     "fixed": Kind(
-        "always does the same: a number, or a word of the game",
-        fixed,
-        "<action>",
-        needs_value=True,
-        meaning=meaning,
+        "always does the same: a number, or a word of the game", fixed, "<action>", meaning=meaning
     ),
     "announcer": Kind(
         "says what it will do, and does what a player by rule does",
         value="<player>",
-        needs_value=True,
         made=partial(_talker, "announcer"),
     ),
     "liar": Kind(
         "promises its part of what is best for all, or another move than a player by rule's",
         value="<player>",
-        needs_value=True,
         made=partial(_talker, "liar"),
     ),
     "proposer": Kind(
@@ -288,50 +276,33 @@ PLAYERS: dict[str, Kind] = {
     "openai": Kind(
         "a language model behind an OpenAI-compatible server",
         value="<model>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.openai:OpenAIClient", **SERVER),
     ),
     "transformers": Kind(
         "a local language model, by its folder",
         value="<path>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.transformers:TransformersClient"),
     ),
     "mix": Kind(
         "is another of these players each episode, drawn by its own chance",
         value="<player|player>",
-        needs_value=True,
         made=_mixed,
     ),
     "sb3": Kind(
-        "a learner trained with Stable-Baselines3, see save_player",
-        value="<path>",
-        needs_value=True,
-        made=_trained,
+        "a learner trained with Stable-Baselines3, see save_player", value="<path>", made=_trained
     ),
     "tabular": Kind(
-        "a table of moves, solved or learned, see save_table",
-        value="<path>",
-        needs_value=True,
-        made=_tabular,
+        "a table of moves, solved or learned, see save_table", value="<path>", made=_tabular
     ),
-    "torch": Kind(
-        "a learner of torch alone, see save_network",
-        value="<path>",
-        needs_value=True,
-        made=_network,
-    ),
+    "torch": Kind("a learner of torch alone, see save_network", value="<path>", made=_network),
     "client": Kind(
         "a language model behind a client of your own",
         value="<module:Name>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.user_players:client_of"),
     ),
 }
 """Kinds of players by name, but for those of one game."""
-ELSEWHERE = {
-    "human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)",
-}
+ELSEWHERE = {"human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)"}
 """Players that are not made here, and how to come by them."""
 PROVIDED: Model = partial(
     _asking,
@@ -346,10 +317,6 @@ def kind_of(name: str) -> Kind | None:
     """Return a kind that is not specific to a game; None if none has this name."""
     kind: Kind | None = PLAYERS.get(name)
     return _load(rooms.KINDS[name]) if kind is None and name in rooms.KINDS else kind
-
-
-def _kind_names() -> set[str]:
-    return {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_room_kinds(*rooms.ROOMS)}
 
 
 # -- what the games' rooms say --------------------------------------------------------------------
@@ -461,7 +428,8 @@ def _unknown(name: str) -> UnknownName:
         return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
-    return unknown("player", name, _kind_names())
+    kinds = {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_room_kinds(*rooms.ROOMS)}
+    return unknown("player", name, kinds)
 
 
 def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
@@ -531,8 +499,8 @@ def _try(policy: Policy, rules: Rulebook) -> None:
             return
         except WrongSeat as error:
             first_error = first_error or error
-    if first_error is not None:
-        raise first_error
+    assert first_error is not None  # a game has a seat
+    raise first_error
 
 
 def players_for(game: str) -> dict[str, str]:

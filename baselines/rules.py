@@ -39,12 +39,15 @@ class Kind:
     summary: str  # one line on what it does
     rule: Rule | None = None  # where a room says nothing else; None: only some games have it
     value: str = ""  # what stands after the colon of its name, such as <level>; "" if nothing may
-    needs_value: bool = False
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
     made: Callable[..., Policy] | None = None
     valued: str = ""  # what a value that may be left out changes
+
+    @property
+    def needs_value(self) -> bool:
+        return bool(self.value and not self.valued)
 
 
 @dataclass(frozen=True)

@@ -148,14 +148,8 @@ class Tree:
                 counts[seat, nodes_asked] = np.diff(sets.first)[node_sets]
                 nodes_of |= dict(zip(node_sets.tolist(), nodes_asked.tolist(), strict=True))
         new = np.arange(known_count, len(sets.seat))
-        self.sets.append(
-            (
-                new,
-                state.table(
-                    np.array([nodes_of[set_index] for set_index in new.tolist()], np.int64)
-                ),
-            )
-        )
+        new_nodes = np.array([nodes_of[set_index] for set_index in new.tolist()], np.int64)
+        self.sets.append((new, state.table(new_nodes)))
         self._check(edges, counts)
         edge_counts = counts.prod(axis=0)
         node = np.repeat(np.arange(nodes), edge_counts)
@@ -164,9 +158,8 @@ class Tree:
         rows, first = np.full((game.players, len(node)), -1), np.array(sets.first)
         for seat in reversed(range(game.players)):
             digit, offset = offset % counts[seat, node], offset // counts[seat, node]
-            rows[seat] = np.where(
-                set_by_node[seat, node] < 0, -1, first[set_by_node[seat, node]] + digit
-            )
+            sets_here = set_by_node[seat, node]
+            rows[seat] = np.where(sets_here < 0, -1, first[sets_here] + digit)
         next_state, outcome = game.step(state.table(node), self._actions(sets, rows))
         taken = np.where(rows < 0, last[:, node], rows)
         return Level(edge, chance, begin, node, rows, outcome.rewards), next_state, taken
@@ -186,17 +179,13 @@ class Tree:
         """Return the rules' actions of edges; a plan is a whole column, a vote one entry of it."""
         nothing = np.zeros((1, sets.width), np.int64)
         moves = np.concatenate([*sets.moves, nothing])  # what the last row stands for
-        if sets.width == 1:
-            return moves[rows, 0]
-        columns: PerPlayer = moves[rows].sum(axis=0).T
-        return columns
+        return moves[rows, 0] if sets.width == 1 else np.asarray(moves[rows].sum(axis=0).T)
 
     def _finish(self, sets: _Sets) -> None:
         first = np.array(sets.first)
         seat, previous_rows = np.array(sets.seat), np.array(sets.before)
-        self.rows = InformationSets(
-            seat, previous_rows, np.array(sets.observations), first, np.concatenate(sets.moves)
-        )
+        obs, moves = np.array(sets.observations), np.concatenate(sets.moves)
+        self.rows = InformationSets(seat, previous_rows, obs, first, moves)
         self.count = int(first[-1])
         self.owner = np.repeat(np.arange(len(seat)), np.diff(first))
         depth = np.zeros(len(seat), np.int64)
@@ -232,12 +221,9 @@ class Tree:
             for part in range(0, len(sets), size):
                 batch = np.arange(part, min(part + size, len(sets)))
                 sight = Sight(self.game, states.table(np.repeat(batch, draws)))
-                moves = self._asked(
-                    each, sight, np.repeat(self.rows.seat[sets[batch]], draws), seed
-                )
-                for set_index, drawn in zip(
-                    sets[batch], moves.reshape(len(batch), draws, -1), strict=True
-                ):
+                seats = np.repeat(self.rows.seat[sets[batch]], draws)
+                moves = self._asked(each, sight, seats, seed).reshape(len(batch), draws, -1)
+                for set_index, drawn in zip(sets[batch], moves, strict=True):
                     row_span = slice(*self.rows.first[set_index : set_index + 2])
                     same = (self.rows.moves[row_span] == drawn[:, None]).all(axis=2)
                     if not same.any(axis=1).all():
@@ -260,11 +246,8 @@ class Tree:
             mask[seat, seat_tables := tables[seats == seat]] = True
             memory = each[seat].start_batch(self.game, mask, mask * seeds)
             decided, _ = at_once(each[seat].decide_batch(sight, mask, memory))
-            moves[seat_tables] = (
-                decided.actions[:, seat_tables].T
-                if width > 1
-                else decided.actions[seat, seat_tables][:, None]
-            )
+            columns = decided.actions if width > 1 else decided.actions[seat : seat + 1]
+            moves[seat_tables] = columns[:, seat_tables].T
         return moves
 
     def own_reach(self, strategy: Array) -> Array:
@@ -312,10 +295,8 @@ class Tree:
                 values[seat] = np.add.reduceat(chances * edges[seat], level.begin)
             values *= level.chance
             if depth:
-                edge_count = len(self.levels[depth - 1].node)
-                later = np.stack(
-                    [np.bincount(level.edge, seat_values, edge_count) for seat_values in values]
-                )
+                count = len(self.levels[depth - 1].node)
+                later = np.stack([np.bincount(level.edge, part, count) for part in values])
         return values.sum(axis=1), brought[:-1]
 
     def best_response(self, strategy: Array) -> tuple[Array, Array]:

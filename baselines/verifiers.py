@@ -13,7 +13,7 @@ conversation. verifiers needs an environment of its own, as it depends on a hund
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Any, Literal
 
@@ -112,8 +112,8 @@ class GameEnv(vf.Env[GameConfig]):
             policies.insert(seat, _learner(asked, config))
             episode = await play_table(self.rules, policies, seed)
         rewards = _rewards(self.rules, episode, seat, config)
-        calls = [call for step in episode.steps for call in _attempts(step, seat)]
-        legal = [call.outcome == "valid" for call in calls]
+        decisions = [step.decisions[seat] for step in episode.steps if seat in step.decisions]
+        legal = [call.outcome == "valid" for decision in decisions for call in decision.attempts]
         for step, trace, number in asked.traces:
             trace_legal = legal if config.conversation else legal[number : number + 1]
             trace.record_reward(config.reward, rewards[step])
@@ -126,10 +126,6 @@ def _learner(client: Any, config: GameConfig) -> LLMPolicy:
     """Return the model's player; by default a reply is never asked for again."""
     settings: dict[str, Any] = {"max_attempts": 1, "structured": False, **config.settings}
     return LLMPolicy(client, **(kept_whole(settings) if config.conversation else settings))
-
-
-def _attempts(step: Any, seat: int) -> Sequence[Any]:
-    return step.decisions[seat].attempts if seat in step.decisions else ()
 
 
 def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -> Any:

@@ -7,6 +7,7 @@ chance. It needs the extra ``trl``.
 
 from __future__ import annotations
 
+import types
 from collections import deque
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,10 +44,8 @@ def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of a player with those of `WHOLE`; BadParameter if one of them is another."""
     for name, value in WHOLE.items():
         if settings.get(name, value) != value:
-            raise BadParameter(
-                f"{name} = {settings[name]!r}: a conversation that is learned from as a whole has "
-                f"{name} = {value!r}"
-            )
+            fault = f"a conversation that is learned from as a whole has {name} = {value!r}"
+            raise BadParameter(f"{name} = {settings[name]!r}: {fault}")
     return {**settings, **WHOLE}
 
 
@@ -101,14 +100,10 @@ class LearnerGame:
         return value
 
 
-class _OpenQuestion:
-    """An awaited reply: the request goes to whoever drives the coroutine."""
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-
-    def __await__(self) -> Generator[Request, Completion, Completion]:
-        return (yield self.request)
+@types.coroutine
+def _reply(request: Request) -> Generator[Request, Completion, Completion]:
+    """Hand the request to whoever drives the coroutine, and return its completion."""
+    return (yield request)
 
 
 class _GroupLearner:
@@ -117,7 +112,7 @@ class _GroupLearner:
     name = "learner"
 
     async def complete(self, request: Request) -> Completion:
-        return await _OpenQuestion(request)
+        return await _reply(request)
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -214,12 +209,10 @@ class GameRollout:
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
         picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
-        seeds, starts, places = list[int](), list[list[LearnerTurn]](), list[int]()
-        for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
-            seeds += [trunk.seed] * size
-            starts += [trunk.turns[:pick]] * size
-            places += [pick] * size
-        played = self.play(seeds, trainer, starts)
+        chosen = zip(groups, trunks, picks, strict=True)
+        rows = [(trunk, pick) for (_, size), trunk, pick in chosen for _ in range(size)]
+        starts = [trunk.turns[:pick] for trunk, pick in rows]
+        played, places = self.play([t.seed for t, _ in rows], trainer, starts), [k for _, k in rows]
         if any(len(game.turns) <= index for game, index in zip(played, places, strict=True)):
             raise BadParameter(
                 f"{self.game.name}: opponents did not play alike when they were asked again; give "
@@ -272,7 +265,7 @@ class GameRollout:
         tables.reset([int(seed) for seed in seeds])
         seats.start(every)
         played = [LearnerGame(int(seed)) for seed in seeds]
-        prefix_turns = [deque(turns) for turns in starts] or [deque[LearnerTurn]() for _ in seeds]
+        prefix_turns = [deque(turns) for turns in starts or [()] * len(played)]
         table = _GroupTable(self, trainer, played, prefix_turns)
         table.start(seat)
         done = ~every
@@ -383,15 +376,11 @@ class _GroupTable:
         for index, prompt, tokens, token_chances in zip(
             new, ids, drawn, chances or [None] * len(ids), strict=True
         ):
-            ended = tokens[-1] in self.ends
             text = self.tokenizer.decode(tokens, skip_special_tokens=True)
-            finish: Finish = "stop" if ended else "length"
-            completion = Completion(
-                text, finish, len(prompt), len(tokens), model=_GroupLearner.name
-            )
-            old[index] = GeneratedReply(
-                prompt, [*tokens], token_chances, completion, new[index].messages
-            )
+            finish: Finish = "stop" if tokens[-1] in self.ends else "length"
+            reply = Completion(text, finish, len(prompt), len(tokens), model=_GroupLearner.name)
+            chat = new[index].messages
+            old[index] = GeneratedReply(prompt, [*tokens], token_chances, reply, chat)
         return old
 
     def _ids(self, index: int, request: Request) -> list[int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.version import __version__
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
+
+FORMAT = 1  # of players' files
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ class Trained:
             for part, (mean, deviation, limit) in fields["spread"].items()
         }
         return cls(**{**fields, "columns": tuple(fields["columns"]), "spread": parts})
+
+    def about(self, game: Rulebook, **extra: Any) -> str:
+        """Return it, the game's parameters and what is extra as the JSON of a player's file."""
+        parameters, extra = game.core.__getstate__(), {"format": FORMAT, **extra}
+        whole = {**extra, "trained": asdict(self), "parameters": parameters}
+        return json.dumps(whole, default=_plain, indent=1)
 
     def check(self, name: str, game: Rulebook) -> None:
         """Raise BadParameter if the player was not trained for tables of this game."""
@@ -317,6 +326,10 @@ class LearnedPolicy(Policy):
         drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T
         space = policy.action_space
         return np.clip(np.tanh(drawn) if policy.squash_output else drawn, space.low, space.high)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def _scaled(scale: Scale | None, numbers: Array) -> Array:

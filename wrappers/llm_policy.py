@@ -137,9 +137,8 @@ class LLMPolicy(Policy):
         if iscoroutinefunction(client):
             client = client_of(client)
         if not isinstance(client, Client):
-            raise BadParameter(
-                f"client must have a name, complete and close, got {type(client).__name__}"
-            )
+            kind = type(client).__name__
+            raise BadParameter(f"client must have a name, complete and close, got {kind}")
         sentence = isinstance(persona, str) and " " in persona.strip()
         if persona is not None and persona not in PERSONAS and not sentence:
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
@@ -162,19 +161,17 @@ class LLMPolicy(Policy):
             context=context,
         )
         option_names = [option.name for option in dataclasses.fields(Sampling)]
-        for key in drawing:
-            if key not in option_names:
-                ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
-                raise unknown_keyword("setting of LLMPolicy", key, [*ours, *option_names])
+        if odd := [key for key in drawing if key not in option_names]:
+            ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
+            raise unknown_keyword("setting of LLMPolicy", odd[0], [*ours, *option_names])
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
-        reply = self.sampling.max_tokens or 0
-        if context is not None and context <= reply:
+        if context is not None and context <= (reply := self.sampling.max_tokens or 0):
             raise BadParameter(f"context ({context}) has no room beside max_tokens ({reply})")
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
-            fault = 'with reading "strict" or "take_last", not "published"'
-            raise BadParameter(f"tools can be called {fault}")
+            readings = '"strict" or "take_last", not "published"'
+            raise BadParameter(f"tools can be called with reading {readings}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
@@ -441,10 +438,8 @@ class LLMPolicy(Policy):
                 rate = attempt.tokens_in / attempt.messages.size
                 memory = dataclasses.replace(memory, rate=rate)
             action = reply.action if reply.action != MISSING else action
-            if reply.outcome == "tool":
-                why = ""
-            else:
-                why, remaining = reply.why, remaining - 1
+            is_call = reply.outcome == "tool"
+            why, remaining = ("", remaining) if is_call else (reply.why, remaining - 1)
         return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, texts)
 
     def _request(

@@ -275,16 +275,13 @@ def added(moves: Array, others: Array) -> Array:
     """Return the moves of both, of which each cell has at most one; texts stay as they are."""
     if not (moves.dtype.hasobject or others.dtype.hasobject):
         return moves + others
-    texts = [np.vectorize(_is_text, otypes=[bool])(array) for array in (moves, others)]
+    is_text = np.vectorize(lambda move: isinstance(move, str), otypes=[bool])
+    texts = [is_text(array) for array in (moves, others)]
     numbers = [np.where(text, 0, array) for text, array in zip(texts, (moves, others), strict=True)]
     total = numbers[0] + numbers[1]
     for text, array in zip(texts, (moves, others), strict=True):
         total = np.where(text, array, total)
     return total
-
-
-def _is_text(move: Any) -> bool:
-    return isinstance(move, str)
 
 
 def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:

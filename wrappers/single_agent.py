@@ -18,7 +18,7 @@ from llm_games.pictures import RENDER_MODES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.play import policy_of
-from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
+from llm_games.wrappers.policy import Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 from llm_games.wrappers.together import run_sync
 
@@ -43,7 +43,7 @@ class Seating(NamedTuple):
     others: list[int]
 
     def seats(self, seeds: Any, last_seats: Any) -> PerTable:
-        """Return the learner's seats by seed, after those `before` (-1: the seed was given)."""
+        """Return the learner's seats by seed, after `last_seats` (-1: the seed was given)."""
         seeds = np.asarray(seeds, np.uint64)
         if self.seat == "random":
             drawn = Noise(seeds if seeds.ndim else int(seeds)).of("learner").integers(self.players)
@@ -81,12 +81,10 @@ def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
         raise BadParameter(
             f"opponents must be one policy or {count} (all seats but {label}), got {len(opponents)}"
         )
-    indexes: dict[int, int] = {}  # one that sits in several seats is one policy
-    for opponent in opponents:
-        indexes.setdefault(id(opponent), len(indexes))
+    # One that sits in several seats is one policy.
     distinct = {id(opponent): opponent for opponent in opponents}
     policies = [policy_of(opponent) for opponent in distinct.values()]
-    return Seating(game.players, seat, policies, [indexes[id(opponent)] for opponent in opponents])
+    return Seating(game.players, seat, policies, [[*distinct].index(id(o)) for o in opponents])
 
 
 def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
@@ -313,7 +311,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             if asked or self._ended:
                 break
             decisions = self.seats.ask_now()
-            self._count(decisions)
+            models = (decision for decision in decisions.values() if decision.attempts)
+            self._outcomes.update(decision.outcome for decision in models)
             self._moves |= moves_of(decisions)
             previous_state, reading = self.table.state, self.codec.reading
             outcome = self._play()
@@ -330,10 +329,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             last_decisions = run_sync(self.seats.finish()) if self.seats.look_back else {}
             self._looked_back = True
             self._notes = {seat: decision.notes for seat, decision in last_decisions.items()}
-
-    def _count(self, decisions: Mapping[int, Decision]) -> None:
-        """Count the outcomes of opponents that are asked as models."""
-        self._outcomes.update(reply.outcome for reply in decisions.values() if reply.attempts)
 
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
         actions = record["actions"].tolist()

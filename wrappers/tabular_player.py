@@ -72,9 +72,8 @@ class InformationSets(NamedTuple):
         new_rows, past = np.cumsum(mine) - 1, self.before[mask]
         past = np.where(past < 0, -1, new_rows[past])
         first = np.append(0, np.cumsum(counts[mask]))
-        return InformationSets(
-            self.seat[mask], past, self.seen[mask], first, self.moves[mine]
-        ), chances[mine]
+        seat_rows = InformationSets(self.seat[mask], past, self.seen[mask], first, self.moves[mine])
+        return seat_rows, chances[mine]
 
 
 def keys_of(seat: Any, past: Array, obs: Array) -> Array:
@@ -232,8 +231,7 @@ def likeliest(chances: Array, first: Array) -> Array:
 
 def parameters_of(game: Rulebook) -> dict[str, Any]:
     """Return a game's parameters as plain values."""
-    parameters: dict[str, Any] = json.loads(json.dumps(game.core.__getstate__(), default=str))
-    return parameters
+    return dict(json.loads(json.dumps(game.core.__getstate__(), default=str)))
 
 
 def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game: Rulebook) -> None:
@@ -255,7 +253,7 @@ def table_of(
 
 
 def save_table(player: TabularPolicy, path: str | Path) -> Path:
-    """Save a table (``.npz``) as a player that ``tabular:PATH`` seats; `DiskFull` if it is."""
+    """Save a table (``.npz``) as a player that ``tabular:PATH`` seats, or raise `DiskFull`."""
     arrays = {**player.rows._asdict(), "chances": player.chances}
     return save_arrays(path, "sets", player.trained, player.parameters, arrays)
 
@@ -268,9 +266,8 @@ def save_arrays(
     arrays: Mapping[str, Array],
 ) -> Path:
     """Write arrays, and what they are of, to a file that is whole or not there."""
-    path, content = Path(path), BytesIO()
+    path, content, named = Path(path), BytesIO(), dict[str, Any](arrays)
     path = path if path.suffix else path.with_suffix(".npz")
-    named: dict[str, Any] = {**arrays}
     np.savez_compressed(content, **named)
     about = {"format": FORMAT, "kind": kind, "trained": asdict(trained), "parameters": parameters}
     with zipfile.ZipFile(content, "a") as file:
@@ -298,21 +295,14 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         fault = f"{path} is no table that save_table wrote: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from None
     if later:
-        raise BadParameter(
-            f"player {name!r} was saved by llm-games {package}: install that, or later"
-        )
+        fault = f"was saved by llm-games {package}: install that, or later"
+        raise BadParameter(f"player {name!r} {fault}")
     try:
         if kind == "values":
             return ValuePolicy(QTable(**arrays), trained, parameters, name=name)
+        how: Any = {"deterministic": deterministic, "name": name}
         chances = arrays.pop("chances")
-        return TabularPolicy(
-            InformationSets(**arrays),
-            chances,
-            trained,
-            parameters,
-            deterministic=deterministic,
-            name=name,
-        )
+        return TabularPolicy(InformationSets(**arrays), chances, trained, parameters, **how)
     except UNREADABLE as error:
         fault = f"its arrays cannot be read: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}; save it again") from None
@@ -398,8 +388,6 @@ class ValuePolicy(LearnedPolicy):
         seat_codec = super()._codec(game, seat, batch)
         count, actions = self.model.values.shape[1], getattr(seat_codec.space, "n", 0)
         if count != actions:
-            raise BadParameter(
-                f"{self.name} has values of {count} actions, and {game.name} has {actions}; train "
-                "it anew"
-            )
+            fault = f"values of {count} actions, and {game.name} has {actions}; train it anew"
+            raise BadParameter(f"{self.name} has {fault}")
         return seat_codec

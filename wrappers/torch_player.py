@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,12 +22,11 @@ from llm_games.env import Windows
 from llm_games.errors import BadParameter
 from llm_games.files import DAMAGED, write_whole
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.learned import FORMAT, LearnedPolicy, Trained
 from llm_games.wrappers.player_mixture import BySeat
 from llm_games.wrappers.policy import Policy
 
 PLAYER = "player"  # what a player was trained for, among the metadata of the file
-FORMAT = 1
 ILLEGAL = -1e9  # the logit of what a mask forbids
 
 
@@ -155,24 +153,13 @@ def save_network(
     models = [model] if isinstance(model, ActorCritic) else [*model]
     for seat_model in models:
         LearnedPolicy(seat_model, trained=trained, name=str(path)).start(game, 0, 0)
-    about = {
-        "format": FORMAT,
-        "hidden": models[0].hidden,
-        "deterministic": deterministic,
-        "trained": asdict(trained),
-        "parameters": game.core.__getstate__(),
-    }
-    metadata = {PLAYER: json.dumps(about, default=_plain)}
+    about = trained.about(game, hidden=models[0].hidden, deterministic=deterministic)
     weights = {
         f"{seat}.{name}": value.detach().clone().contiguous()
         for seat, seat_model in enumerate(models)
         for name, value in seat_model.state_dict().items()
     }
-    return write_whole(path, save(weights, metadata))
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else str(value)
+    return write_whole(path, save(weights, {PLAYER: about}))
 
 
 def load_network(path: str | Path, *, deterministic: bool | None = None) -> Policy:

@@ -73,10 +73,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 f"{self.game.name}: learners of a batch say nothing in words: talk in symbols, "
                 'talk={"alphabet": 5}, or take llm_games.learner for one table'
             )
-        if max_cycles is not None:
-            check_integer("max_cycles", max_cycles, 1)
-        if max_episode_steps is not None:
-            check_integer("max_episode_steps", max_episode_steps, 1)
+        limits = {"max_cycles": max_cycles, "max_episode_steps": max_episode_steps}
+        for name, limit in limits.items():
+            if limit is not None:
+                check_integer(name, limit, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.max_episode_steps = max_episode_steps
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
@@ -215,12 +215,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._sit(mask, follows)
         if not self.codec.speaks:
             self.tables.hush(self._learner_mask, mask)
-        for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
-            np.copyto(flags, False, where=mask)
-        for flags in (self._finished, self._done, self._looked):
-            np.copyto(flags, False, where=mask)
-        for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
-            np.copyto(numbers, 0, where=mask)
+        flags = self._moved, self._waits, self._acted, self._broke, self._planned
+        flags += self._finished, self._done, self._looked
+        for numbers in (*flags, self._reward, self._payoff, self._lost, self._action, self._moves):
+            np.copyto(numbers, False, where=mask)
         self._steps[mask] = 0
         self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
         self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}
@@ -268,8 +266,7 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if self.max_cycles is None:
             return self._finished
         played = self.tables.state.round - self.game.core.begun
-        over: PerTable = self._finished | (played >= self.max_cycles)
-        return over
+        return np.asarray(self._finished | (played >= self.max_cycles))
 
     def _play_on(self, mask: PerTable) -> None:
         """Play steps of these tables until learners are asked or done; also after a failure."""
@@ -351,16 +348,12 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._has_moves = False
         observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
-            infos = self._last(observation, ended)
+            last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
+            infos = last | {f"_{name}": ended.copy() for name in last}
             self._begin(ended)
         else:
             infos = self._infos(self._indexes >= 0)
         return observation, rewards, terminated, truncated, infos
-
-    def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
-        """Return Gymnasium's final observation and info of copies that ended."""
-        last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
-        return last | {f"_{name}": ended.copy() for name in last}
 
     # -- observations ------------------------------------------------------------------------------
 
@@ -409,8 +402,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if any_true(planned := acted & self._planned):
             tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.outcomes if mask[copy]]:
-            outcomes = {"opponents": dict(self.seats.outcomes.pop(copy))}
-            infos = self._add_info(infos, outcomes, copy)
+            outcomes = dict(self.seats.outcomes.pop(copy))
+            infos = self._add_info(infos, {"opponents": outcomes}, copy)
         for copy, reading in (self._readings | self.codec.reading).items():
             if mask[copy]:
                 infos = self._add_info(infos, reading, copy)

@@ -196,10 +196,6 @@ class Metered(Layer):
         if request.kind != "greeting":
             lengths.seen, lengths.longest = lengths.seen + 1, max(lengths.longest, length)
 
-    def _guards(self, request: Request) -> bool:
-        """Test whether a limit that comes from the budget is sent."""
-        return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
-
     def _limit_and_hold(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
         """Return the limit to send (0: none) and what to hold; None: others first."""
         if not self._limited:
@@ -210,7 +206,7 @@ class Metered(Layer):
         if flying > lengths.seen and not self.ledger.bears(seat, ample):
             return 0, None
         least = self._limit(request) or lengths.longest or FIRST_ROOM
-        if self._guards(request):
+        if lengths.limited and not self._limit(request):  # the limit of the budget is sent
             guard = least = self._room(seat, prompt, room, flying)
         spare = max(least, self._spare(seat, prompt, 1))
         feared = self._usage(prompt, max(least, lengths.feared))

@@ -359,7 +359,9 @@ class OpenAIClient:
         return self._broken(f"{late}short for this model")
 
     def _unreached(self, error: Exception) -> ClientError:
-        cause = _cause(error)
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # down to the one that led to it
+            cause = cause.__cause__
         if isinstance(cause, ClientError):
             return ClientError(str(cause))
         return ClientError(
@@ -588,13 +590,6 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
             hidden.append(Secret(value.split()[-1], f"the header {header}"))
         resolved[header] = prefix + hidden[-1].reveal() if mark else value
     return resolved, hidden
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the lowest error that led to this one."""
-    while (below := error.__cause__) is not None:
-        error = below
-    return error
 
 
 def _unconnected(cause: BaseException) -> bool:

@@ -12,8 +12,7 @@ from typing import Any
 
 from llm_games.wrappers.clients.base import Completion
 
-LONGEST_TEXT = 2_000_000
-"""Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
+LONGEST_TEXT = 2_000_000  # characters, more than any model writes: the rest is cut off
 LONGEST_WORDS = 10_000  # characters of what a server says of an error that are read
 REPLY = "reply"  # how the form of an answer is called where a server wants a name for it
 
@@ -174,10 +173,9 @@ def _text(part: Any, *names: str) -> str:
 def _thoughts(message: Mapping[str, Any]) -> str:
     """Return the text of thoughts beside a message's content."""
     details = message.get("reasoning_details")
+    parts = details if isinstance(details, list) else ()
     text = _text(message, "reasoning_content", "reasoning", "thinking")
-    return text or "".join(
-        _text(part, "text", "summary") for part in (details if isinstance(details, list) else ())
-    )
+    return text or "".join(_text(part, "text", "summary") for part in parts)
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -242,8 +240,7 @@ class Stream:
         self._calls: dict[str, dict[str, str]] = {}
         self._places: dict[int, str] = {}
         self._whole: dict[str, Any] = {}
-        self.finish: Any = None
-        """how it ended; None: it has not"""
+        self.finish: Any = None  # how it ended; None: it has not
 
     def add(self, chunk: Any) -> None:
         """Take the next piece."""
@@ -260,12 +257,8 @@ class Stream:
         delta = choice.get("delta") or choice.get("message")
         for name, value in (delta if isinstance(delta, dict) else {}).items():
             if name == "content" and isinstance(value, list):
-                texts, thoughts, refusals = _parts(value)
-                for key, pieces in (
-                    ("content", texts),
-                    ("reasoning", thoughts),
-                    ("refusal", refusals),
-                ):
+                names = ("content", "reasoning", "refusal")
+                for key, pieces in zip(names, _parts(value), strict=True):
                     self._texts.setdefault(key, []).extend(pieces)
             elif name == "reasoning_details" and isinstance(value, list):
                 self._details += value
@@ -399,11 +392,10 @@ def refused(status: int, refusal: Mapping[str, Any], sent: Iterable[str]) -> str
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
             positions[name] = match.start()
     first = min(positions, key=lambda name: positions[name], default=None)
-    if first is None:
+    if first is None or (first in LIMITS and _SIZE.search(text)):  # fewer tokens may do
         return None
-    if status not in (400, 422) and positions[first] >= 0 and not _REFUSING.search(text):
-        return None
-    return None if first in LIMITS and _SIZE.search(text) else first  # fewer tokens may do
+    plain = status in (400, 422) or positions[first] < 0 or _REFUSING.search(text)
+    return first if plain else None
 
 
 def of_kind(refusal: Mapping[str, Any]) -> bool:
