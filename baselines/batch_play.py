@@ -173,9 +173,9 @@ def play_batch(
     tables were over before the step, ``(tables,)``, and the step's outcome.
     """
     policies = [make_player(name, game) for name in names]
-    for name, policy in zip(names, policies, strict=True):
-        if policy.waits and not models:
-            raise BadParameter(f"this needs players that ask no model, got {name!r}")
+    waiting = [name for name, policy in zip(names, policies, strict=True) if policy.waits]
+    if waiting and not models:
+        raise BadParameter(f"this needs players that ask no model, got {waiting[0]!r}")
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, policies, sits)
     tables.reset([int(seed) for seed in seeds], given=given)
@@ -228,7 +228,7 @@ def counterfactual(
         moves: of each episode the recorded ``actions``, ``(steps, players)``.
         seats: in each the seat that is played by somebody else.
         replies: names of rule players.
-        given: chance that was given.
+        fixed_chance: chance that was given.
 
     Returns:
         The seat's recorded payoff, ``(episodes,)``, and the replies', ``(replies, episodes)``.
@@ -249,13 +249,10 @@ def counterfactual(
     size = max(1, TOGETHER // max(1, len(replies)))
     order = np.argsort(seats, kind="stable")
     for batch in (order[start : start + size] for start in range(0, len(order), size)):
-        tape = _Tape.of(
-            game,
-            np.array([seeds[i] for i in batch], np.uint64),
-            [np.asarray(moves[i], np.int64) for i in batch],
-            np.array([seats[i] for i in batch]),
-            fixed_chance,
-        )
+        batch_seeds = np.array([seeds[i] for i in batch], np.uint64)
+        taken = [np.asarray(moves[i], np.int64) for i in batch]
+        batch_seats = np.array([seats[i] for i in batch])
+        tape = _Tape.of(game, batch_seeds, taken, batch_seats, fixed_chance)
         recorded_payoffs[batch] = tape.payoffs
         if rules:
             reply_payoffs[:, batch] = tape.again(rules)

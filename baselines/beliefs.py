@@ -80,20 +80,14 @@ class Iteration:
         value: Array = np.zeros(beliefs.size)
         chosen = []
         for step in reversed(steps):
-            later = np.bincount(
-                step.belief * step.pays.shape[1] + step.move,
-                step.chance * value[step.next_belief],
-                step.pays.size,
-            )
+            cells, later = step.belief * step.pays.shape[1] + step.move, value[step.next_belief]
+            later = np.bincount(cells, step.chance * later, step.pays.size)
             worth = step.pays + later.reshape(step.pays.shape)
             value = worth.max(axis=1)
             close = worth >= (value - ROUGH * np.maximum(1, np.abs(value)))[:, None]
             chosen.append(close.argmax(axis=1))
-        about = {
-            "value": value[0],
-            "beliefs": sum(len(step.pays) for step in steps[1:]),
-            "forgets": self.forgets,
-        }
+        count = sum(len(step.pays) for step in steps[1:])
+        about = {"value": value[0], "beliefs": count, "forgets": self.forgets}
         rows = self._table(steps, chosen[::-1])
         return {**rows._asdict(), **{name: np.asarray(number) for name, number in about.items()}}
 
@@ -113,9 +107,8 @@ class Iteration:
         self.forgets = self._forgets_actions(first)
         self.folds = self._fold_worlds(first) if self.forgets else []
         observations = np.asarray(game.observe(first, np.array([self.seat])))[0]
-        _, firsts, look = np.unique(
-            _table_hashes([observations.T]), return_index=True, return_inverse=True
-        )
+        hashes = _table_hashes([observations.T])
+        _, firsts, look = np.unique(hashes, return_index=True, return_inverse=True)
         situation, state, which = self.folds[0] if self.forgets else (world, first, world)
         edges, parts = _merge_beliefs(world * 0, look, situation, self.chances)
         origin, look, chances, next_belief = edges
@@ -152,10 +145,8 @@ class Iteration:
             plays = [self._played(state, same, others) for state in pair]
             if not _alike(*((*play[1:], play[0].over) for play in plays)):
                 return False
-            pair = [
-                self._played(state, moves, others)[0]
-                for state, moves in zip(pair, apart, strict=True)
-            ]
+            pairs = zip(pair, apart, strict=True)
+            pair = [self._played(state, moves, others)[0] for state, moves in pairs]
         return True
 
     def _played(self, state: Any, moves: Array, others: Array) -> tuple[Any, Array, Array]:
@@ -196,9 +187,8 @@ class Iteration:
         while not state.over.all():
             actions, joint, possible = self._possible_moves(state, world)
             mark = _table_hashes([joint.T])
-            for chosen, tables, (next_state, payoffs, observations) in self._cells(
-                state, actions, possible
-            ):
+            for chosen, tables, played in self._cells(state, actions, possible):
+                next_state, payoffs, observations = played
                 look = np.where(next_state.over, np.uint64(0), _table_hashes([observations.T]))
                 cell = _table_hashes([payoffs, look, chosen % possible[0].size])
                 np.add.at(mark, tables, cell)
@@ -221,9 +211,8 @@ class Iteration:
         pairs = int(possible.sum(axis=(1, 2))[beliefs.situation].sum())
         if max(pairs, len(beliefs.situation) * moves * ways // 4) > MOST:
             raise TooLarge(f"{self.game.name} has {pairs} moves of beliefs in one step")
-        payoffs, observation, next_situation, rows, state, world = self._outcomes(
-            beliefs, actions, possible
-        )
+        outcomes = self._outcomes(beliefs, actions, possible)
+        payoffs, observation, next_situation, rows, state, world = outcomes
         # Each belief's situations, with all moves that are made in them.
         pairs_of_beliefs = np.flatnonzero(possible[beliefs.situation].ravel())
         row, rest = pairs_of_beliefs // (moves * ways), pairs_of_beliefs % (moves * ways)
@@ -233,13 +222,9 @@ class Iteration:
         pays = np.bincount(origin, weight * payoffs[flat], beliefs.size * moves)
         reached = np.bincount(origin, minlength=beliefs.size * moves) > 0
         pays = np.where(reached, pays, -np.inf).reshape(beliefs.size, moves)
+        ways_on = origin, observation[flat], next_situation[flat], weight
         unfinished = next_situation[flat] >= 0
-        edges, parts = _merge_beliefs(
-            origin[unfinished],
-            observation[flat][unfinished],
-            next_situation[flat][unfinished],
-            weight[unfinished],
-        )
+        edges, parts = _merge_beliefs(*(part[unfinished] for part in ways_on))
         origin, look, chance, belief = edges
         step = _BeliefStep(
             pays=pays,
@@ -263,14 +248,11 @@ class Iteration:
         payoffs, next_situation = np.zeros(possible.size), np.full(possible.size, -1)
         look, rows = np.zeros(possible.size, np.uint64), dict[int, Array]()
         key, known_keys, parts = look.copy(), np.zeros(0, np.uint64), []
-        for chosen, tables, (next_state, batch_payoffs, observations) in self._cells(
-            beliefs.state, actions, possible
-        ):
+        for chosen, tables, played in self._cells(beliefs.state, actions, possible):
+            next_state, batch_payoffs, observations = played
             payoffs[chosen], look[chosen] = batch_payoffs, _table_hashes([observations.T])
             fresh, firsts = np.unique(look[chosen], return_index=True)
-            rows |= {
-                k: observations[i] for k, i in zip(fresh.tolist(), firsts.tolist(), strict=True)
-            }
+            rows |= dict(zip(fresh.tolist(), observations[firsts], strict=True))
             world = beliefs.world[tables]
             if self.forgets:
                 later = self.folds[beliefs.step + 1].situations[world]
@@ -283,9 +265,7 @@ class Iteration:
             parts.append((next_state.table(new), world[new]))
             known_keys = np.concatenate([known_keys, key[chosen][new]])
         hashes = np.array(sorted(rows), np.uint64)
-        shown = np.array(
-            [rows[observation_hash] for observation_hash in hashes.tolist()], np.float32
-        )
+        shown = np.array([rows[key] for key in hashes.tolist()], np.float32)
         observation_index = np.searchsorted(hashes, look).astype(np.int64)
         if self.forgets:
             _, state, world = self.folds[beliefs.step + 1]
@@ -314,17 +294,13 @@ class Iteration:
             edges = step.belief[order] * moves + step.move[order]
             begin = np.searchsorted(edges, belief * moves + chosen_moves)
             edge_counts = np.searchsorted(edges, belief * moves + chosen_moves, "right") - begin
-            taken = order[
-                np.repeat(begin - np.cumsum(edge_counts) + edge_counts, edge_counts)
-                + np.arange(edge_counts.sum())
-            ]
+            offsets = np.repeat(begin - np.cumsum(edge_counts) + edge_counts, edge_counts)
+            taken = order[offsets + np.arange(edge_counts.sum())]
             likely = np.repeat(likely, edge_counts) * step.chance[taken]
             likeliest = np.sort(np.argsort(-likely, kind="stable")[: self.sets])
             previous_rows, likely = np.repeat(number, edge_counts)[likeliest], likely[likeliest]
-            belief, observations = (
-                step.next_belief[taken][likeliest],
-                step.rows[step.observation[taken]][likeliest],
-            )
+            taken = taken[likeliest]
+            belief, observations = step.next_belief[taken], step.rows[step.observation[taken]]
         parts = [np.concatenate(part) for part in zip(*step_rows, strict=True)]
         seats, ends = np.full(count, self.seat), np.arange(count + 1)
         return InformationSets(seats, parts[0], parts[1], ends, parts[2][:, None])
@@ -361,9 +337,8 @@ def _merge_beliefs(
         none = np.zeros(0, np.int64)
         return (none, none, np.zeros(0), none), (none, none, np.zeros(0), 0)
     order = np.lexsort((next_situation, observation, origin))
-    origin, observation, next_situation, weight = (
-        part[order] for part in (origin, observation, next_situation, weight)
-    )
+    parts = origin, observation, next_situation, weight
+    origin, observation, next_situation, weight = (part[order] for part in parts)
     edge = np.append(True, (np.diff(origin) != 0) | (np.diff(observation) != 0))
     new = edge | np.append(True, np.diff(next_situation) != 0)
     of_edge, of_new = np.cumsum(edge) - 1, np.cumsum(new) - 1

@@ -170,12 +170,10 @@ class Remembering:
     context: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory, str):
-            if self.memory not in ("full", "none"):
-                complaint = f'"full", "none" or a number, got {self.memory!r}'
-                raise BadParameter(f"memory must be {complaint}")
-        else:
+        if not isinstance(self.memory, str):
             check_integer("memory", self.memory, 0)
+        elif self.memory not in ("full", "none"):
+            raise BadParameter(f'memory must be "full", "none" or a number, got {self.memory!r}')
         for name in ("memory_tokens", "context"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
@@ -201,10 +199,8 @@ class Remembering:
         """Raise BadParameter if the rules of a game, of about so many tokens, have no room."""
         for name in ("memory_tokens", "context"):
             if (room := getattr(self, name)) is not None and room < tokens:
-                raise BadParameter(
-                    f"{name} = {room} is less than the rules of {game} take, "
-                    f"about {tokens} tokens: give more"
-                )
+                need = f"the rules of {game} take, about {tokens} tokens: give more"
+                raise BadParameter(f"{name} = {room} is less than {need}")
 
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return the text of an answer that stays in the dialogue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Blocks
-from llm_games.wrappers.dialogue import ChatMemory, Dialogue
+from llm_games.wrappers.dialogue import ChatMemory
 from llm_games.wrappers.policy import Attempt
 
 STRATEGIES = ("none", "static", "adaptive")
@@ -78,10 +78,6 @@ class PlanningMemory(ChatMemory):
     def next_plan(self) -> str:
         """The kind of the next plan: ``plan``, or ``replan`` after the first one."""
         return "plan" if self.plan is None else "replan"
-
-    def asked_apart(self) -> PlanningMemory:
-        """Return it with the rules alone, for a question outside the dialogue."""
-        return replace(self, dialogue=Dialogue(self.dialogue.rules))
 
 
 class Mind:

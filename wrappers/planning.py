@@ -183,9 +183,10 @@ class PlanningPolicy(LLMPolicy):
             "form": aside.question.form(self.reasoning),
         }
         asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
+        rules_alone = dataclasses.replace(memory, dialogue=Dialogue(memory.dialogue.rules))
         outcome = await self.ask(
             view,
-            memory.asked_apart() if apart else memory,
+            rules_alone if apart else memory,
             (asked,) if apart else (news, asked),
             aside.question,
             calls=len(thoughts.attempts),

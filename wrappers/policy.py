@@ -140,11 +140,11 @@ class Policy(ABC):
         views = views_of(sight, mask)
         if self.waits:
             work = (decide_in(self, view, memory[cell]) for cell, view in views.items())
-            answers = await together(work)
+            answers = dict(zip(views, await together(work), strict=True))
         else:
-            answers = [act(self, view, memory[cell]) for cell, view in views.items()]
-        decisions = {cell: move for cell, (move, _) in zip(views, answers, strict=True)}
-        memories = {cell: new_memory for cell, (_, new_memory) in zip(views, answers, strict=True)}
+            answers = {cell: act(self, view, memory[cell]) for cell, view in views.items()}
+        decisions = {cell: move for cell, (move, _) in answers.items()}
+        memories = {cell: new_memory for cell, (_, new_memory) in answers.items()}
         moves = {cell: move.action for cell, move in decisions.items()}
         replies = {cell: move for cell, move in decisions.items() if move.attempts or move.notes}
         return Decided(assembled(mask, views, moves), replies), {**memory, **memories}
@@ -170,8 +170,7 @@ class Policy(ABC):
 
 def called(policy: Policy) -> str:
     """Return a player's name, or that of its class if it has none."""
-    name: str = getattr(policy, "name", type(policy).__name__)
-    return name
+    return str(getattr(policy, "name", type(policy).__name__))
 
 
 def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
@@ -217,9 +216,8 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
     except (AttributeError, TypeError, ValueError):
         kind = f"a tuple of {view.game.players} ints" if _plans(view) else "an int"
         kind = "a str" if isinstance(view.question, Speech) else kind
-        fault = f"which must return its Decision, about {kind}, and its memory"
-        seat = view.game.names()[view.seat]
-        odd = BadParameter(f"{seat} is {called(policy)!r}, {fault}: got {answer!r}")
+        fault = f"which must return its Decision, about {kind}, and its memory: got {answer!r}"
+        odd = BadParameter(f"{view.game.names()[view.seat]} is {called(policy)!r}, {fault}")
         raise _noted(odd, policy, view) from None
     return decision, memory
 
@@ -231,10 +229,8 @@ def _plans(view: View) -> bool:
 def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
     """Note in whose seat an error was made."""
     who = view.who
-    error.add_note(
-        f"({called(policy)!r} on seat {who.seat} of {who.run}, episode {who.episode}, "
-        f"step {who.step})"
-    )
+    place = f"seat {who.seat} of {who.run}, episode {who.episode}, step {who.step}"
+    error.add_note(f"({called(policy)!r} on {place})")
     return error
 
 
@@ -277,11 +273,8 @@ def added(moves: Array, others: Array) -> Array:
         return moves + others
     is_text = np.vectorize(lambda move: isinstance(move, str), otypes=[bool])
     texts = [is_text(array) for array in (moves, others)]
-    numbers = [np.where(text, 0, array) for text, array in zip(texts, (moves, others), strict=True)]
-    total = numbers[0] + numbers[1]
-    for text, array in zip(texts, (moves, others), strict=True):
-        total = np.where(text, array, total)
-    return total
+    total = np.where(texts[0], 0, moves) + np.where(texts[1], 0, others)
+    return np.where(texts[0], moves, np.where(texts[1], others, total))
 
 
 def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:

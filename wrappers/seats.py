@@ -138,12 +138,9 @@ class Seats:
         sight = self.table.ready()
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
-        waiting = [seat for seat in asked if seat in self._wait]
-        decide = (
-            decide_in(self.policies[seat], self._view(seat), self._memories[seat])
-            for seat in waiting
-        )
-        answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
+        waiting = [s for s in asked if s in self._wait]
+        work = (decide_in(self.policies[s], self._view(s), self._memories[s]) for s in waiting)
+        answers = dict(zip(waiting, await together(work), strict=True)) if waiting else {}
         return self._decided(asked, answers)
 
     def ask_now(self) -> dict[int, Decision]:
@@ -163,16 +160,10 @@ class Seats:
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
-        decisions = {}
-
-        async def look_back(seat: int) -> None:
-            view = self._view(seat)
-            decision = await finish_in(self.policies[seat], view, self._memories[seat])
-            if decision is not None:
-                decisions[seat] = decision
-
-        await together(map(look_back, self.look_back))
-        return decisions
+        seats, memories = self.look_back, self._memories
+        work = (finish_in(self.policies[s], self._view(s), memories[s]) for s in seats)
+        decisions = zip(seats, await together(work), strict=True)
+        return {seat: decision for seat, decision in decisions if decision is not None}
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:

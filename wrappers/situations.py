@@ -14,8 +14,7 @@ from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.dialogue import ChatMemory, Dialogue
 from llm_games.wrappers.policy import Cell, Decided, Decision, Policy, assembled, cells_of, views_of
 
-MOST = 100_000
-"""Situations that are kept in mind; beyond it one starts anew from the file of replies."""
+MOST = 100_000  # situations in mind; beyond it one starts anew from the file of replies
 
 
 @dataclass(frozen=True)
@@ -139,11 +138,8 @@ class Situations:
         return outcomes
 
     def _shared_memory(self, memory: ChatMemory) -> Common:
-        common = self._places.get(memory.dialogue)
-        if common is None:
-            common = Common(memory.seed, memory.dialogue, memory.decisions, memory.rate)
-            self._places[memory.dialogue] = common
-        return common
+        new = Common(memory.seed, memory.dialogue, memory.decisions, memory.rate)
+        return self._places.setdefault(memory.dialogue, new)
 
     def _actions(self, sight: Sight, mask: Array, replies: Mapping[Cell, Decision]) -> Array:
         moves = {cell: decision.action for cell, decision in replies.items()}

@@ -166,9 +166,8 @@ class TeamVectorEnv:
         """Take everybody's actions, or none if one is refused."""
         if not isinstance(actions, Mapping) or {*actions} != {*self.agents}:
             agents = [*actions] if isinstance(actions, Mapping) else actions
-            raise IllegalAction(
-                f"actions must be a dict, one for each of {self.agents}, got {agents}"
-            )
+            rule = f"actions must be a dict, one for each of {self.agents}"
+            raise IllegalAction(f"{rule}, got {agents}")
         codecs, moves = [*map(copy, self._codecs)], self._moves.copy()
         waiting = self._waiting.copy()
         for seat, agent in enumerate(self.agents):

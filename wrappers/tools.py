@@ -25,12 +25,7 @@ from llm_games.wrappers.clients.base import Message
 LONGEST = 2000  # characters of a call that are kept in the chat
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
-KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float, Decimal),
-    "integer": (int,),
-    "array": (list,),
-}
+KINDS = {"string": str, "number": int | float | Decimal, "integer": int, "array": list}
 """Kinds of arguments by their names in a JSON schema; fractions in a reply are Decimal."""
 
 
@@ -85,9 +80,8 @@ class Tool:
     def __post_init__(self) -> None:
         for name in (self.name, *self.parameters):
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise BadParameter(
-                    f"names of tools and arguments are letters, digits and _, got {name!r}"
-                )
+                rule = "names of tools and arguments are letters, digits and _"
+                raise BadParameter(f"{rule}, got {name!r}")
         if self.always and self._needed():
             needed = ", ".join(self._needed())
             raise BadParameter(f"tool {self.name!r} cannot always be told, it needs {needed}")
@@ -96,17 +90,11 @@ class Tool:
         return [name for name, parameter in self.parameters.items() if not parameter.optional]
 
     def text(self, view: View, arguments: Any) -> str:
-        """Return its output.
-
-        Raises:
-            BadCall: the arguments are not what it takes, or it cannot help.
-            ToolFailed: there is an error in it.
-        """
+        """Return its output; BadCall if arguments do not fit or it cannot help, else ToolFailed."""
         if not isinstance(arguments, Mapping):
             raise BadCall("the arguments must be a JSON object")
-        for name in arguments:
-            if name not in self.parameters:
-                raise BadCall(f"{self.name} takes no argument {quoted(name, 40)}")
+        if odd := [name for name in arguments if name not in self.parameters]:
+            raise BadCall(f"{self.name} takes no argument {quoted(odd[0], 40)}")
         for name, parameter in self.parameters.items():
             if name not in arguments and not parameter.optional:
                 raise BadCall(f"{self.name} needs the argument {name}: {parameter.meaning}")
@@ -149,9 +137,8 @@ class Tool:
 def checked(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     """Return the tools of one player: each one a `Tool`, no two with one name."""
     tools = tuple(tools)
-    for tool in tools:
-        if not isinstance(tool, Tool):
-            raise BadParameter(f"tools must be Tool objects, got {tool!r}")
+    if odd := [tool for tool in tools if not isinstance(tool, Tool)]:
+        raise BadParameter(f"tools must be Tool objects, got {odd[0]!r}")
     if len({tool.name for tool in tools}) < len(tools):
         raise BadParameter(f"each tool must have its own name, got {[t.name for t in tools]}")
     return tools
@@ -243,10 +230,10 @@ class Bench:
 
     def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         """Run native calls of one reply, as many as there may be; return as `call` does."""
-        complaints = [
-            self.call(ToolCall(native_call["name"], native_call["arguments"]), native=True)
-            for native_call in [*calls][: self.remaining]
+        tool_calls = [
+            ToolCall(call["name"], call["arguments"]) for call in [*calls][: self.remaining]
         ]
+        complaints = [self.call(call, native=True) for call in tool_calls]
         return next((bad for bad in complaints if bad[1]), ("", ""))
 
     def call(self, call: ToolCall, native: bool = False) -> tuple[str, str]:

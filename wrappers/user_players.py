@@ -51,9 +51,8 @@ def client_of(client: Any) -> Client:
 
 def asks(candidate: Any) -> bool:
     """Test whether a player is asked like a language model."""
-    return not isinstance(candidate, Policy) and not (
-        isinstance(candidate, type) and issubclass(candidate, Policy)
-    )
+    kind = candidate if isinstance(candidate, type) else type(candidate)
+    return not issubclass(kind, Policy)
 
 
 def label_of(target: Any) -> str:
@@ -137,10 +136,7 @@ class Agent(Function):
         return ("view",) if _takes(self.function, None, view=None) else ()
 
     def _arguments(self, request: Request) -> tuple[Any, dict[str, Any]]:
-        lines = (
-            f"{ANSWERED}{m['content']}" if m["role"] == "assistant" else m["content"]
-            for m in request.messages
-        )
+        lines = (ANSWERED * (m["role"] == "assistant") + m["content"] for m in request.messages)
         return "\n\n".join(lines), dict.fromkeys(self.keywords, request.view)
 
 
@@ -167,10 +163,8 @@ def _instance(candidate: Any, wanted: str) -> Any:
         if lacks := sorted(getattr(candidate, "__abstractmethods__", ())):
             raise BadParameter(f"{candidate.__name__} lacks {', '.join(lacks)}: {wanted}")
         if not _takes(candidate):
-            raise BadParameter(
-                f"{candidate.__name__} is made with arguments: give one that is made, "
-                f"such as NAME = {candidate.__name__}(...)"
-            )
+            way = f"give one that is made, such as NAME = {candidate.__name__}(...)"
+            raise BadParameter(f"{candidate.__name__} is made with arguments: {way}")
         candidate = candidate()
     if not isinstance(candidate, Policy | Client) and not callable(candidate):
         raise BadParameter(f"{candidate!r} takes no seat: {wanted}")
@@ -197,9 +191,8 @@ def _text(reply: Any, question: Question | None, name: str) -> str:
             return json.dumps(dict(reply), allow_nan=False, default=lambda value: value.tolist())
     reply = reply.tolist() if hasattr(reply, "tolist") else reply  # of NumPy, or of torch
     numbers = reply if isinstance(reply, tuple | list) else [reply]
-    if question is None or not all(
-        isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
-    ):
+    whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in numbers)
+    if question is None or not whole:
         raise BadParameter(
             f"{name!r} returned {reply!r}: it must return a text, the JSON of an answer as a dict, "
             "or a move: an int, or a tuple of them"

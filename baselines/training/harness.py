@@ -557,8 +557,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 OLD_MODULES = _pairs(
     """scale=normalisation tables=table_batch wrappers.mixture=wrappers.player_mixture
-    wrappers.tabular=wrappers.tabular_player baselines.training.common=baselines.training.harness
-    baselines.games.beauty_contest.talkers=baselines.games.beauty_contest.contest_talkers"""
+    wrappers.tabular=wrappers.tabular_player baselines.training.common=baselines.training.harness"""
 )
 OLD_CLASSES = _pairs(
     """rules.Found=BoundRule rules.Memories=RuleMemories rules.Memory=RuleMemory

@@ -23,13 +23,10 @@ from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
 
 log = logging.getLogger(__name__)
 
-APPLICATION = 0x6C6C6D63
-"""What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
+APPLICATION = 0x6C6C6D63  # marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")
 EDITION = 2  # of the file: what was kept by an earlier one is of other keys and never found again
-MEMORY = Path(":memory:")
-"""In place of a file: replies are kept until nobody uses them any more, see sqlite3."""
-MOST_EPISODES = 10_000
-"""Episodes at the same time of which is known who has asked in their latest step."""
+MEMORY = Path(":memory:")  # in place of a file: kept until nobody uses it any more, see sqlite3
+MOST_EPISODES = 10_000  # at the same time, of which is known who has asked in their latest step
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
   key BLOB PRIMARY KEY,     -- sha256 of the request and where it went
   source TEXT NOT NULL,     -- the server's address or the model's folder
@@ -105,10 +102,8 @@ class ReplyCache:
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")
-        application, edition = (
-            base.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("application_id", "user_version")
-        )
+        names = "application_id", "user_version"
+        application, edition = (base.execute(f"PRAGMA {n}").fetchone()[0] for n in names)
         if application != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
             raise CacheError(f"{self.path} is not a cache of replies: name another file")
         if edition > EDITION:

@@ -76,12 +76,7 @@ class Metered(Layer):
         self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: as the client raises it; or whatever room there is, the reply is cut.
-            BudgetExceeded: the call might cost too much and was not made.
-        """
+        """Return one completion, or raise a ClientError; BudgetExceeded if it might cost too much."""
         seat, room, cut, guard = self.ledger.seat_of(request.who), 0, 0, 0
 
         def most() -> Usage | None:
@@ -244,10 +239,8 @@ class Metered(Layer):
     def _less(self, guard: int, cut: int, error: ClientError) -> int:
         """Return half of a limit that the server refuses; raise the failure if it is of no use."""
         lengths = self.ledger.lengths[self.name]
-        refused = isinstance(error, ContextOverflow) or (
-            error.status in (400, 422) and "token" in str(error).lower()
-        )
-        if not (guard and refused):
+        refused = error.status in (400, 422) and "token" in str(error).lower()
+        if not guard or not (refused or isinstance(error, ContextOverflow)):
             raise error
         lengths.most, half = max(FIRST_ROOM, guard // 2), guard // 2
         if cut and half <= cut:

@@ -245,7 +245,11 @@ class ProviderClient(OpenAIClient):
         form, tools = options.get("response_format"), options.get("tools", ())
         form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
         tool_forms = [
-            ToolDefinition(tool["name"], tool["parameters"], description=tool["description"])
+            ToolDefinition(
+                name=tool["name"],
+                parameters_json_schema=tool["parameters"],
+                description=tool["description"],
+            )
             for tool in tools
         ]
         parameters = ModelRequestParameters(
