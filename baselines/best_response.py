@@ -89,12 +89,10 @@ def best_response(
     game = rules.core
     if not 0 <= seat < game.players:
         raise BadParameter(f"seat must be from 0 to {game.players - 1}, got {seat}")
-    if isinstance(opponents, (str, Policy)):
-        each: list[Any] = [opponents] * (game.players - 1)
-    else:
-        each = list(opponents)
-    if len(each) != game.players - 1:
-        raise BadParameter(f"{game.players - 1} other seats need as many players, got {len(each)}")
+    alone, count = isinstance(opponents, (str, Policy)), game.players - 1
+    each: list[Any] = [opponents] * count if alone else [*opponents]
+    if len(each) != count:
+        raise BadParameter(f"{count} other seats need as many players, got {len(each)}")
     policies = {opponent: make_player(opponent, game) for opponent in dict.fromkeys(each)}
     players = [policies[opponent] for opponent in each]
     try:
@@ -110,8 +108,7 @@ def _exact(
     game: Rulebook, seat: int, players: list[Policy], actions: Sequence[int] | None
 ) -> BestResponse:
     """Return the exact best response, cached on disk; raises `TooLarge` or `NoRule`."""
-    others = Others(game, seat, players)
-    moves = _moves(game, actions)
+    others, moves = Others(game, seat, players), _moves(game, actions)
     about = [METHOD, __version__, game.name, game.edition, parameters_of(game), seat]
     about += [[rule.name for rule in others.rules], others.worlds.tolist(), others.chances.tolist()]
     name = sha256(json.dumps([*about, moves.tolist()]).encode()).hexdigest()
@@ -134,11 +131,7 @@ def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> BestResponse:
     if tree.deals:
         raise NoRule(f"chance is drawn in {game.name}")
     others: list[Any] = [*players[:seat], None, *players[seat:]]
-    strategies = [
-        other.strategy(tree, other_seat)
-        for other_seat, other in enumerate(others)
-        if other_seat != seat
-    ]
+    strategies = [other.strategy(tree, index) for index, other in enumerate(others) if other]
     replies, worth = tree.best_response(tree.scaled(np.sum(strategies, axis=0)))
     policy = table_of(game, *tree.rows.of(seat, replies), name=f"best response, seat {seat}")
     how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
@@ -177,10 +170,9 @@ def _bounds(
     # Each is tried in the same games, the best is valued in others.
     which = np.repeat(np.arange(len(tried)), CHOSEN)
     seeds = np.tile(np.arange(CHOSEN), len(tried)) + seed + games
-    each, sits = (
-        [*tried, *players],
-        _seat_indices(seat, which, len(tried) + np.arange(len(players))),
-    )
+    each, others = [*tried, *players], len(tried) + np.arange(len(players))
+    rows = np.tile(others[:, None], len(which))
+    sits = np.concatenate([rows[:seat], which[None], rows[seat:]])
     payoffs = sum(o.rewards[seat] for _, o in play_batch(game, each, sits, seeds.tolist()))
     best = tried[int(np.reshape(payoffs, (len(tried), CHOSEN)).mean(axis=1).argmax())]
     fresh = list(range(seed, seed + games))
@@ -193,12 +185,6 @@ def _bounds(
         upper = float(play.best.mean() + 2 * spread)
         how += ", and one who knows what others are about to do"
     return BestResponse(best, mean, error, max(upper, mean), False, how)
-
-
-def _seat_indices(seat: int, players: Array, others: Array) -> Array:
-    """Return the player of each seat, ``(players, tables)``: `players` are the seat's, by table."""
-    rows = np.tile(others[:, None], len(players))
-    return np.concatenate([rows[:seat], players[None], rows[seat:]])
 
 
 class _PlayBesideBest(NamedTuple):
@@ -215,11 +201,8 @@ class _PlayBesideBest(NamedTuple):
     def same(self, other: _PlayBesideBest) -> bool:
         """Return whether others' moves and the possible payoffs of each step are equal."""
         pairs = [(self.moves, other.moves), (self.possible, other.possible)]
-        return all(
-            len(ours) == len(theirs)
-            and all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
-            for ours, theirs in pairs
-        )
+        alike = (len(ours) == len(theirs) for ours, theirs in pairs)
+        return all(alike) and all(all(map(np.array_equal, *pair)) for pair in pairs)
 
 
 def _play_beside_best(

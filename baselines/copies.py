@@ -51,9 +51,8 @@ def exploited(
     plays = [play for play in plays if play["actions"].shape[-1]]
     if not plays:
         return None
-    seat_gains = [_seat_gain(game, plays, seat, order) for seat in seats]
-    gain, plug = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (0, 1))
-    low, high = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (2, 3))
+    seat_gains = zip(*(_seat_gain(game, plays, seat, order) for seat in seats), strict=True)
+    gain, plug, low, high = (float(np.mean(parts)) for parts in seat_gains)
     if np.isnan(plug):
         return None
     n, note = len(plays), ""
@@ -82,10 +81,8 @@ def _seat_gain(game: Rulebook, plays: Sequence[theory.Steps], seat: int, order: 
     moves, total = _join(plays)["actions"][seat], np.zeros(4)
     for above in (True, False):
         masks = [(play[BEFORE][seat] > moves.mean()) == above for play in plays]
-        part = [
-            {name: values[..., mask] for name, values in play.items()}
-            for play, mask in zip(plays, masks, strict=True)
-        ]
+        pairs = zip(plays, masks, strict=True)
+        part = [{name: v[..., mask] for name, v in play.items()} for play, mask in pairs]
         if size := sum(int(mask.sum()) for mask in masks):
             total += size / len(moves) * np.array(_gain(game, part, seat, LEVEL**0.5))
     return _Gain(*map(float, total))
@@ -125,9 +122,8 @@ def _gain_of_two_moves(
     def gain(q: float) -> float:
         """Return the signed gain: below 0 where the other of the two moves is better."""
         moves = np.arange(MOVES) < round(q * MOVES)
-        amount, reply = theory.gain_on_copies(
-            game, {"actions": np.tile(moves, (seat + 1, 1))}, seat
-        )
+        play = {"actions": np.tile(moves, (seat + 1, 1))}
+        amount, reply = theory.gain_on_copies(game, play, seat)
         return amount if reply else -amount
 
     gains = [gain(q) for q in (frequency, *np.linspace(*ends, MIXES))]

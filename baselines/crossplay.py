@@ -18,8 +18,7 @@ from llm_games.wrappers.policy import Policy
 
 ALL, ONE = "all", "one"
 """Which line-ups: all that there are, or one player among those of another kind."""
-MANY = 1000
-"""Line-ups beyond which only `ONE` of a kind is set among others, unless all are asked for."""
+MANY = 1000  # line-ups beyond which only `ONE` of a kind is set among others, unless asked for
 
 
 def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Array]:
@@ -30,9 +29,8 @@ def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Arr
         which = ALL if seats == 2 or _number(players, seats) <= MANY else ONE
     if which == ALL:
         return ALL, lineups(players, seats)
-    kinds, rows = np.eye(players, dtype=np.int64), list[Array]()
-    for player in range(players):
-        rows += [kinds[player] + (seats - 1) * kinds[other] for other in range(players)]
+    kinds = np.eye(players, dtype=np.int64)
+    rows = (kinds[:, None] + (seats - 1) * kinds).reshape(-1, players)
     return ONE, np.unique(rows, axis=0)[::-1]
 
 

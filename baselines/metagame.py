@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
-from math import comb
+from itertools import accumulate, combinations_with_replacement
+from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,8 @@ def lineups(strategies: int, players: int) -> Array:
     """Return line-ups as counts, int64 ``(lineups, strategies)``; BadParameter if over `MOST`."""
     size = comb(strategies + players - 1, players)
     if size > MOST:
-        raise BadParameter(
-            f"{strategies} strategies in {players} seats make {size:,} line-ups, more than {MOST:,}"
-        )
+        fault = f"make {size:,} line-ups, more than {MOST:,}"
+        raise BadParameter(f"{strategies} strategies in {players} seats {fault}")
     rows = combinations_with_replacement(range(strategies), players)
     return np.array([np.bincount(row, minlength=strategies) for row in rows], np.int64)
 
@@ -98,26 +97,22 @@ class MetaGame:
     def matrix(self) -> Array:
         """Return each strategy's payoff alone among others of one kind, ``(strategy, others)``."""
         every, rest = range(len(self.names)), self.players - 1
-        return np.array(
-            [[self.earned(strategy, *[other] * rest) for other in every] for strategy in every]
-        )
+        rows = [[self.earned(row, *[other] * rest) for other in every] for row in every]
+        return np.array(rows)
 
     def tensor(self) -> Array:
         """Return the first seat's payoff by all seats' strategies; BadParameter over a million."""
         count = len(self.names)
         if count**self.players > 1_000_000:
             raise BadParameter(f"a tensor of {count} to the {self.players} entries is too large")
-        cells = np.ndindex(*[count] * self.players)
-        flat = np.array([self.earned(*cell) for cell in cells])
-        return flat.reshape([count] * self.players)
+        shape = [count] * self.players
+        return np.reshape([self.earned(*cell) for cell in np.ndindex(*shape)], shape)
 
     def part(self, strategies: Sequence[int]) -> MetaGame:
         rows = ~np.delete(self.counts, strategies, axis=1).any(axis=1)
         part_counts = self.counts[rows][:, strategies]
-        names, order = (
-            tuple(self.names[strategy] for strategy in strategies),
-            lineups(len(strategies), self.players),
-        )
+        names = tuple(self.names[strategy] for strategy in strategies)
+        order = lineups(len(strategies), self.players)
         rows_by_counts = {tuple(counts): row for row, counts in enumerate(part_counts.tolist())}
         rows_of = [rows_by_counts[tuple(counts)] for counts in order.tolist()]
         return MetaGame(names, self.players, self.payoffs[rows][rows_of][:, strategies])
@@ -131,9 +126,8 @@ class MetaGame:
         identity = np.eye(count, dtype=np.int64)
         table = np.empty((count, count, len(rest)))
         for strategy, other in np.ndindex(count, count):
-            rows = [
-                self.row[tuple(c)] for c in (rest + identity[strategy] + identity[other]).tolist()
-            ]
+            counts = rest + identity[strategy] + identity[other]
+            rows = [self.row[tuple(lineup)] for lineup in counts.tolist()]
             table[strategy, other] = self.payoffs[rows, strategy]
         ways = [multinomial(counts) for counts in rest.tolist()]
         return table, rest, np.array(ways, np.float64)
@@ -168,8 +162,4 @@ class MetaGame:
 
 def multinomial(counts: Sequence[int]) -> int:
     """Return the number of orders of things of which `counts` are alike."""
-    orders, total = 1, 0
-    for count in counts:
-        total += count
-        orders *= comb(total, count)
-    return orders
+    return prod(comb(total, count) for total, count in zip(accumulate(counts), counts, strict=True))

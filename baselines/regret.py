@@ -179,10 +179,8 @@ def gain_on_copies(game: Rulebook, steps: Steps, seat: int, reply: Any = None) -
 
     One that was chosen on other steps is valued without bias. NaN where the play determines none.
     """
-    gain_and_reply: tuple[float, Any] = _theory_function(game, "exploitability")(
-        game.core, steps, seat, reply
-    )
-    return gain_and_reply
+    gain, reply = _theory_function(game, "exploitability")(game.core, steps, seat, reply)
+    return gain, reply
 
 
 def welfare(game: Rulebook, steps: Steps) -> Welfare:

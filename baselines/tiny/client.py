@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,19 @@ class Batcher:
         self._waiting.append((ask, future))
         return await future
 
-    async def replies(self, asks: Sequence[Ask]) -> list[SampledText]:
-        """Return the model's replies, sampled together where they fit into one batch."""
-        return await asyncio.gather(*map(self.reply, asks))
-
     async def _run(self) -> None:
         await asyncio.sleep(0)  # let everybody speak who is about to
         while self._waiting:
             batch = [(ask, future) for ask, future in self._waiting[:ROWS] if not future.done()]
-            self._waiting = self._waiting[ROWS:]
+            self._waiting, replies = self._waiting[ROWS:], list[Any]()
             try:
                 replies = await asyncio.to_thread(self.model.generate, [ask for ask, _ in batch])
             except Exception as error:  # handed to those who asked
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
+                replies = [error] * len(batch)
             for (_, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
-                    future.set_result(reply)
+                    failed = isinstance(reply, Exception)
+                    (future.set_exception if failed else future.set_result)(reply)
 
 
 class TinyClient:
@@ -120,10 +114,8 @@ def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
     short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
     with suppress(LookupError, TypeError, AttributeError, ValueError):
         if schema["type"] == "object" and schema["properties"]:
-            short_parts = {
-                name: short.get(name, part) for name, part in schema["properties"].items()
-            }
-            return beginnings({**schema, "properties": short_parts})
+            parts = schema["properties"]
+            return beginnings({**schema, "properties": {k: short.get(k, parts[k]) for k in parts}})
     raise ValueError(
         "json_schema must be an object with properties that are integers, numbers, strings, "
         f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"

@@ -69,8 +69,7 @@ class TinyLM:
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(SampledText(start + len(ids)))
-            key = (ask.prefix, ask.prompt)
-            if key not in read:
+            if (key := (ask.prefix, ask.prompt)) not in read:
                 read[key] = self.llama.read(ids, prefix_cache)
             logits, cache = read[key]
             row = _TokenRow(ask, replies[-1], prefix_cache, cache)
@@ -177,10 +176,9 @@ class _TokenRow:
 
 def _nucleus(scores: Floats, top_p: float) -> Any:
     """Subtract 1e9 from the scores of all but the likeliest tokens that sum to `top_p`."""
-    order = np.argsort(-scores, kind="stable")
+    order, likelier = np.argsort(-scores, kind="stable"), np.empty(len(scores))
     chances = np.exp(scores[order].astype(np.float64) - scores.max())
     chances /= chances.sum()
-    likelier = np.empty(len(scores))
     likelier[order] = chances.cumsum() - chances  # what is likelier than each
     return np.where(likelier < top_p, scores, scores - np.float32(1e9))
 
@@ -198,6 +196,5 @@ def _gather(rows: list[_TokenRow], room: int) -> tuple[Cache, Floats]:
 
     layers = zip(*(row.cache for row in rows), strict=True)
     caches = [(stack(k for k, _ in layer), stack(v for _, v in layer)) for layer in layers]
-    lengths = np.array([row.cache[0][0].shape[1] for row in rows])
-    is_filled = np.arange(room) < lengths[:, None]
+    is_filled = np.arange(room) < [[row.cache[0][0].shape[1]] for row in rows]
     return caches, np.where(is_filled, np.float32(0), np.float32(-np.inf))

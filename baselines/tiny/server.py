@@ -6,6 +6,7 @@ at the same time in one batch. Needs the extra ``serve``.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -120,7 +121,7 @@ def create_app(weights: str | Path | None = None) -> Any:
             asks = wanted.asks()
         except ValueError as error:
             return JSONResponse(_error(error), 400)
-        replies = await batcher.replies(asks)
+        replies = await asyncio.gather(*map(batcher.reply, asks))  # in one batch if they fit
         body = _completion(batcher.model, wanted, replies)
         if wanted.stream:
             events = _stream(batcher.model, wanted, replies, body)
@@ -128,12 +129,9 @@ def create_app(weights: str | Path | None = None) -> Any:
         return JSONResponse(body)
 
     models = JSONResponse({"object": "list", "data": [model]})
-    routes = [
-        Route("/v1/chat/completions", chat, methods=["POST"]),
-        Route("/v1/models", models, methods=["GET"]),
-        Route("/health", JSONResponse({"status": "ok"}), methods=["GET"]),
-    ]
-    return Starlette(routes=routes)
+    pages = {"/v1/models": models, "/health": JSONResponse({"status": "ok"})}
+    routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+    return Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), *routes])
 
 
 def serve(
@@ -152,9 +150,8 @@ def serve(
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise BadParameter(
-            f"cannot listen at {host}, port {port}: {error.strerror}; give another --port or --host"
-        ) from None
+        fault = f"port {port}: {error.strerror}; give another --port or --host"
+        raise BadParameter(f"cannot listen at {host}, {fault}") from None
     ready()
     with listening, suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
@@ -181,12 +178,8 @@ def _completion(model: TinyLM, wanted: ChatRequest, replies: list[SampledText]) 
         }
         for i, reply in enumerate(replies)
     ]
-    prompt, completion_tokens = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
-    usage = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion_tokens,
-        "total_tokens": prompt + completion_tokens,
-    }
+    prompt, out = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
+    usage = {"prompt_tokens": prompt, "completion_tokens": out, "total_tokens": prompt + out}
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",

@@ -76,7 +76,7 @@ class Metered(Layer):
         self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion, or raise a ClientError; BudgetExceeded if it might cost too much."""
+        """Return one completion; raises ClientError, BudgetExceeded if it might cost too much."""
         seat, room, cut, guard = self.ledger.seat_of(request.who), 0, 0, 0
 
         def most() -> Usage | None:
