@@ -158,9 +158,6 @@ def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
     return np.arange(low, high + 1)
 
 
-# -- bounds ----------------------------------------------------------------------------------------
-
-
 def _bounds(
     game: Rulebook, seat: int, players: list[Policy], games: int, seed: int, why: str
 ) -> BestResponse:

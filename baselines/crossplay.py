@@ -121,22 +121,16 @@ class Cross:
         lost = (self.counts > 0) & ~there.any(axis=2)
         if lost.any():
             row = int(np.argwhere(lost)[0][0])
-            raise BadParameter(
-                f"all episodes of {lineup(self.names, self.counts[row])} are void, so that nothing "
-                "is known of them: give a larger max_steps, or leave a player out"
-            )
+            void = f"all episodes of {lineup(self.names, self.counts[row])} are void"
+            way = "give a larger max_steps, or leave a player out"
+            raise BadParameter(f"{void}, so that nothing is known of them: {way}")
         mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
         payoffs = np.where(there, self.paid, mean[..., None])
         payoffs[self.counts == 0] = np.nan
-        if self.which == ALL:
-            order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
-            wanted = lineups(len(self.names), self.seats).tolist()
-            return payoffs[[order[tuple(row)] for row in wanted]]
-        return self._pairs(payoffs)
-
-    def _pairs(self, payoffs: Array) -> Array:
-        count, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
         order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
+        count, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
+        if self.which == ALL:
+            return payoffs[[order[tuple(row)] for row in lineups(count, self.seats).tolist()]]
         pairs = lineups(count, 2)
         pair_payoffs = np.full((len(pairs), count, self.episodes), np.nan)
         for index, (first, other) in enumerate(np.repeat(np.arange(count), row) for row in pairs):
@@ -170,8 +164,7 @@ def places(counts: Array) -> Array:
 def seating(counts: Array, episodes: int) -> Array:
     """Return the place that sits in each seat in each episode, int64 ``(seats, episodes)``."""
     rows = np.array(rotated(places(counts).tolist()))
-    seats_by_episode: Array = rows[np.arange(episodes) % len(rows)].T
-    return seats_by_episode
+    return np.asarray(rows[np.arange(episodes) % len(rows)].T)
 
 
 def crossplay(
@@ -206,13 +199,11 @@ def payoffs(
     totals = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
         chance = [seeds[column] for column in columns]
-        seat_of_place = np.stack(
-            [seating(row, len(seeds))[:, columns] for row in counts[rows]], axis=1
-        )
+        sits = [seating(row, len(seeds))[:, columns] for row in counts[rows]]
+        seat_of_place = np.stack(sits, axis=1)
         players_of_places = np.stack([places(row) for row in counts[rows]], axis=1)
-        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0).reshape(
-            rules.players, -1
-        )
+        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0)
+        flat = flat.reshape(rules.players, -1)
         total = np.zeros(flat.shape)
         seeds_of_tables = chance * len(rows)
         for _, outcome in play_batch(rules, players, flat, seeds_of_tables, max_steps=max_steps):

@@ -117,8 +117,6 @@ class MetaGame:
         rows_of = [rows_by_counts[tuple(counts)] for counts in order.tolist()]
         return MetaGame(names, self.players, self.payoffs[rows][rows_of][:, strategies])
 
-    # -- against mixtures: float64 ``(*batch, strategies)`` that sum to 1 -------------------------
-
     @cached_property
     def _beside(self) -> tuple[Array, Array, Array]:
         """Payoff of a strategy beside another one and ``players - 2`` more; see `pairs`."""

@@ -136,10 +136,8 @@ def caveats(game: Rulebook) -> list[str]:
     """
     rules, sentences = game.core, []
     if rules.silent:
-        names = ", ".join(rules.silent)
-        sentences.append(
-            f"Payoffs, and what is claimed of them, depend on what players are not told: {names}."
-        )
+        fact = "Payoffs, and what is claimed of them, depend on what players are not told"
+        sentences.append(f"{fact}: {', '.join(rules.silent)}.")
     if rules.fictions:
         sentences.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
     return sentences + [conditional(game)] * bool(conditional(game))
@@ -218,9 +216,6 @@ def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
             continue
         arrays[name] = np.ascontiguousarray(np.moveaxis(whole, 0, -1))
     return arrays
-
-
-# -- for the rooms ---------------------------------------------------------------------------------
 
 
 def constants(low: int, high: int, unit: int = 1, limit: int = 101) -> list[str]:

@@ -93,11 +93,8 @@ class Cells:
     def __init__(self, where: Array) -> None:
         self.where = where
         tables: Any = np.flatnonzero(where.any(axis=0))
-        rows, table_count, cells = (
-            np.flatnonzero(where.any(axis=1)),
-            len(tables),
-            np.count_nonzero(where),
-        )
+        rows, cells = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where)
+        table_count = len(tables)
         self.some, self.alone = table_count > 0, cells == table_count and len(rows) > 1
         if nearly_all(table_count, where.shape[1]):  # others are passed over
             tables = slice(None)
@@ -201,9 +198,8 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
     batch: tuple[int, ...] = sight.state.round.shape
     if seats.ndim > len(batch):  # several of all tables
         each = [(sight.view(int(seat)), noise.table(i)) for i, seat in enumerate(seats.ravel())]
-        return np.stack(
-            [_broadcast(rule(*seat_view), batch) for seat_view in each], axis=-1 - len(batch)
-        )
+        actions_of_seats = [_broadcast(rule(*seat_view), batch) for seat_view in each]
+        return np.stack(actions_of_seats, axis=-1 - len(batch))
     actions: Any = None
     for seat in np.unique(seats).tolist():
         here = np.flatnonzero(seats == seat)
@@ -214,8 +210,7 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
 
 
 def _broadcast(action: Any, batch: tuple[int, ...]) -> Array:
-    shape = np.shape(action)
-    return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
+    return np.broadcast_to(action, np.broadcast_shapes(np.shape(action), batch))
 
 
 def legal(view: View, action: Any) -> Array:
@@ -233,9 +228,6 @@ def decision(view: View, action: Any) -> Decision:
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
-
-
-# -- what rules are made of -----------------------------------------------------------------------
 
 
 def shape(view: View) -> tuple[int, ...]:

@@ -63,14 +63,9 @@ class Scenario:
         return rulebook(self.game, **self.params)
 
     def opponents(self, others: Any = None) -> list[Any]:
-        """Return the players of all seats but a learner's, in their order.
-
-        `others` play the other focal seats, which come first: one for all, or one for each, else
-        BadParameter.
-        """
-        focal_players = (
-            list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
-        )
+        """Return all players but a learner: `others`, one or one each, in the focal seats first."""
+        each = isinstance(others, Sequence) and not isinstance(others, str)
+        focal_players = list(others) if each else []
         if others is not None and not focal_players:
             focal_players = [others] * (self.focal - 1)
         if len(focal_players) != self.focal - 1 or (others is not None and self.focal == 1):
@@ -116,13 +111,9 @@ def seated_in(
     """
     match = scenario(game if isinstance(game, str) else game.name, name)
     if isinstance(name, str) and not match.train:
-        trains = ", ".join(
-            candidate.name for candidate in scenarios(match.game).values() if candidate.train
-        )
-        warnings.warn(
-            f"the scenario {name} is held out: judge learners in it, but train them in {trains}",
-            stacklevel=4,
-        )
+        trains = ", ".join(each.name for each in scenarios(match.game).values() if each.train)
+        advice = f"judge learners in it, but train them in {trains}"
+        warnings.warn(f"the scenario {name} is held out: {advice}", stacklevel=4)
     if parameters or not isinstance(game, str):
         overrides = ", ".join(parameters) or f"a game of its own, {game.name}"
         raise BadParameter(f"the scenario {match.name} brings all parameters; got {overrides}")
@@ -140,6 +131,7 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
     if players < 2:
         raise BadParameter(f'{source}: scenarios need game = "NAME", one of at least two players')
     common = {key: raw[key] for key in ("episodes", "max_steps") if key in raw}
+    common |= {"game": game, "params": params}
     scenarios_by_name: dict[str, Scenario] = {}
     for number, part in enumerate(raw.get("backgrounds", ())):
         location = f"{source}: backgrounds[{number}]"
@@ -151,12 +143,10 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
             if share not in seats:
                 raise BadParameter(f"{location}.focal = {share!r}: it should be {LISTS['focal']}")
             entry = Scenario(
-                game=game,
                 name=f"{part['name']}-{share}",
                 about=part.get("about", ""),
                 focal=seats[share],
                 background=tuple(islice(cycle(part["players"]), players - seats[share])),
-                params=params,
                 train=part.get("train", False),
                 pays=tuple(part.get("pays", ())),
                 **common,

@@ -71,8 +71,7 @@ class Talker(Policy):
     def act(self, view: View, memory: TalkerMemory) -> tuple[Decision, TalkerMemory]:
         """Decide by the rule, or speak; naming a move draws nothing from the move's chance."""
         core, other = view.core, self._named_by(view.game)
-        speaks = bool(view.sight.talking)
-        question = core.question
+        speaks, question = bool(view.sight.talking), core.question
         if speaks and question is None:
             return Decision(view.game.talk.silence), memory
         decision, plays = self.plays.act(core, memory.plays)
@@ -82,8 +81,7 @@ class Talker(Policy):
         noise = Noise(memory.seed).of("lie", memory.moved)
         if view.game.talk.alphabet is None:
             assert question is not None
-            text = self._words(question, decision.action, named.action, noise)
-            return Decision(text), memory
+            return Decision(self._words(question, decision.action, named.action, noise)), memory
         mine, its = (np.asarray(_amount(choice.action, core.seat)) for choice in (decision, named))
         return Decision(int(self._symbols(view.game, mine, its, noise))), memory
 
@@ -108,8 +106,6 @@ class Talker(Policy):
         other = 1 + (mine + noise.integers(used - 1)) % used
         return np.where(named_symbols != mine, named_symbols, other)
 
-    # -- of a batch ------------------------------------------------------------------------------
-
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: TalkerMemory | None = None
     ) -> TalkerMemory:
@@ -127,9 +123,8 @@ class Talker(Policy):
         self, sight: Sight, mask: Array, memory: TalkerMemory
     ) -> tuple[Decided, TalkerMemory]:
         """Decide as `act` in these cells; in words only at a single table."""
-        core, other = sight.core, self._named_by(sight.game)
         game: Any = sight.game
-        talking = game.talking(sight.state)
+        core, other, talking = sight.core, self._named_by(game), game.talking(sight.state)
         moves, speaks = mask & ~talking, mask & talking & core.turn
         actions, next_memory = np.zeros(mask.shape, np.int64), memory
         if moves.any():
@@ -139,9 +134,8 @@ class Talker(Policy):
             next_memory = TalkerMemory(plays, names, memory.seed, memory.moved + moves)
         if speaks.any():
             own_moves = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
-            named = own_moves
-            if other:
-                named = (await other.decide_batch(core, speaks, memory.names))[0].actions
+            names = other and (await other.decide_batch(core, speaks, memory.names))[0].actions
+            named = own_moves if names is None else names
             noise = Noise(memory.seed.astype(np.uint64)).of("lie", memory.moved)
             if game.talk.alphabet is None:
                 actions = self._texts(core, speaks, actions, (own_moves, named), noise)

@@ -262,8 +262,6 @@ class LearnedPolicy(Policy):
             unfinished, part = unfinished & ~whole, part + 1
         return Decided(actions), memory.updated(cells, state)
 
-    # -- rows: one for each seat and table that decides ------------------------------------------
-
     def _masked(self, seat_codec: Codec) -> bool:
         return hasattr(seat_codec.space, "n") and (self.masks or seat_codec.masked)
 

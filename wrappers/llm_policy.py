@@ -493,8 +493,6 @@ class LLMPolicy(Policy):
         )
         return attempt, reply
 
-    # -- a dialogue that is too long -----------------------------------------------------------
-
     def _sums_up(self, game: Rulebook) -> bool:
         """Test whether dropped exchanges are summed up; not if the game shows its last rounds."""
         return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL

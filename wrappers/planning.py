@@ -134,9 +134,8 @@ class PlanningPolicy(LLMPolicy):
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return the texts before a move, in the words of the game's mind, or a speech."""
-        texts = None
-        if not view.sight.talking:
-            texts = self._mind(view.game).move(view.core, memory, self.reasoning)
+        mind, speaks = self._mind(view.game), view.sight.talking
+        texts = None if speaks else mind.move(view.core, memory, self.reasoning)
         if texts is None:
             return super().words(view, memory)
         messages = self._prompts(view.game).heard(view)

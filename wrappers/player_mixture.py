@@ -100,8 +100,6 @@ class PlayerMixture(Policy):
         """Let the one that was drawn recall, whoever noted it down."""
         return MixtureMemory(memory.which, self.players[memory.which].recall(memory.memory, notes))
 
-    # -- of a batch ------------------------------------------------------------------------------
-
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: Drawns | None = None
     ) -> Drawns:

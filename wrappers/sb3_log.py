@@ -35,9 +35,7 @@ def _players(source: Any) -> Iterable[Policy]:
     opponents = [*opponents] if isinstance(opponents, Iterable) else [opponents]
     if not all(isinstance(player, Policy) for player in opponents):
         raise BadParameter(f"opponents must be an environment with some, or policies: got {source}")
-    mixed = [
-        player.players if isinstance(player, PlayerMixture) else [player] for player in opponents
-    ]
+    mixed = (p.players if isinstance(p, PlayerMixture) else [p] for p in opponents)
     return [player for players in mixed for player in players]
 
 

@@ -67,8 +67,6 @@ class ActorCritic(nn.Module):
         value: Tensor = self.critic(numbers).squeeze(-1)
         return value
 
-    # -- as `LearnedPolicy` takes models ---------------------------------------------------------
-
     @property
     def policy(self) -> ActorCritic:
         """Return itself, which has weights and a distribution."""

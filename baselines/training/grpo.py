@@ -248,9 +248,6 @@ def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
     return LLMPolicy(client, **{"max_attempts": 1, **settings, **whole})
 
 
-# -- a state from which the training goes on -------------------------------------------------------
-
-
 def keep(run: Training) -> None:
     """Save the state, then remove earlier checkpoints."""
     run.keep()

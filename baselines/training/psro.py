@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -68,38 +68,29 @@ class Population:
     """Players by name, their meta-game (exact of a `whole` game, else means), and their weights."""
 
     def __init__(
-        self,
-        options: PSROOptions,
-        rules: Rulebook,
-        names: Sequence[str],
-        whole: Whole | None = None,
+        self, options: PSROOptions, rules: Rulebook, names: Sequence[str], whole: Whole | None
     ) -> None:
         self.options, self.names, self.rules, self.whole = options, list(names), rules, whole
         self.players = {name: make_player(name, self.rules) for name in self.names}
+        self.steps = None if rules.turns else LONGEST
         self.game = self._meta_game() if len(self.names) > 1 else None
-        self.weights = self._weights(options.solver)
+        if self.game is None or options.solver == "uniform":
+            self.weights: Array = np.full(len(self.names), 1 / len(self.names))
+        elif options.solver == "alpha_rank":
+            self.weights = alpha_rank(self.game)
+        else:
+            self.weights = equilibria(self.game)[0].mixture
 
     def _meta_game(self) -> MetaGame:
         if self.whole is not None:
             return self.whole.meta_game(self.players)
         seeds = range(MATCHES, MATCHES + self.options.episodes)
-        steps = None if self.rules.turns else LONGEST
-        return crossplay(self.rules, self.names, seeds, ALL, steps).meta()
-
-    def _weights(self, solver: str) -> Array:
-        count = len(self.names)
-        if self.game is None or solver == "uniform":
-            return np.full(count, 1 / count)
-        if solver == "alpha_rank":
-            return alpha_rank(self.game)
-        return equilibria(self.game)[0].mixture
+        return crossplay(self.rules, self.names, seeds, ALL, self.steps).meta()
 
     @property
     def mixture(self) -> PlayerMixture:
-        weighted = self._weighted_names
-        return PlayerMixture(
-            [self.players[name] for name, _ in weighted], [w for _, w in weighted], "population"
-        )
+        names, weights = zip(*self._weighted_names, strict=True)
+        return PlayerMixture([self.players[name] for name in names], [*weights], "population")
 
     @property
     def name(self) -> str:
@@ -121,13 +112,10 @@ class Population:
         sits = np.full((seats, count), len(replies))
         sits[table % episodes % seats, table] = table // episodes
         players, seeds = [*replies, mixture], (TRIALS + table % episodes).tolist()
-        steps = None if self.rules.turns else LONGEST
-        rewards = np.zeros(sits.shape)
-        for _, outcome in play_batch(self.rules, players, sits, seeds, max_steps=steps):
-            rewards += outcome.rewards
-        return np.asarray(
-            rewards[table % episodes % seats, table].reshape(-1, episodes).mean(axis=1)
-        )
+        games = play_batch(self.rules, players, sits, seeds, max_steps=self.steps)
+        rewards: Any = sum(outcome.rewards for _, outcome in games)
+        by_reply = rewards[table % episodes % seats, table].reshape(-1, episodes)
+        return np.asarray(by_reply.mean(axis=1))
 
 
 class Whole:
@@ -140,10 +128,9 @@ class Whole:
     def __init__(self, rules: Rulebook) -> None:
         self.tree = Tree(rules)
         if self.tree.deals:
-            raise BadParameter(
-                f"an exact reply needs to know what chance may bring, which no room says of "
-                f"{rules.name} with these parameters: give --oracle ppo"
-            )
+            fault = "an exact reply needs to know what chance may bring, which no room says of"
+            way = "with these parameters: give --oracle ppo"
+            raise BadParameter(f"{fault} {rules.name} {way}")
         self._strategies: dict[str, Array] = {}
 
     def strategy(self, player: Policy) -> Array:

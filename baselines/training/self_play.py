@@ -102,9 +102,9 @@ def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: in
 
     It beats one if it earns more than the mean of the others, who all are that past self.
     """
-    players, count = [*past, learner], len(past) * matches
-    match = np.arange(count) % matches
-    seats, tables = match % rules.players, np.arange(count)
+    players, tables = [*past, learner], np.arange(len(past) * matches)
+    match = tables % matches
+    seats = match % rules.players
     sits = np.tile(tables // matches, (rules.players, 1))
     sits[seats, tables] = len(past)
     steps = None if rules.turns else LONGEST

@@ -8,6 +8,7 @@ firms of Calvano and others, AER 110(10), 2020.
 from __future__ import annotations
 
 import pickle
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,13 +153,10 @@ def train(options: QOptions) -> Evaluation:
 
 def packed(run: Training, learner: QLearning) -> bytes:
     """Return the pickled learner, without its games if their players ask models."""
-    games = learner.games
+    saved: Any = copy(learner)
     if run.clients:
-        learner.games = None  # type: ignore[assignment]
-    try:
-        return pickle.dumps((run.step, learner, spent(run.clients)))
-    finally:
-        learner.games = games
+        saved.games = None
+    return pickle.dumps((run.step, saved, spent(run.clients)))
 
 
 def restored(run: Training, options: QOptions) -> QLearning:

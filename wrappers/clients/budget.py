@@ -195,8 +195,8 @@ class Ledger:
     async def hold(self, model: str, seat: str, estimate: Callable[[], Usage | None]) -> Usage:
         """Wait until a call may be made; hold the most that it may cost, and return that.
 
-        `most` tells it at each change, None if others in flight come first. `release` it after the
-        call. Raises BudgetExceeded if it may be more than is left.
+        `estimate` tells it at each change, None if others in flight come first. `release` it when
+        the call is over. Raises BudgetExceeded if it may be more than is left.
         """
         while True:
             needed = estimate()

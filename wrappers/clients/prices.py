@@ -80,8 +80,7 @@ def listed(name: str, url: str = "", provider: str = "") -> Price | None:
     Known are models (``gpt-5``, ``openai/gpt-5``) at the address of a provider, or of one by name.
     A model's name alone says nothing: anybody may serve it.
     """
-    first, _, model = name.partition("/")
-    tried: list[dict[str, str]] = []
+    (first, _, model), tried = name.partition("/"), list[dict[str, str]]()
     if url:
         tried = [{"model_ref": ref, "provider_api_url": url} for ref in (name, model) if ref]
     elif model and not provider:

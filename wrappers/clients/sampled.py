@@ -78,7 +78,9 @@ class ReplySampler(Cache):
                 return fallback
             way = "" if self.nearest else ", or let the nearest known situation answer (nearest)"
             raise BudgetExceeded(error.limit, f"{error}{way}") from error
-        self._store_coordinates(asked, situation, request)
+        if request.view is not None and situation not in self._placed:
+            self._placed.add(situation)
+            tried(self.file.put_coordinates, situation, *_lies(asked, request))
         return completion
 
     def situation(self, request: Request) -> bytes:
@@ -121,22 +123,16 @@ class ReplySampler(Cache):
         draw, anew = self.draws(who.seed, who.step, asked.rank, request.sampling)
         return int(draw), bool(anew)
 
-    def _store_coordinates(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
-        """Keep where a situation lies."""
-        if request.view is not None and situation not in self._placed:
-            self._placed.add(situation)
-            tried(self.file.put_coordinates, situation, *_lies(asked, request))
-
     def _stored(self, asked: dict[str, Any], request: Request, draw: int) -> Completion | None:
         """Return a stored reply to a situation, or to the nearest one."""
         situation = digest_of(asked)
         completion = self._any(situation, draw)
         self.hits += completion is not None
         if completion is None and self.nearest and request.view is not None:
-            for near in self.file.nearest(*_lies(asked, request), NEIGHBOURS):
-                if (completion := self._any(near, draw)) is not None:
-                    self.near += 1
-                    break
+            near = self.file.nearest(*_lies(asked, request), NEIGHBOURS)
+            replies = (self._any(situation, draw) for situation in near)
+            completion = next((reply for reply in replies if reply is not None), None)
+            self.near += completion is not None
         return completion
 
     def _any(self, situation: bytes, first: int) -> Completion | None:

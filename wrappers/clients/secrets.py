@@ -16,8 +16,6 @@ MASK = "[key]"
 LEAST = 8  # characters of what no text holds by chance
 SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 """How headers are called whose values never show."""
-
-
 _WRITTEN = re.compile(r"[%&\\]")  # what something stands in that is not written as it is
 
 
@@ -126,8 +124,6 @@ class Secret:
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if self._again is None:
-            raise TypeError(
-                "a secret is not pickled: keep it in an environment variable or a file, or build "
-                "the client anew where it is needed"
-            )
+            way = "keep it in an environment variable or a file, or build the client anew where"
+            raise TypeError(f"a secret is not pickled: {way} it is needed")
         return self._again

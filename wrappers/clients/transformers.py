@@ -116,8 +116,6 @@ class TransformersClient:
             await asyncio.to_thread(thread.join)
         self._loaded = None
 
-    # -- in the worker thread --------------------------------------------------------------------
-
     def _work(self) -> None:
         waiting: list[_Job | None] = []
         while None not in waiting:  # which ends the work
