@@ -42,10 +42,8 @@ def alpha_rank(
     """
     _check_rank(game, alpha, population)
     if selection not in ("global", "local") or (selection == "local" and game.players != 2):
-        raise BadParameter(
-            "selection is 'global', or at tables of two 'local', got "
-            f"{selection!r} for {game.players} players"
-        )
+        fault = f"got {selection!r} for {game.players} players"
+        raise BadParameter(f"selection is 'global', or at tables of two 'local', {fault}")
     count = len(game.names)
     if count == 1:
         return np.ones(1)
@@ -71,9 +69,8 @@ def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = P
     _check_rank(game, alpha, population)
     size = len(game.counts)
     if size > RANKED:
-        raise BadParameter(
-            f"α-rank of {size:,} line-ups takes too long; more than {RANKED:,} are not ranked"
-        )
+        limit = f"more than {RANKED:,} are not ranked"
+        raise BadParameter(f"α-rank of {size:,} line-ups takes too long; {limit}")
     identity, rates = np.eye(len(game.names), dtype=np.int64), np.full((size, size), -np.inf)
     payoffs, mutants = game.payoffs * alpha / game.scale, np.arange(population)
     for row, counts in enumerate(game.counts):
@@ -88,10 +85,8 @@ def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = P
 
 def _check_rank(game: MetaGame, alpha: float, population: int) -> None:
     if not 0 < alpha < np.inf or population < max(2, game.players):
-        raise BadParameter(
-            f"alpha must be a number above 0 and a population at least {max(2, game.players)}, got "
-            f"{alpha} and {population}"
-        )
+        rule = f"alpha must be a number above 0 and a population at least {max(2, game.players)}"
+        raise BadParameter(f"{rule}, got {alpha} and {population}")
 
 
 def _ahead(game: MetaGame, strategy: int, other: int, population: int) -> Array:
@@ -101,8 +96,7 @@ def _ahead(game: MetaGame, strategy: int, other: int, population: int) -> Array:
     payoffs = np.array([game.earned(strategy, *others) for others in mixed])
     other_payoffs = np.array([game.earned(other, *others) for others in mixed])
     drawn = _drawn(population - 1, game.players - 1)
-    gains: Array = drawn[: population - 1] @ payoffs - drawn[1:population] @ other_payoffs
-    return gains
+    return drawn[: population - 1] @ payoffs - drawn[1:population] @ other_payoffs
 
 
 @cache

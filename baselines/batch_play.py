@@ -77,10 +77,8 @@ def best_reply_gap(gains: Array) -> BestReplyGap:
     """
     gains = np.asarray(gains, np.float64)
     if gains.ndim != 2 or not gains.size or not np.isfinite(gains).all():
-        raise BadParameter(
-            "gains must be finite numbers of shape (episodes, replies), at least one of each, "
-            f"got shape {gains.shape}"
-        )
+        fault = "gains must be finite numbers of shape (episodes, replies), at least one of each,"
+        raise BadParameter(f"{fault} got shape {gains.shape}")
     n, means = len(gains), gains.mean(axis=0)
     best = int(means.argmax())
     gap = max(float(means[best]), 0.0)

@@ -66,10 +66,8 @@ def equilibria(game: MetaGame) -> list[Equilibrium]:
     ways += [_by_logit(small, seed) for seed in range(1, BRANCHES)]
     mixtures = next(filter(None, (list(_checked(game, alive, way)) for way in ways)), None)
     if mixtures is None:
-        raise BadParameter(
-            f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or "
-            "ask pygambit, llm_games.baselines.equilibria.gambit"
-        )
+        fault = f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or"
+        raise BadParameter(f"{fault} ask pygambit, llm_games.baselines.equilibria.gambit")
     return _in_sets(game, mixtures)
 
 
@@ -300,8 +298,7 @@ def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
     square = across @ system
     ridge = 1e-12 * square.max(axis=(1, 2))[:, None, None]  # of two that are alike, half each
     square += ridge * np.eye(size + 1)
-    steps: Array = np.linalg.solve(square, across @ wrong[..., None])[:, :size, 0]
-    return steps
+    return np.linalg.solve(square, across @ wrong[..., None])[:, :size, 0]
 
 
 def _by_integers(game: MetaGame) -> Iterator[Array]:

@@ -47,7 +47,7 @@ class Hindsight(NamedTuple):
 
 def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight | None:
     """Return the best replies of a seat in a step, ``(players,)`` moves; None without theory."""
-    game, state = game.core, state
+    game = game.core
     if not has_deviation(game.name) or not game.asked(state)[seat]:
         return None
     tried, whole = _candidates(game, state, moves, seat)
@@ -63,11 +63,13 @@ def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight 
         return None
     least = max(float(lost.min()), 0.0) + CLOSE
     best = [index for index in range(len(tried)) if lost[index] <= least]
-    first = best[0]
-    best_moves = dict.fromkeys(tried[index] for index in best)
-    earned_possible = float(payoffs[0]), float(payoffs[first])
     return Hindsight(
-        float(lost[0]), tuple(best_moves), *earned_possible, len(best) == len(tried), whole
+        regret=float(lost[0]),
+        best=tuple(dict.fromkeys(tried[index] for index in best)),
+        earned=float(payoffs[0]),
+        possible=float(payoffs[best[0]]),
+        alike=len(best) == len(tried),
+        whole=whole,
     )
 
 
@@ -85,10 +87,8 @@ def _regrets_and_payoffs(
         else:
             actions[seat, index] = move
     _, outcome = game.step(tables, actions)
-    step_deviation = deviation(
-        game, {name: np.asarray(value) for name, value in outcome.record.items()}
-    )
-    return np.asarray(step_deviation.regret[seat]), np.asarray(outcome.rewards[seat])
+    record = {name: np.asarray(value) for name, value in outcome.record.items()}
+    return np.asarray(deviation(game, record).regret[seat]), np.asarray(outcome.rewards[seat])
 
 
 def _candidates(game: Rulebook, state: Any, moves: Array, seat: int) -> tuple[list[Action], bool]:

@@ -85,12 +85,8 @@ class Others:
             count = joint.shape[1] * values.shape[1]
             if count * len(world) > MOST // 10:
                 raise TooLarge("the others' moves have too many combinations")
-            actions = np.concatenate(
-                [
-                    np.repeat(actions, values.shape[1], axis=2),
-                    np.tile(values, (1, joint.shape[1]))[None],
-                ]
-            )
+            others, own = np.repeat(actions, values.shape[1], axis=2), (1, joint.shape[1])
+            actions = np.concatenate([others, np.tile(values, own)[None]])
             joint = np.repeat(joint, values.shape[1], axis=1) * np.tile(chances, joint.shape[1])
             possible = (joint > 0).any(axis=0)
             actions, joint = actions[:, :, possible], joint[:, possible]

@@ -194,8 +194,7 @@ def _network(path: str, deterministic: bool | None = None) -> Policy:
 
 
 def _talker(kind: str, value: str) -> Policy:
-    talker: Policy = _load(f"llm_games.baselines.talkers:{kind}")(value)
-    return talker
+    return _load(f"llm_games.baselines.talkers:{kind}")(value)
 
 
 def _mixed(value: str) -> Policy:
@@ -212,10 +211,8 @@ def _mixed(value: str) -> Policy:
         names.append(player)
     for player in names:
         if not player or player.startswith("mix:"):
-            raise BadParameter(
-                f"{name}: name each player once, as in mix:level_k:0|level_k:1 or "
-                f"mix:3*level_k:0|level_k:1, got {player!r}"
-            )
+            fault = f"{name}: name each player once, as in mix:level_k:0|level_k:1 or"
+            raise BadParameter(f"{fault} mix:3*level_k:0|level_k:1, got {player!r}")
         if asks_model(player):
             raise BadParameter(
                 f"{name}: {player!r} asks a model, whose client and budget a name cannot give; "

@@ -92,8 +92,7 @@ def _theory_function(game: Rulebook, measure: str) -> Callable[..., Any]:
     if not has(game.name, measure):
         defined = [name for name in rooms.ROOMS if has(name, measure)]
         raise unknown(f"{measure} for", game.name, defined)
-    function: Callable[..., Any] = getattr(rooms.part(game.name, "theory"), measure)
-    return function
+    return getattr(rooms.part(game.name, "theory"), measure)
 
 
 def has_deviation(game: str) -> bool:

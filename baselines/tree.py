@@ -229,10 +229,8 @@ class Tree:
                     if not same.any(axis=1).all():
                         odd = drawn[same.any(axis=1).argmin()].tolist()
                         player = self.game.names()[self.rows.seat[set_index]]
-                        raise BadParameter(
-                            f"{player} plays {odd} in {self.game.name}, which is none of the "
-                            f"{same.shape[1]} moves of the tree there"
-                        )
+                        fault = f"{player} plays {odd} in {self.game.name}, which is none of the"
+                        raise BadParameter(f"{fault} {same.shape[1]} moves of the tree there")
                     weights[row_span] = same.sum(axis=0)
         return self.scaled(weights)
 
@@ -408,10 +406,8 @@ def _plans(game: Rulebook, among: Array) -> Array:
     """Return all plans that divide among these seats, ``(plans, players)``."""
     total, bars = game.division or 0, len(among) - 1
     if (count := comb(total + bars, bars)) > MOST_EDGES:
-        raise TooLarge(
-            f"{game.name} has {count:,} plans to divide {total} among {len(among)}, and a tree "
-            f"holds {MOST_EDGES:,}: divide less, or among fewer"
-        )
+        fault = f"{game.name} has {count:,} plans to divide {total} among {len(among)}, and a tree"
+        raise TooLarge(f"{fault} holds {MOST_EDGES:,}: divide less, or among fewer")
     cuts = np.array(list(combinations(range(total + bars), bars)), np.int64).reshape(-1, bars)
     ends = np.full((len(cuts), 1), total + bars)
     shares = np.diff(np.hstack([ends * 0 - 1, cuts, ends]), axis=1) - 1

@@ -52,10 +52,9 @@ class PlayerMixture(Policy):
         self.weights = np.ones(len(players)) if weights is None else np.array(weights, np.float64)
         good = len(self.weights) == len(self.players) and (self.weights > 0).all()
         if not self.players or not good or not np.isfinite(self.weights).all():
-            raise BadParameter(
-                "a mixture needs at least one player, and a finite weight above 0 for each, "
-                f"got {len(self.players)} players and the weights {self.weights.tolist()}"
-            )
+            rule = "a mixture needs at least one player, and a finite weight above 0 for each"
+            numbers = f"{len(self.players)} players and the weights {self.weights.tolist()}"
+            raise BadParameter(f"{rule}, got {numbers}")
         self.name = name or f"mix:{'|'.join(player.name for player in self.players)}"
         self.speaks = all(player.speaks for player in self.players)
 

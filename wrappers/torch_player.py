@@ -64,8 +64,7 @@ class ActorCritic(nn.Module):
 
     def worth(self, numbers: Tensor) -> Tensor:
         """Return the state values of rows of numbers."""
-        value: Tensor = self.critic(numbers).squeeze(-1)
-        return value
+        return self.critic(numbers).squeeze(-1)
 
     @property
     def policy(self) -> ActorCritic:

@@ -331,8 +331,7 @@ class Training(Generic[OptionsOf]):
     def _about(self) -> dict[str, Any]:
         edition = self.table.rules.edition
         plain = {"method": self.method, "edition": edition, **self.options.plain()}
-        read: dict[str, Any] = json.loads(json.dumps(plain, default=str))
-        return read
+        return json.loads(json.dumps(plain, default=str))
 
     # -- the block ---------------------------------------------------------------------------------
 

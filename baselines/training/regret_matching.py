@@ -110,8 +110,7 @@ def normal_form(tree: Tree) -> Array:
         )
     level, move_counts = tree.levels[0], np.diff(tree.rows.first)
     whole = level.rewards * level.chance[level.node]
-    summed: Array = whole.reshape(players, len(level.begin), *move_counts).sum(axis=1)
-    return summed
+    return whole.reshape(players, len(level.begin), *move_counts).sum(axis=1)
 
 
 def train(options: RegretOptions) -> Evaluation:

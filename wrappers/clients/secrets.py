@@ -88,10 +88,8 @@ class Secret:
                 "OPENAI_API_KEY; what stands there is none, and is not shown lest it is the key"
             )
         if not os.environ.get(name):
-            raise ClientError(
-                f"no key: set the environment variable {name} (export {name}=…), or put the key "
-                "into a file and give api_key_file"
-            )
+            fault = f"no key: set the environment variable {name} (export {name}=…), or put the key"
+            raise ClientError(f"{fault} into a file and give api_key_file")
         secret = cls(os.environ[name], f"the environment variable {name}")
         secret._again = cls.from_environment, (name,)
         return secret
