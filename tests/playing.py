@@ -107,7 +107,6 @@ def each_row(names, table, ids=None, by=None):
 
 
 def sampled(question, rng):
-    """Draw a legal action of a question."""
     return question.sample(Noise(int(rng.integers(2**63))))
 
 
@@ -127,7 +126,6 @@ def batch_actions(game, state, rng):
 
 
 def equal(a, b):
-    """Tell whether two states are the same, bit for bit."""
     one, two = a.arrays(), b.arrays()
     return one.keys() == two.keys() and all(
         np.array_equal(one[k], two[k], equal_nan=one[k].dtype.kind == "f") for k in one

@@ -57,7 +57,6 @@ def bertrand(**more):
 
 
 def sold(game, *prices):
-    """Return demands and profits in a round at these prices."""
     state = dict(zip(range(game.players), prices, strict=True))
     actions = np.array([round(price * game.unit) for price in state.values()])
     _, outcome = game.step(game.reset(0), actions)

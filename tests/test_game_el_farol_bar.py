@@ -16,7 +16,6 @@ from llm_games.words import Prompts
 
 
 def play(game, goers):
-    """Play one round in which the first `goers` seats go."""
     actions = (np.arange(game.players) < goers).astype(np.int64)
     return game.step(game.reset(0), actions)
 

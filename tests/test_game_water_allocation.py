@@ -99,7 +99,6 @@ DAYS = {
 
 
 def start(name, supply, **options):
-    """Return rules and a state before a day with this supply."""
     game = WaterAllocation(supplies=[supply] * 20, **options)
     parts = dict(zip(("balance", "hp", "dry"), map(np.array, STATES[name]), strict=True))
     return game, game.reset().replace(living=parts["hp"] > 0, **parts)
