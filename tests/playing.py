@@ -28,7 +28,8 @@ def cases(game):
     Settings that are played beside the defaults: SMALL (in place of defaults that are too long),
     SETTINGS (of other spaces, masks or reports), QUICK (for many episodes), COARSE (with few
     histories), TRUTHS (where a parameter matters), PAID (what changes payoffs), ONES (one of a
-    thing). A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
+    thing). BAD_PARAMETERS:
+    refused, with the words. A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
     other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
     """
     module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
@@ -42,7 +43,11 @@ def by_game(name, default):
 
 def rows(name):
     """Return (game, settings) of all games from lists of their cases."""
-    return [(game, more) for game, table in by_game(name, ()).items() for more in table]
+    return [
+        (game, *(row if isinstance(row, tuple) else [row]))
+        for game, table in by_game(name, ()).items()
+        for row in table
+    ]
 
 
 SMALL, QUICK = by_game("SMALL", {}), by_game("QUICK", {})

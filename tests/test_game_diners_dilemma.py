@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.diners_dilemma.rules import DinersDilemma
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
@@ -135,22 +134,6 @@ def test_unknown_dishes(option, word, dish):
         assert error.value.kind == "format"
     else:
         assert question.read(word) == dish
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"costly_price": 10}, "costly_price must be more than cheap_price"),
-        ({"costly_utility": 15}, "costly_utility must be more than cheap_utility"),
-        ({"cheap_price": "free"}, "cheap_price must be a finite number"),
-        ({"costly_price": 10**19}, "costly_price must be a ratio of integers of at most"),
-        ({"unknown_dish": "cheap"}, "unknown_dish"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        DinersDilemma(**parameters)
 
 
 def test_who_ordered_what_stays_secret():

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.divide_dollar.rules import DivideDollar
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
@@ -78,22 +77,6 @@ def test_replies_that_break_a_rule(value, kind):
     with pytest.raises(BadReply) as error:
         game.question(game.reset(0), 0).read(value)
     assert error.value.kind == kind
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"golds": 0}, "golds"),
-        ({"golds": 2.5}, "golds"),
-        ({"bid_range": "any"}, "bid_range"),
-        ({"number_parse": "loose"}, "number_parse"),
-        ({"failed_reply": "skip"}, "failed_reply"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        DivideDollar(**parameters)
 
 
 def test_bounds():

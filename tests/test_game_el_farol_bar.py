@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.el_farol_bar.rules import ElFarolBar
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
@@ -87,25 +86,6 @@ def test_replies():
     for word in ("going", True, 1, None):
         with pytest.raises(BadReply):
             question.read(word)
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"ratio": 1 - 0.8}, "must be exact"),
-        ({"ratio": "6/5"}, "at most 1"),
-        ({"min": 6}, "min <= home <= max"),
-        ({"home": 11}, "min <= home <= max"),
-        ({"max": float("nan")}, "max must be a finite number"),
-        ({"mode": "open"}, "mode"),
-        ({"implicit_report": "all"}, "implicit_report"),
-        ({"capacity_test": "double"}, "capacity_test"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        ElFarolBar(**parameters)
 
 
 # Settings, and the report of round 1 to a goer and a stayer when 7 of 10 went, and 6.

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
@@ -103,22 +102,6 @@ def test_reading_contributions(options, value, contribution):
         with pytest.raises(BadReply) as error:
             question.read(value)
         assert error.value.kind == contribution
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"tokens": 0}, "tokens"),
-        ({"ratio": 2 / 3}, "must be exact"),
-        ({"endowment": "keep"}, "endowment"),
-        ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
-        ({"contribution_range": "any"}, "contribution_range"),
-        ({"number_parse": "loose"}, "number_parse"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        PublicGoods(**parameters)
 
 
 def test_golden_playthrough():

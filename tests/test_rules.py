@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import batch_actions, by_game, equal, every, legal_actions
+from playing import batch_actions, by_game, each_row, equal, every, legal_actions, rows
 
 import llm_games
-from llm_games.errors import IllegalAction
+from llm_games.errors import BadParameter, IllegalAction, UnknownName
 from llm_games.questions import MISSING
 from llm_games.view import Sight
 from llm_games.words import Prompts
 
 seeds = st.integers(0, 2**32 - 1)
 COARSE = by_game("COARSE", {})
+
+
+@each_row(("game", "parameters", "words"), rows("BAD_PARAMETERS"))
+def test_bad_parameters_name_what_is_right(game, parameters, words):
+    with pytest.raises((BadParameter, UnknownName), match=words):
+        llm_games.rules(game, **parameters)
 
 
 @every

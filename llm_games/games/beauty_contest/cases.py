@@ -59,3 +59,21 @@ DRAWN = {
     "reveal": [(), ("all_choices",), ("mean", "own_result")],
 }
 TOO_LARGE = {"decimals", "max"}
+BAD_PARAMETERS = [
+    ({"min": 5, "max": 5}, "min must be less than max"),
+    ({"max": "0.5"}, "whole number of units"),
+    ({"domain": "real", "decimals": 1, "max": "0.25"}, "more decimals"),
+    ({"ratio": 0.5}, "must be exact"),
+    ({"ratio": -1}, "ratio"),
+    ({"prize": 0}, "prize must be more than 0"),
+    ({"foul_fee": -1}, "foul_fee"),
+    ({"prize_rule": "all"}, "prize_rule"),
+    ({"reveal": ("average",)}, "reveal"),
+    ({"reveal_last": -1}, "reveal_last"),
+    ({"reveal_last": "some"}, "reveal_last"),
+    ({"decimals": 10}, "decimals"),
+    ({"domain": "real", "decimals": 9, "max": 10**9}, "max=1000000000, domain=real: with"),
+    ({"told_rational": "no"}, "told_rational"),
+    ({"rounds": 0}, "rounds"),
+    ({"players": 1}, "players"),
+]

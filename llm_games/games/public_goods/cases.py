@@ -39,3 +39,11 @@ DRAWN = {
     "rand_min": [0, 1, 3],
 }
 TOO_LARGE = {"tokens"}
+BAD_PARAMETERS = [
+    ({"tokens": 0}, "tokens"),
+    ({"ratio": 2 / 3}, "must be exact"),
+    ({"endowment": "keep"}, "endowment"),
+    ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
+    ({"contribution_range": "any"}, "contribution_range"),
+    ({"number_parse": "loose"}, "number_parse"),
+]
