@@ -28,9 +28,10 @@ def cases(game):
     Settings that are played beside the defaults: SMALL (in place of defaults that are too long),
     SETTINGS (of other spaces, masks or reports), QUICK (for many episodes), COARSE (with few
     histories), TRUTHS (where a parameter matters), PAID (what changes payoffs), ONES (one of a
-    thing). BAD_PARAMETERS:
-    refused, with the words. A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
+    thing). A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
     other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
+    BAD_PARAMETERS: refused, with the words. REPLIES: parameters, what the first question (its key
+    is REPLY_KEY) is answered, and the action, or the kind of broken rule, also with the action.
     """
     module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
     return import_module(module) if find_spec(module) else None

@@ -82,28 +82,6 @@ def test_illegal_contributions_count_as_0(contribution):
     assert void.step(void.reset(0), np.array([contribution, 20]))[0].void
 
 
-@each_row(
-    ("options", "value", "contribution"),
-    [
-        ({}, "20", 20),
-        ({"contribution_range": "unbounded"}, 35, 35),
-        ({"number_parse": "truncate"}, "7.9", 7),
-        ({}, 21, "range"),
-        ({}, "7.9", "format"),
-    ],
-)
-def test_reading_contributions(options, value, contribution):
-    game = PublicGoods(**options)
-    question = game.question(game.reset(0), 0)
-    assert question.key == "tokens_contributed"
-    if isinstance(contribution, int):
-        assert question.read(value) == contribution
-    else:
-        with pytest.raises(BadReply) as error:
-            question.read(value)
-        assert error.value.kind == contribution
-
-
 def test_golden_playthrough():
     game = PublicGoods(players=3, rounds=2)
     prompts, state = Prompts(game.name), game.reset(0)

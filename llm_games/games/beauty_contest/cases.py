@@ -77,3 +77,18 @@ BAD_PARAMETERS = [
     ({"rounds": 0}, "rounds"),
     ({"players": 1}, "players"),
 ]
+REPLY_KEY = "chosen_number"
+REPLIES = [
+    ({}, 33, 33),
+    ({}, "33.0", 33),
+    ({"number_parse": "truncate"}, True, 1),
+    ({"domain": "real"}, "0.1", 100000),
+    ({"domain": "real", "decimals": 1}, "0.25", 2),
+    ({"domain": "real", "bounds_check": "none"}, "1000.5", 1000500000),
+    ({"bounds_check": "none"}, -7, -7),
+    ({"bounds_check": "0_100", "min": 50, "max": 300}, 20, 20),
+    *(({}, text, "format") for text in ("33.5", True, None)),
+    ({}, 101, ("range", 101)),
+    ({"domain": "real", "max": 1, "decimals": 2}, "1.001", ("range", 101)),
+    ({"bounds_check": "0_100", "min": 50, "max": 300}, 200, ("range", 200)),
+]

@@ -26,3 +26,13 @@ BAD_PARAMETERS = [
     ({"unknown_dish": "cheap"}, "unknown_dish"),
     ({"rounds": 0}, "rounds"),
 ]
+REPLY_KEY = "chosen_dish"
+REPLIES = [
+    *(({"unknown_dish": "rule_break"}, word, "format") for word in ("cheap_dish", 0)),
+    ({"unknown_dish": "rule_break"}, " Cheap ", 0),
+    ({"unknown_dish": "rule_break"}, "COSTLY", 1),
+    *(({"unknown_dish": "costly"}, word, 0) for word in ("CHEAP", "cheap")),
+    *(({"unknown_dish": "costly"}, word, 1) for word in (" cheap", "cheap_dish", "cheaper")),
+    ({"unknown_dish": "costly"}, "costly_or_cheap", 1),
+    ({"unknown_dish": "costly"}, 0, "format"),
+]

@@ -16,3 +16,13 @@ BAD_PARAMETERS = [
     ({"failed_reply": "skip"}, "failed_reply"),
     ({"rounds": 0}, "rounds"),
 ]
+REPLY_KEY = "bid_amount"
+REPLIES = [
+    ({}, 33, 33),
+    ({}, "33.0", 33),
+    ({"number_parse": "truncate", "bid_range": "unbounded"}, "-33.9", -33),
+    ({"bid_range": "unbounded"}, 187, 187),
+    ({}, "33.5", "format"),
+    ({}, 187, "range"),
+    ({}, -5, "range"),
+]

@@ -40,3 +40,8 @@ BAD_PARAMETERS = [
     ({"capacity_test": "double"}, "capacity_test"),
     ({"rounds": 0}, "rounds"),
 ]
+REPLY_KEY = "decision"
+REPLIES = [
+    *(({}, word, action) for word, action in (("go", 1), (" Stay ", 0), ("GO", 1))),
+    *(({}, word, "format") for word in ("going", True, 1, None)),
+]

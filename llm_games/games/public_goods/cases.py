@@ -47,3 +47,11 @@ BAD_PARAMETERS = [
     ({"contribution_range": "any"}, "contribution_range"),
     ({"number_parse": "loose"}, "number_parse"),
 ]
+REPLY_KEY = "tokens_contributed"
+REPLIES = [
+    ({}, "20", 20),
+    ({"contribution_range": "unbounded"}, 35, 35),
+    ({"number_parse": "truncate"}, "7.9", 7),
+    ({}, 21, "range"),
+    ({}, "7.9", "format"),
+]
