@@ -134,8 +134,8 @@ class Talker(Policy):
             next_memory = TalkerMemory(plays, names, memory.seed, memory.moved + moves)
         if speaks.any():
             own_moves = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
-            names = other and (await other.decide_batch(core, speaks, memory.names))[0].actions
-            named = own_moves if names is None else names
+            theirs: Any = other and (await other.decide_batch(core, speaks, memory.names))[0]
+            named = theirs.actions if theirs else own_moves
             noise = Noise(memory.seed.astype(np.uint64)).of("lie", memory.moved)
             if game.talk.alphabet is None:
                 actions = self._texts(core, speaks, actions, (own_moves, named), noise)

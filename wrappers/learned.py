@@ -84,12 +84,9 @@ class Trained:
             fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
             out = f"train it again, or play it with llm-games {self.package}"
         elif self.columns != (names := tuple(game.column_index)):
-            new, gone = (
-                [*sorted({*a} - {*b})] for a, b in ((names, self.columns), (self.columns, names))
-            )
-            fault = (
-                f"other observations of {game.name}: here are {new} more, and {gone} are missing"
-            )
+            new, gone = sorted({*names} - {*self.columns}), sorted({*self.columns} - {*names})
+            extra = f"here are {new} more, and {gone} are missing"
+            fault = f"other observations of {game.name}: {extra}"
             out = "give the game the parameters that it was trained with"
         else:
             return
@@ -175,9 +172,8 @@ class LearnedPolicy(Policy):
         network: Any = getattr(model, "policy", None)
         weights = network.state_dict() if hasattr(network, "state_dict") else {}
         if broken := [key for key, value in weights.items() if not value.isfinite().all()]:
-            raise BadParameter(
-                f"{name} has weights that are no numbers: {broken[0]}; train it anew"
-            )
+            fault = f"has weights that are no numbers: {broken[0]}; train it anew"
+            raise BadParameter(f"{name} {fault}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> NetworkMemory:
         """Return the memory at the start; a BadParameter: it was trained for something else."""

@@ -248,15 +248,9 @@ class LLMPolicy(Policy):
         question = view.question
         assert question is not None
         bench, texts = self._tools_and_texts(view, memory)
+        drawn, limit = seeds(memory), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view,
-            memory,
-            texts,
-            question,
-            calls=calls,
-            seeds=seeds(memory),
-            max_attempts=self.attempts_in(view.core.game),
-            bench=bench,
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, bench=bench
         )
         answer = self.remembering.answer(question, outcome.reply, outcome.attempts)
         exchange = Exchange(texts[0], answer)
@@ -308,15 +302,10 @@ class LLMPolicy(Policy):
         """Say something: what cannot be read is silence. No tool is called."""
         question = view.question
         assert question is not None
+        texts, limit = self.words(view, memory), view.game.talk.reasks + 1
+        drawn = seeds(memory, SPEECHES, memory.speeches)
         outcome = await self.ask(
-            view,
-            memory,
-            self.words(view, memory),
-            question,
-            calls=calls,
-            seeds=seeds(memory, SPEECHES, memory.speeches),
-            max_attempts=view.game.talk.reasks + 1,
-            kind="speech",
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind="speech"
         )
         readable = outcome.reply.outcome == "valid"
         speech = outcome.reply.action if readable else view.game.talk.silence
@@ -342,17 +331,11 @@ class LLMPolicy(Policy):
 
     async def _aside(self, view: View, memory: ChatMemory, aside: Aside, calls: int) -> Cut:
         """Ask one of these; an unreadable answer leaves the notes as they are."""
-        report = self.words(view, memory)[0]
         asked = self._prompts(view.game).aside(view, aside, self.reasoning, memory.notes)
+        texts, question = (self.words(view, memory)[0], asked), aside.question
+        drawn, limit = seeds(memory, ASIDES, memory.asides), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view,
-            memory,
-            (report, asked),
-            aside.question,
-            calls=calls,
-            seeds=seeds(memory, ASIDES, memory.asides),
-            max_attempts=self.attempts_in(view.core.game),
-            kind=aside.kind,
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind=aside.kind
         )
         kept_notes, notes = memory.notes, outcome.notes
         if outcome.reply.outcome == "valid":
@@ -397,7 +380,7 @@ class LLMPolicy(Policy):
         question: Question,
         *,
         seeds: Iterator[int],
-        max_attempts: int,
+        limit: int,
         calls: int = 0,
         kind: str = "move",
         bench: Bench | None = None,
@@ -410,7 +393,7 @@ class LLMPolicy(Policy):
         notes: tuple[Note, ...] = ()
         if kind != "summary":
             memory, attempts, notes = await self._in_window(view, memory, texts, calls)
-        reply, why, action, remaining = Reply("unparsable"), "", MISSING, max_attempts
+        reply, why, action, remaining = Reply("unparsable"), "", MISSING, limit
         texts, prompts = tuple(texts), self._prompts(view.game)
         while reply.outcome != "valid" and remaining:
             asked = bench.question(question) if bench else question
@@ -542,15 +525,10 @@ class LLMPolicy(Policy):
             request = self._prompts(view.game).summary(question.form(self.reasoning))
             noted["summary"] = None
         if request and older.size > len(request):  # else no summary would be shorter
+            about = dataclasses.replace(memory, dialogue=older), (request,), question
+            drawn, limit = seeds(memory, 2, calls), self.max_attempts
             reply, attempts, *_ = await self.ask(
-                view,
-                dataclasses.replace(memory, dialogue=older),
-                (request,),
-                question,
-                calls=calls,
-                seeds=seeds(memory, 2, calls),
-                max_attempts=self.max_attempts,
-                kind="summary",
+                view, *about, seeds=drawn, limit=limit, calls=calls, kind="summary"
             )
             if reply.outcome == "valid":
                 summary_exchange = Exchange(request, question.reply(reply.action), "summary")

@@ -188,9 +188,9 @@ class PlanningPolicy(LLMPolicy):
             rules_alone if apart else memory,
             (asked,) if apart else (news, asked),
             aside.question,
-            calls=len(thoughts.attempts),
             seeds=thoughts.seeds,
-            max_attempts=self.planning.replies(aside.kind),
+            limit=self.planning.replies(aside.kind),
+            calls=len(thoughts.attempts),
             kind=aside.kind,
         )
         thoughts.attempts += outcome.attempts

@@ -216,9 +216,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if not self.codec.speaks:
             self.tables.hush(self._learner_mask, mask)
         flags = self._moved, self._waits, self._acted, self._broke, self._planned
-        flags += self._finished, self._done, self._looked
-        for numbers in (*flags, self._reward, self._payoff, self._lost, self._action, self._moves):
-            np.copyto(numbers, False, where=mask)
+        ends = self._finished, self._done, self._looked
+        numbers = self._reward, self._payoff, self._lost, self._action, self._moves
+        for values in (*flags, *ends, *numbers):
+            np.copyto(values, False, where=mask)
         self._steps[mask] = 0
         self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
         self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}

@@ -394,8 +394,8 @@ def refused(status: int, refusal: Mapping[str, Any], sent: Iterable[str]) -> str
     first = min(positions, key=lambda name: positions[name], default=None)
     if first is None or (first in LIMITS and _SIZE.search(text)):  # fewer tokens may do
         return None
-    plain = status in (400, 422) or positions[first] < 0 or _REFUSING.search(text)
-    return first if plain else None
+    says_so = status in (400, 422) or positions[first] < 0 or _REFUSING.search(text)
+    return first if says_so else None
 
 
 def of_kind(refusal: Mapping[str, Any]) -> bool:
