@@ -196,7 +196,6 @@ class _PlayBesideBest(NamedTuple):
     possible: list[Array]
 
     def same(self, other: _PlayBesideBest) -> bool:
-        """Return whether others' moves and the possible payoffs of each step are equal."""
         pairs = [(self.moves, other.moves), (self.possible, other.possible)]
         alike = (len(ours) == len(theirs) for ours, theirs in pairs)
         return all(alike) and all(all(map(np.array_equal, *pair)) for pair in pairs)

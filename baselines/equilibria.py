@@ -81,7 +81,6 @@ def _checked(game: MetaGame, alive: Sequence[int], mixtures: Iterator[Array]) ->
 
 
 def _no_change_gains(game: MetaGame, mixture: Array) -> Array:
-    """Return which mixtures are equilibria, bool ``(*batch,)``."""
     return np.asarray(game.regret(mixture) <= EXACT * game.scale)
 
 
@@ -406,7 +405,6 @@ def _nearest_point(game: MetaGame, begun: Array, point: Array) -> Array | None:
 
 
 def entropy(mixture: Array) -> float:
-    """Return a mixture's entropy in nats."""
     shares = mixture[mixture > 0]
     return float(-(shares * np.log(shares)).sum())
 

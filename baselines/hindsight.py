@@ -76,7 +76,6 @@ def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight 
 def _regrets_and_payoffs(
     game: Rulebook, state: Any, moves: Array, seat: int, tried: Sequence[Action]
 ) -> tuple[Array, Array]:
-    """Return the regret of each tried move of a seat, and its payoff in the step."""
     count = len(tried)
     tables = state.table(np.newaxis).table(np.zeros(count, np.int64))
     plans = game.division is not None and any(isinstance(move, tuple) for move in tried)
@@ -125,7 +124,6 @@ def _around(
 
 
 def _reply_moves(game: Rulebook, state: Any, seat: int) -> list[Action]:
-    """Return the moves of the game's rule players that are tried as replies."""
     moves = (rule_move(game, state, seat, name) for name in replies(game))
     return [move for move in dict.fromkeys(moves) if move is not None]
 

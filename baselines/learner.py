@@ -35,7 +35,7 @@ def learner(
     it has more focal seats than the learner's, `opponents` play those. It raises what
     `SingleAgentEnv`, `make_player` and `Scenario.opponents` do.
     """
-    return _made(SingleAgentEnv, game, opponents, scenario, regret, settings)
+    return _make_view(SingleAgentEnv, game, opponents, scenario, regret, settings)
 
 
 def learners(
@@ -49,7 +49,7 @@ def learners(
 ) -> GameVectorEnv:
     """Make a `GameVectorEnv` whose opponents may be named; otherwise as `learner`."""
     settings["num_envs"] = num_envs
-    return _made(GameVectorEnv, game, opponents, scenario, regret, settings)
+    return _make_view(GameVectorEnv, game, opponents, scenario, regret, settings)
 
 
 def rollouts(
@@ -64,10 +64,10 @@ def rollouts(
 
     With `regret`, the language model learns from minus its regret, instead of from its payoff.
     """
-    return _made(GameRollout, game, opponents, scenario, regret, settings)
+    return _make_view(GameRollout, game, opponents, scenario, regret, settings)
 
 
-def _made(
+def _make_view(
     kind: type, game: Any, opponents: Named, scenario: Any, regret: bool, settings: dict[str, Any]
 ) -> Any:
     """Return a view of this kind; its settings and the game's come as one set of parameters."""

@@ -81,7 +81,6 @@ class MetaGame:
 
     @cached_property
     def row(self) -> dict[tuple[int, ...], int]:
-        """The row of each line-up's counts."""
         return {tuple(counts): row for row, counts in enumerate(self.counts.tolist())}
 
     @cached_property

@@ -224,7 +224,7 @@ def _mixed(value: str) -> Policy:
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}
 """Layers around clients of servers: a learner, or who plays from code, shall not wait for long."""
-PATIENT = 600.0  # `max_wait` of runs, which nobody sits and waits for
+PATIENT = 600.0  #: `max_wait` of runs, which nobody sits and waits for
 PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium, or what comes closest; see llm-games show"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
@@ -349,7 +349,6 @@ def games_of(kind: str) -> list[str]:
 
 
 def _rule_in(name: str, game: Rulebook) -> Rule:
-    """Return the rule of a player in a game, by its full name."""
     kind, colon, value = name.partition(":")
     kind_and_rule = rule_of(kind, game.name)
     if kind_and_rule is None:

@@ -158,7 +158,6 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
 
 
 def _check(table: Any, keys: Mapping[str, type], location: str) -> None:
-    """Check that a table has no other keys, and values of the right types, or raise."""
     if not isinstance(table, Mapping):
         raise BadParameter(f"{location} should be a table, got {table!r}")
     for key, value in table.items():

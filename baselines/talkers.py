@@ -57,13 +57,11 @@ class Talker(Policy):
         self.lies, self.before = lies, before
 
     def _named_by(self, game: Rulebook) -> RulePolicy | None:
-        """Return the player whose moves it names, if not its own."""
         if self.names is None or (self.lies and rule_of(self.names, game.name) is None):
             return None
         return rule_player(self.names)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> TalkerMemory:
-        """Return the memory at the start; raises as the rules' `start` do."""
         core, other = game.core, self._named_by(game)
         plays = self.plays.start(core, seat, seed)
         return TalkerMemory(plays, other and other.start(core, seat, seed), seed, 0)
@@ -109,7 +107,6 @@ class Talker(Policy):
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: TalkerMemory | None = None
     ) -> TalkerMemory:
-        """Return the memory of a batch in which these cells begin; raises as `start` does."""
         previous = memory or TalkerMemory(None, None, seeds, np.zeros(seeds.shape, np.int64))
         core, other = game.core, self._named_by(game)
         return TalkerMemory(
@@ -159,7 +156,6 @@ class Talker(Policy):
 
 
 def sentence(question: Question, action: Action) -> str:
-    """Return the sentence that announces a move."""
     return f"I will choose {question.spoken(action)}."
 
 
@@ -185,7 +181,6 @@ def _amount(action: Action, seat: int) -> int:
 
 
 def rule_player(name: str) -> RulePolicy:
-    """Return a player that follows a rule, or raise BadParameter."""
     policy = make_player(name)
     if not isinstance(policy, RulePolicy):
         raise BadParameter(f"only players that follow a rule talk by rule, {name!r} does not")

@@ -39,7 +39,6 @@ class BatchSeats:
 
     @property
     def sits(self) -> Array:
-        """Which policy sits where."""
         return self._sits
 
     @sits.setter
@@ -95,7 +94,6 @@ class BatchSeats:
             yield self.policies[k].decide_batch(self._sight(k), mine, self._memories[k])
 
     def ask_now(self, mask: Array) -> PerPlayer:
-        """Ask them from code that cannot wait."""
         cells = self._cells(mask)
         if any(self.policies[k].waits for k, _ in cells):
             return np.asarray(run_sync(self.ask(mask)))
@@ -126,7 +124,6 @@ class BatchSeats:
         return reduce(added, moves) if moves else np.zeros(mask.shape, np.int64)
 
     def finish(self, mask: PerTable) -> None:
-        """Let players look back at games that are over, at these tables."""
         cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]
         if cells:
             work = (

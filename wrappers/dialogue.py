@@ -229,5 +229,4 @@ class Remembering:
 
 
 def joined(*parts: str) -> str:
-    """Return texts as one, with empty lines between them."""
     return "\n\n".join(filter(None, parts))

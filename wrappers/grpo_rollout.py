@@ -88,7 +88,6 @@ class LearnerGame:
 
     @property
     def legal(self) -> float:
-        """Return the share of its decisions that were legal."""
         valid = [turn.decision.outcome == "valid" for turn in self.turns]
         return sum(valid) / len(valid) if valid else 1.0
 
@@ -204,7 +203,6 @@ class GameRollout:
         return self._rows(played, [*map(_whole, played)], [0] * len(played))
 
     def _decisions(self, groups: Sequence[tuple[int, int]], trainer: Any) -> dict[str, Any]:
-        """Return samples of one decision each."""
         from torch import randint
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
@@ -291,7 +289,6 @@ class GameRollout:
     def _pay(
         self, played: list[LearnerGame], part: Array, payoffs: Array, lost: Array | None
     ) -> None:
-        """Add a step's payoffs and rewards to the games."""
         rewards = payoffs if lost is None else -lost
         for index, payoff, reward in zip(part.tolist(), payoffs.tolist(), rewards, strict=True):
             game = played[index]
@@ -318,7 +315,6 @@ class _GroupTable:
         self.memories: dict[int, Any] = {}
 
     def start(self, seats: Array) -> None:
-        """Let it hear the rules."""
         for index, (game, seat) in enumerate(zip(self.played, seats.tolist(), strict=True)):
             seed = int(Noise(game.seed).of("seat", seat).seed())
             self.memories[index] = self.player.start(self.game, seat, seed)
@@ -443,7 +439,6 @@ def _whole(game: LearnerGame) -> tuple[list[int], list[int], list[float] | None,
 
 
 def _seed(prompt: Any) -> int:
-    """Return the seed that a row of `games` has."""
     try:
         return int(prompt[-1]["content"])
     except (LookupError, TypeError, ValueError):

@@ -39,9 +39,11 @@ from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
-MOST_ATTEMPTS = 100  # replies read for one decision of a game that sets no limit of its own to them
-SPEECHES, ASIDES = 3, 4  # streams of sampling seeds beside those of moves, see `seeds`
-MOST_GAMES = 16  # games of which is kept what was met in them
+MOST_ATTEMPTS = (
+    100  #: replies read for one decision of a game that sets no limit of its own to them
+)
+SPEECHES, ASIDES = 3, 4  #: streams of sampling seeds beside those of moves, see `seeds`
+MOST_GAMES = 16  #: games of which is kept what was met in them
 
 
 class Answer(NamedTuple):
@@ -49,9 +51,9 @@ class Answer(NamedTuple):
 
     reply: Reply
     attempts: tuple[Attempt, ...]
-    memory: Any  # with the dialogue in which it was asked
+    memory: Any  #: with the dialogue in which it was asked
     notes: tuple[Note, ...] = ()
-    prompt: tuple[str, ...] = ()  # what was told for it, with what was wrong with earlier replies
+    prompt: tuple[str, ...] = ()  #: what was told for it, with what was wrong with earlier replies
 
 
 class Cut(NamedTuple):
@@ -244,7 +246,6 @@ class LLMPolicy(Policy):
     async def _play(
         self, view: View, memory: ChatMemory, calls: int
     ) -> tuple[Decision, ChatMemory]:
-        """Make a move of the game."""
         question = view.question
         assert question is not None
         bench, texts = self._tools_and_texts(view, memory)

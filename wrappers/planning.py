@@ -25,7 +25,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
 
-Minds = Callable[[str], type[Mind]]  # from a game's name to its mind
+Minds = Callable[[str], type[Mind]]  #: from a game's name to its mind
 
 
 @dataclass

@@ -60,11 +60,9 @@ class PlayerMixture(Policy):
 
     @property
     def waits(self) -> bool:
-        """One of its players waits for something when it decides."""
         return any(player.waits for player in self.players)
 
     def does(self, name: str) -> bool:
-        """Test whether one of its players overrides this."""
         return any(player.does(name) for player in self.players)
 
     def drawn(self, seeds: Any) -> Array:
@@ -78,21 +76,17 @@ class PlayerMixture(Policy):
         return MixtureMemory(which, begun[which])
 
     def act(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
-        """Decide as the one that was drawn."""
         decision, next_memory = act(self.players[memory.which], view, memory.memory)
         return decision, MixtureMemory(memory.which, next_memory)
 
     async def decide(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
-        """Decide as the one that was drawn, which may wait."""
         decision, next_memory = await decide_in(self.players[memory.which], view, memory.memory)
         return decision, MixtureMemory(memory.which, next_memory)
 
     def hear(self, view: View, memory: MixtureMemory) -> MixtureMemory:
-        """Let the one that was drawn hear."""
         return MixtureMemory(memory.which, self.players[memory.which].hear(view, memory.memory))
 
     async def finish(self, view: View, memory: MixtureMemory) -> Decision | None:
-        """Let the one that was drawn look back."""
         return await self.players[memory.which].finish(view, memory.memory)
 
     def recall(self, memory: MixtureMemory, notes: Sequence[Note]) -> MixtureMemory:
@@ -131,7 +125,6 @@ class PlayerMixture(Policy):
         return Decided(actions, replies), Drawns(which, memories)
 
     def hear_batch(self, sight: Sight, mask: Array, memory: Drawns) -> Drawns:
-        """Let those hear who do."""
         memories = [*memory.memories]
         for k, cells in self._cells(mask, memory.which):
             if self.players[k].does("hear"):
@@ -141,7 +134,6 @@ class PlayerMixture(Policy):
     async def finish_batch(
         self, sight: Sight, mask: Array, memory: Drawns
     ) -> Mapping[Cell, Decision]:
-        """Let those look back who do."""
         work = (
             self.players[k].finish_batch(sight, cells, memory.memories[k])
             for k, cells in self._cells(mask, memory.which)

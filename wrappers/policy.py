@@ -20,22 +20,22 @@ from llm_games.view import Sight, View
 from llm_games.wrappers.clients.base import USUAL, Chat, Completion, Sampling
 from llm_games.wrappers.together import together
 
-Cell = tuple[int, int]  # a seat at a table of a batch
+Cell = tuple[int, int]  #: a seat at a table of a batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(Completion):
     """One completion that a policy asked for, and how it was read."""
 
-    messages: Chat  # the chat as sent
+    messages: Chat  #: the chat as sent
     outcome: ReplyOutcome
-    why: str = ""  # for a reply that is not valid, what was wrong, in words
-    detail: str = ""  # which of the game's rules a reply broke, where a game counts them apart
-    leniencies: tuple[str, ...] = ()  # what was let pass in reading it, see `LENIENCIES`
+    why: str = ""  #: for a reply that is not valid, what was wrong, in words
+    detail: str = ""  #: which of the game's rules a reply broke, where a game counts them apart
+    leniencies: tuple[str, ...] = ()  #: what was let pass in reading it, see `LENIENCIES`
     seed: int = 0
     kind: str = "move"
     """what it was asked for: a move, or something that a player thinks of beside it"""
-    action: Any = MISSING  # the answer as it was read, legal or not; not recorded
+    action: Any = MISSING  #: the answer as it was read, legal or not; not recorded
     sampling: Sampling = USUAL
 
 
@@ -227,7 +227,6 @@ def _plans(view: View) -> bool:
 
 
 def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
-    """Note in whose seat an error was made."""
     who = view.who
     place = f"seat {who.seat} of {who.run}, episode {who.episode}, step {who.step}"
     error.add_note(f"({called(policy)!r} on {place})")

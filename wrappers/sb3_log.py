@@ -69,13 +69,11 @@ class OpponentLog(BaseCallback):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Save a training that was broken off."""
         if error is not None and self.folder is not None and hasattr(self, "model"):
             self.save()
             error.add_note(f"(saved after {self.num_timesteps} steps in {self.folder})")
 
     def save(self) -> None:
-        """Save what training goes on from."""
         folder, model, content = self.model_file.parent, self.model, BytesIO()
         model.save(content)
         write_whole(self.model_file, content.getvalue())

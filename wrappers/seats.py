@@ -48,13 +48,12 @@ class Episode:
     state: Any
     steps: list[Step] = field(default_factory=list)
     """all, or none if each was handed on as it was made, see `play_table`"""
-    length: int = 0  # how many there were
-    last: Step | None = None  # the last of them
+    length: int = 0  #: how many there were
+    last: Step | None = None  #: the last of them
     afterwards: dict[int, Decision] = field(default_factory=dict)
     """what players did on looking back at it, by seat, see `Policy.finish`"""
 
     def __post_init__(self) -> None:
-        """Nothing is paid yet."""
         self.payoffs: PerPlayer = np.zeros(self.game.players)
         """each seat's payoff over all steps, float64"""
 

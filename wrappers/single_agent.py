@@ -24,7 +24,7 @@ from llm_games.wrappers.together import run_sync
 
 LONGEST_WAIT = 10_000
 """Steps of the rules without the learner's move after which a game is taken to hang."""
-MOVING = ("rotate", "random")  # instead of a seat: another one in each episode
+MOVING = ("rotate", "random")  #: instead of a seat: another one in each episode
 Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
 """``regret(game, record)`` of a step, in the game's own payoffs, ``(players, *batch)``."""
 
@@ -194,7 +194,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._notes: dict[int, Sequence[Note]] = {}
 
     def _take_seat(self, seat: int) -> None:
-        """Sit down here, and the others around."""
         self.seat, self.agent = seat, self.game.names()[seat]
         self.codec = self.windows.codecs[seat]
         places = self.seating.sits(np.asarray(seat)).tolist()

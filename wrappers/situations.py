@@ -54,7 +54,6 @@ class Situations:
         self._count = 0
 
     def start(self, player: Any, mask: Array, memory: Mapping[Cell, Common]) -> dict[Cell, Common]:
-        """Return the memory of a batch in which these cells begin an episode."""
         cells, starts = cells_of(mask), self._starts  # of copies in several threads
         for seat in {seat for seat, _ in cells} - {*starts}:
             starts[seat] = self._shared_memory(player.start(self.game, seat, 0))
@@ -173,6 +172,5 @@ def knowledge(sight: Sight, mask: Array) -> list[bytes]:
 
 
 def _callers(seat: Who, game: str, tables: int) -> list[Who]:
-    """Return the caller at each table."""
     rows = (np.broadcast_to(part, tables).tolist() for part in (seat.episode, seat.step, seat.seed))
     return [Who(seat.run or game, e, step, 0, 0, seed) for e, step, seed in zip(*rows, strict=True)]

@@ -51,7 +51,6 @@ class InformationSets(NamedTuple):
     moves: Array
 
     def check(self) -> None:
-        """Raise ValueError if these are no information sets and moves."""
         sets, rows = len(self.seat), len(self.moves)
         whole = [self.seat, self.before, self.first, self.moves]
         if any(part.dtype.kind != "i" for part in whole) or self.seen.dtype.kind != "f":
@@ -132,7 +131,6 @@ class TabularPolicy(Policy):
         return {key.tobytes(): index for index, key in enumerate(keys)}
 
     def check(self, game: Rulebook) -> None:
-        """Raise BadParameter if a game is not the one that the table is of."""
         check_game(self.name, self.trained, self.parameters, game)
         if self.rows.seen.shape[1] != len(game.column_index):
             raise BadParameter(f"{self.name} is of other observations of {game.name}; save it anew")
@@ -142,12 +140,10 @@ class TabularPolicy(Policy):
             raise BadParameter(f"{self.name} has moves that {game.name} has not; save it anew")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> TableMemory:
-        """Return the memory at the start; a BadParameter: it is of another game."""
         self.check(game)
         return TableMemory(seed)
 
     def act(self, view: View, memory: TableMemory) -> tuple[Decision, TableMemory]:
-        """Draw a move."""
         seed, decided, last = (np.array([part]) for part in memory)
         numbers = np.asarray(view.numbers)[None]
         row = int(self._drawn(view.game, np.array([view.seat]), numbers, last, seed, decided)[0])
@@ -161,7 +157,6 @@ class TabularPolicy(Policy):
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: TableMemory | None = None
     ) -> TableMemory:
-        """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self.check(game)
             memory = TableMemory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
@@ -171,7 +166,6 @@ class TabularPolicy(Policy):
     async def decide_batch(
         self, sight: Sight, mask: Array, memory: TableMemory
     ) -> tuple[Decided, TableMemory]:
-        """Draw the moves of all cells at once."""
         cells = seats, tables = np.nonzero(mask)
         seeds, decided, last = (part[cells] for part in memory)
         rows = self._drawn(sight.game, seats, sight.numbers[cells], last, seeds, decided)

@@ -181,7 +181,6 @@ class TeamVectorEnv:
         self._codecs, self._moves, self._waiting = codecs, moves, waiting
 
     def _played(self, outcome: Outcome, mask: Array, rewards: PerPlayer) -> None:
-        """Note the outcome of a step in these copies."""
         rewards[:, mask] = outcome.rewards
         self._payoff[:, mask] += outcome.rewards
         self._broke[:, mask] = np.broadcast_to(outcome.broke, outcome.rewards.shape)

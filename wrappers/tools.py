@@ -22,7 +22,7 @@ from llm_games.view import View
 from llm_games.words import Prompts, quoted
 from llm_games.wrappers.clients.base import Message
 
-LONGEST = 2000  # characters of a call that are kept in the chat
+LONGEST = 2000  #: characters of a call that are kept in the chat
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
 KINDS = {"string": str, "number": int | float | Decimal, "integer": int, "array": list}
@@ -67,13 +67,13 @@ class Tool:
         BadParameter: a name is not plain, or a tool that is always told needs arguments.
     """
 
-    name: str  # how it is called: letters, digits and underscores
-    summary: str  # what it does, in one line; stands in the prompt as it is
+    name: str  #: how it is called: letters, digits and underscores
+    summary: str  #: what it does, in one line; stands in the prompt as it is
     run: Callable[[View, Mapping[str, Any]], str]
     """gets the view, of the game inside where there is talk, and the arguments by name, all of them
     checked. It must depend on nothing else, so that runs can be resumed and replayed. It raises
     `BadCall` if it cannot help"""
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)  # the arguments by name
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: the arguments by name
     always: bool = False
     """it is not called: what it says, without arguments, stands before every request"""
 

@@ -20,7 +20,7 @@ from llm_games.wrappers.clients.flights import Flights, flights
 from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.policy import Policy
 
-ANSWERED = "You answered: "  # stands before own answers where a chat is one text
+ANSWERED = "You answered: "  #: stands before own answers where a chat is one text
 PLAYER = (
     "a player is a name such as 'rational', a Policy, a client, or a function of (observation) or "
     "(observation, view)"
@@ -79,7 +79,6 @@ class Function:
             raise BadParameter(f"{name!r} cannot be called so: {self.wanted}")
 
     def _begin(self) -> None:
-        """Take a new thread."""
         self._process, self._thread = os.getpid(), ThreadPoolExecutor(1, self.name)
 
     def _keywords(self) -> tuple[str, ...]:

@@ -116,7 +116,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return tuple(self.seating.policies)
 
     def _clear(self) -> None:
-        """Forget all episodes."""
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
@@ -206,7 +205,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     # -- a step ------------------------------------------------------------------------------------
 
     def _begin(self, mask: PerTable, seeds: Any = None, fixed_chance: Any = None) -> None:
-        """Start an episode at these tables."""
         if not any_true(mask):
             return
         follows = self.tables.follows(seeds)
@@ -359,7 +357,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     # -- observations ------------------------------------------------------------------------------
 
     def _view(self) -> View:
-        """Return the learners' view of their tables."""
         sight = self.tables.ready()
         if self._cached_view is None or self._cached_view.sight is not sight:
             alike = not isinstance(self.seating.seat, str)
@@ -367,7 +364,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return self._cached_view
 
     def _observation(self) -> Any:
-        """Return a new observation of all copies."""
         view, parts = self._view(), dict[str, Any]()
         if self.obs_mode != "text":
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers

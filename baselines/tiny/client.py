@@ -70,7 +70,6 @@ class TinyClient:
         self._batcher = Batcher(TinyLM(weights or WEIGHTS))
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; never fails for a well-formed request."""
         begin, how = time.monotonic(), request.sampling
         allows = complete = None
         if self.constrained and request.question is not None:

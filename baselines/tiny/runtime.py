@@ -58,7 +58,6 @@ class TinyLM:
         self._prefixes: dict[str, Cache] = {}
 
     def generate(self, asks: Sequence[Ask]) -> list[SampledText]:
-        """Return one reply for each ask, in order."""
         replies: list[SampledText] = []
         rows: dict[int, list[_TokenRow]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}

@@ -48,7 +48,6 @@ class ChatMessage(BaseModel):
     content: str | list[ContentPart] | None = None
 
     def plain(self) -> dict[str, str]:
-        """Return the message with its role and text only."""
         content = self.content or ""
         text = content if isinstance(content, str) else "".join(part.text for part in content)
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
@@ -158,7 +157,6 @@ def serve(
 
 
 def _error(error: ValueError) -> dict[str, Any]:
-    """Return an error body as OpenAI writes them."""
     param, message = "response_format", str(error)  # what pydantic does not check itself
     if isinstance(error, ValidationError):
         first = error.errors()[0]

@@ -48,7 +48,6 @@ class CFR(Solver):
         self.played += number * current * tree.own_reach(current)[tree.owner]
 
     def average(self) -> Array:
-        """Return the average strategy, weighted by the seat's own reach."""
         return self.tree.scaled(self.played)
 
     def measures(self) -> Mapping[str, float]:
@@ -57,7 +56,6 @@ class CFR(Solver):
 
 
 def train(options: CFROptions) -> Evaluation:
-    """Solve the game, and return the strategy's evaluation."""
     return solve("cfr", CFR, options)
 
 

@@ -48,7 +48,6 @@ class DQNOptions(StableOptions):
 
 
 def train(options: DQNOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     return learn("dqn", options)
 
 

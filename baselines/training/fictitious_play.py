@@ -42,7 +42,6 @@ class FictitiousPlay(Solver):
 
 
 def train(options: FictitiousOptions) -> Evaluation:
-    """Solve the game, and return the strategy's evaluation."""
     return solve("fictitious_play", FictitiousPlay, options)
 
 

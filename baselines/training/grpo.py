@@ -135,7 +135,6 @@ class GRPOCallback(TrainerCallback):
 
 
 def train(options: GRPOOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     options.check()
     if options.device == "cpu":
         torch.set_num_threads(1)
@@ -169,7 +168,6 @@ def train(options: GRPOOptions) -> Evaluation:
 
 
 def make(run: Training, options: GRPOOptions) -> Any:
-    """Return TRL's trainer of the model at its table."""
     table = run.table
     rollout = GameRollout(
         table.rules,
@@ -236,7 +234,6 @@ def model_and_tokenizer(options: GRPOOptions) -> tuple[Any, Any]:
 
 
 def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
-    """Return a player of the model in its current state."""
     trainer.model.eval()
     if trainer.model.is_activation_checkpointing:
         trainer.model.gradient_checkpointing_disable()  # else replies are noise

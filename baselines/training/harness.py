@@ -284,7 +284,6 @@ class Training(Generic[OptionsOf]):
 
     @property
     def way_on(self) -> str:
-        """Return the command that resumes the training."""
         module, options = f"llm_games.baselines.training.{self.method}", self.options
         words = ["python", "-m", module, options.game]
         for entry in fields(options):
@@ -420,9 +419,9 @@ class Training(Generic[OptionsOf]):
         self.sound, self._mark = step, step // max(1, self.options.steps // POINTS)
         log = self.folder / "curve.csv"
         rows = log.read_text("utf-8").splitlines() if log.exists() else []
-        before = [row for row in rows if int(row.partition(",")[0]) <= step]
-        if len(before) < len(rows):
-            write_whole(log, "".join(f"{row}\n" for row in before).encode())
+        valid_rows = [row for row in rows if int(row.partition(",")[0]) <= step]
+        if len(valid_rows) < len(rows):
+            write_whole(log, "".join(f"{row}\n" for row in valid_rows).encode())
         if f"{step},payoff" in {row.rpartition(",")[0] for row in rows}:
             self._judged = step
 

@@ -119,8 +119,8 @@ class Team:
         return np.stack([by_agent[agent] for agent in self.env.agents])
 
     def _look(self, observations: Any, infos: Any) -> None:
-        seen = (observations[agent] for agent in self.env.agents)
-        numbers = np.stack([v["observation"] if isinstance(v, dict) else v for v in seen])
+        by_seat = (observations[agent] for agent in self.env.agents)
+        numbers = np.stack([v["observation"] if isinstance(v, dict) else v for v in by_seat])
         self.numbers = torch.as_tensor(numbers, dtype=torch.float32)
         masks = self._each(self.env.action_masks()) if self.discrete else self.numbers[..., :0] > 0
         self.masks = torch.as_tensor(masks)
@@ -135,7 +135,6 @@ class Team:
 
     @torch.no_grad()
     def step(self) -> RolloutBuffer:
-        """Play one step and return it."""
         numbers, masks, asked, lives = self.numbers, self.masks, self.asked, self.lives
 
         def decided(net: ActorCritic, seats: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -169,7 +168,6 @@ class Team:
 
     @torch.no_grad()
     def worth(self) -> Tensor:
-        """Return the critics' values of all seats."""
         return torch.cat(self._each_learner(lambda net, seats: net.worth(self.numbers[seats])))
 
 
@@ -218,7 +216,6 @@ def _loss(
 
 
 def learned(run: Training[PPOSettings], team: Team) -> float:
-    """Play a rollout and update all learners; return the mean loss."""
     options: PPOSettings = team.told
     steps = (team.step() for _ in range(options.rollout))
     rows = RolloutBuffer(*map(torch.stack, zip(*steps, strict=True)))
@@ -272,7 +269,6 @@ def self_measures(run: Training[PPOSettings], policy: Policy, tree: Tree | None)
 
 
 def train(options: PPOSettings) -> Evaluation:
-    """Train, and return the evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("ippo", options) as run:
         rules, team = run.table.rules, first_team(run)

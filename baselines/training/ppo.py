@@ -50,7 +50,6 @@ class PPOOptions(StableOptions):
 
 
 def train(options: PPOOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     return learn("ppo", options)
 
 

@@ -32,7 +32,6 @@ class RecurrentOptions(PPOOptions):
 
 
 def train(options: RecurrentOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     return learn("recurrent_ppo", options)
 
 

@@ -61,7 +61,6 @@ class RegretMatching(Solver):
         self.last, self.plays = np.array(played), self.plays + 1
 
     def _chances(self, seat: int, count: int) -> Array:
-        """Return the probabilities of a seat's moves."""
         if self.swap and self.plays:
             last = int(self.last[seat])
             chances = np.maximum(self.regrets[seat, last, :count], 0) / (self.plays * self.inertia)
@@ -72,7 +71,6 @@ class RegretMatching(Solver):
         return good / good.sum() if good.sum() > 0 else np.full(count, 1 / count)
 
     def average(self) -> Array:
-        """Return the frequencies of each seat's moves."""
         weights = np.zeros(self.tree.count)
         for index, seat in enumerate(self.tree.rows.seat.tolist()):
             row_span = slice(*self.tree.rows.first[index : index + 2])
@@ -114,7 +112,6 @@ def normal_form(tree: Tree) -> Array:
 
 
 def train(options: RegretOptions) -> Evaluation:
-    """Play, and return the strategy's evaluation."""
     kind = SwapRegretMatching if options.swap else RegretMatching
     return solve("regret_matching", kind, options)
 

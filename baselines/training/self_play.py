@@ -78,7 +78,6 @@ class League(PlayerMixture):
         self.latest, self.draw, self.joined = latest, draw, 0
 
     def join(self, past: Policy) -> None:
-        """Add a past self as the newest."""
         self.players.append(past)
         self.weigh(np.zeros(len(self.players)))
 
@@ -139,7 +138,6 @@ def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
 
 
 def train(options: SelfPlaySettings) -> Evaluation:
-    """Train, and return the learner's evaluation among the opponents."""
     return learn("self_play", options, League(options.latest, options.draw), grown)
 
 

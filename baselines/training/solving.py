@@ -48,7 +48,6 @@ class Solver(ABC):
         """Return the current average strategy, ``(rows,)``."""
 
     def measures(self) -> Mapping[str, float]:
-        """Return further measures for the log."""
         return {}
 
 

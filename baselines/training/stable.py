@@ -67,7 +67,6 @@ class StableOptions(Options):
         return LinearSchedule(self.rate, 0.0, 1.0)
 
     def model(self, env: VecEnv) -> BaseAlgorithm:
-        """Return a new model for an environment."""
         policy, sizes = self.network(env)
         return self.algorithm(env)(
             policy,

@@ -114,12 +114,10 @@ class QLearning:
         values[cells] += weight * (means - values[cells])
 
     def player(self) -> LearnedPolicy:
-        """Return a player of the table with the best action each time."""
         game = self.games.game  # type: ignore[attr-defined]
         return LearnedPolicy(self.table, trained=Trained.of(game.core), name="tabular_q")
 
     def save(self, path: Path) -> Path:
-        """Save the table as a player, named ``tabular:PATH``."""
         return self.table.save(path, self.games.game)  # type: ignore[attr-defined]
 
 
@@ -134,7 +132,6 @@ def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
 
 
 def train(options: QOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     with Training("tabular_q", options) as run:
         learner = restored(run, options) if run.state else QLearning(run, options)
         run.saving = lambda: packed(run, learner)

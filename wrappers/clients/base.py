@@ -18,7 +18,7 @@ from llm_games.wrappers.clients.chat import Chat, Message
 
 __all__ = ["Chat", "Message"]  # from where they are taken by clients
 
-LEFT = "default"  # in place of a sampling option: it is left to the server, as by None
+LEFT = "default"  #: in place of a sampling option: it is left to the server, as by None
 
 
 def _setting(default: Any, allowed: str, kind: Any = Real, **limits: float) -> Any:
@@ -44,7 +44,6 @@ class Sampling:
     )
 
     def __post_init__(self) -> None:
-        """Check the values."""
         for option in fields(self):
             value, how = getattr(self, option.name), option.metadata
             if isinstance(value, str) and value == LEFT:
@@ -74,7 +73,7 @@ def _is_json(value: Mapping[str, Any]) -> bool:
 
 CACHING = ("cache_control", "prompt_cache_key")
 """Options that make a prompt cheaper and change no reply: no cache and no `left_out` knows them."""
-USUAL = Sampling()  # how replies are drawn unless somebody says otherwise
+USUAL = Sampling()  #: how replies are drawn unless somebody says otherwise
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Request:
     messages: Chat
     question: Question | None = None
     """for clients that can constrain their answers; None for free text"""
-    reasoning: bool = False  # the reply may hold an explanation first
+    reasoning: bool = False  #: the reply may hold an explanation first
     sampling: Sampling = USUAL
     seed: int = 0
     who: Who = NOBODY
@@ -99,7 +98,6 @@ class Request:
     """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
 
     def __post_init__(self) -> None:
-        """Take any messages as a chat."""
         object.__setattr__(self, "messages", Chat.of(self.messages))
 
     @property
@@ -120,13 +118,13 @@ class Completion:
     """One answer as it came. Tokens are as the server counted them, 0 if it did not."""
 
     text: str
-    finish: Finish = "stop"  # ``length`` when it was cut off, ``refusal`` when declined
-    tokens_in: int = 0  # of the prompt, with those `tokens_cached` and `tokens_written`
-    tokens_out: int = 0  # of the reply, with those of thoughts, `tokens_reasoning`
-    latency: float = 0.0  # seconds
-    model: str = ""  # its name as the server gave it
-    thoughts: str = ""  # what the server told of its thoughts, apart from the text
-    refusal: str = ""  # the words of one who declined, where the server tells them apart
+    finish: Finish = "stop"  #: ``length`` when it was cut off, ``refusal`` when declined
+    tokens_in: int = 0  #: of the prompt, with those `tokens_cached` and `tokens_written`
+    tokens_out: int = 0  #: of the reply, with those of thoughts, `tokens_reasoning`
+    latency: float = 0.0  #: seconds
+    model: str = ""  #: its name as the server gave it
+    thoughts: str = ""  #: what the server told of its thoughts, apart from the text
+    refusal: str = ""  #: the words of one who declined, where the server tells them apart
     tool_calls: list[dict[str, Any]] | None = None
     """native calls, each ``{"name": …, "arguments": …}``"""
     tokens_cached: int = 0

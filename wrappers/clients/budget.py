@@ -85,11 +85,9 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of prompts and replies together."""
         return self.tokens_in + self.tokens_out
 
     def add(self, other: Usage, sign: int = 1) -> None:
-        """Add what else was spent."""
         for name, value in vars(other).items():
             if value:
                 setattr(self, name, getattr(self, name) + sign * value)
@@ -214,7 +212,6 @@ class Ledger:
         return needed
 
     def release(self, model: str, seat: str, held_usage: Usage) -> None:
-        """Release the hold of a call."""
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(held_usage, -1)
         count = WOKEN if self._held.calls else len(self._waiting)

@@ -133,7 +133,6 @@ class ReplyCache:
         return Completion(text, model=model, thoughts=thoughts, left_out=json.loads(left_out))
 
     def put(self, key: bytes, source: str, model: str, completion: Completion) -> None:
-        """Keep a reply."""
         texts = (completion.text, completion.thoughts)
         whole = [text.encode(errors="replace").decode() for text in texts]  # no half characters
         left_out = json.dumps(completion.left_out)
@@ -192,7 +191,6 @@ class ReplyCache:
         return gone
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     @contextmanager
@@ -248,7 +246,6 @@ class Cache(Layer):
         self.hits = self.misses = 0
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         if request.sampling.temperature != 0 and not self.always:
             return await self.client.complete(request)
         return await self._served(request, self._key(request))

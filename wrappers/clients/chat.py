@@ -60,7 +60,6 @@ class Chat(Grown[Message], Sequence[Message]):
         return chat
 
     def plus(self, role: str, content: str) -> Chat:
-        """Return the chat with one more message at its end."""
         return Chat(self, {"role": role, "content": content})
 
     @property

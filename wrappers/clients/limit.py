@@ -184,7 +184,6 @@ class Gates:
         return Gates, self._settings
 
     def here(self) -> Gate:
-        """Return the gate of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._gates:
             self._gates[loop] = Gate(*self._settings)
@@ -203,7 +202,6 @@ class Limit(Layer):
         self.gates, self.estimator = gates, estimator or Estimator()
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         gate, tokens = self.gates.here(), 0
         if self.gates.counts_tokens:
             tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)

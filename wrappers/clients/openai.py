@@ -138,7 +138,6 @@ class OpenAIClient:
         return {name: value for name, value in vars(self).items() if name not in excluded}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read what is not pickled anew."""
         vars(self).update(state)
         self._headers, _ = read_headers(self._header_settings)
         self._accounts = {}
@@ -308,7 +307,6 @@ class OpenAIClient:
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
     def _account(self) -> Any:
-        """Return the connections of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._accounts:
             _hang_up(self._accounts, ended=True)

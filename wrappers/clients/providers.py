@@ -343,7 +343,6 @@ class ProviderClient(OpenAIClient):
     def _completion(
         self, got: Any, request: Request, left_out: list[str] | None, latency: float
     ) -> Completion:
-        """Read a response of pydantic-ai."""
         parts: dict[str, list[Any]] = {}
         for part in got.parts:
             parts.setdefault(part.part_kind, []).append(part)
@@ -389,7 +388,6 @@ class ProviderClient(OpenAIClient):
     def _fault(
         self, fault: Any, left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
-        """Say what failed."""
         from pydantic_ai import exceptions as faults
 
         refusal, status = _refusal(fault), getattr(fault, "status_code", None)
@@ -442,8 +440,8 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
     chat, last = rendered(request.messages, native), None
     if not request.stays:
         answered = [i for i, message in enumerate(chat) if message["role"] == "assistant"]
-        before = chat[: max(answered, default=0)]
-        last = next((message for message in reversed(before) if message["role"] == "user"), None)
+        earlier = reversed(chat[: max(answered, default=0)])
+        last = next((message for message in earlier if message["role"] == "user"), None)
     for message in chat:
         body = message["content"]
         if message["role"] == "assistant":

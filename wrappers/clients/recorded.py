@@ -26,7 +26,6 @@ class RecordedClient:
         self._completions = {(Chat.of(chat).digest, seed): reply for chat, seed, reply in rows}
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded completion of this prompt and seed."""
         completion = self._completions.get((request.messages.digest, request.seed))
         if completion is None:
             last = request.messages[-1]["content"] if request.messages else ""

@@ -171,7 +171,6 @@ def _text(part: Any, *names: str) -> str:
 
 
 def _thoughts(message: Mapping[str, Any]) -> str:
-    """Return the text of thoughts beside a message's content."""
     details = message.get("reasoning_details")
     parts = details if isinstance(details, list) else ()
     text = _text(message, "reasoning_content", "reasoning", "thinking")
@@ -243,7 +242,6 @@ class Stream:
         self.finish: Any = None  # how it ended; None: it has not
 
     def add(self, chunk: Any) -> None:
-        """Take the next piece."""
         if not isinstance(chunk, dict):
             return
         self._whole |= {n: chunk[n] for n in ("model", "usage") if chunk.get(n)}
@@ -285,7 +283,6 @@ class Stream:
                     call[name] += fragment  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer."""
         message: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message["reasoning_details"] = self._details
         message["tool_calls"] = [{"function": call} for call in self._calls.values()]

@@ -63,7 +63,6 @@ class ReplySampler(Cache):
         self._placed: set[bytes] = set()
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         asked, who = self._asked(request), request.who
         situation = digest_of(asked)
         draw, anew = self._draw(situation, request)
@@ -92,7 +91,6 @@ class ReplySampler(Cache):
 
     @property
     def ended(self) -> bool:
-        """The budget has ended."""
         return self.ledger is not None and self.ledger.ended
 
     def draws(self, seeds: Any, steps: Any, ranks: Any, sampling: Sampling) -> tuple[Any, Any]:
