@@ -31,8 +31,7 @@ FEW = 3  # up to so many episodes an interval rests on their shape
 TOGETHER = 4096  # tables that are played at once
 ENDLESS = 10_000  # steps after which a game that rule players never end is left
 LONGEST = 2000  # steps in turns after which one that they would end is refused
-Field = Callable[[Any], PerPlayer]
-"""What all seats would do in a state that was not recorded, ``(players, tables)``."""
+Field = Callable[[Any], PerPlayer]  #: what all would do in a new state, ``(players, tables)``
 
 
 class NoReplay(LLMGamesError):

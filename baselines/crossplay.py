@@ -16,8 +16,7 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 
-ALL, ONE = "all", "one"
-"""Which line-ups: all that there are, or one player among those of another kind."""
+ALL, ONE = "all", "one"  # line-ups: all that there are, or one player among those of another kind
 MANY = 1000  # line-ups beyond which only `ONE` of a kind is set among others, unless asked for
 
 

@@ -19,8 +19,7 @@ from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
-MOST = 1001
-"""Moves that are tried at once; of more legal ones as many, evenly spread, then around the best."""
+MOST = 1001  # moves tried at once; of more as many, evenly spread, then around the best
 CLOSE = 1e-9
 
 

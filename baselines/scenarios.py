@@ -33,8 +33,7 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
 
 FILE = "scenarios.toml"
-FOCAL = ("one", "half", "most")
-"""How many seats are focal: one, half of them rounded down, or all but one."""
+FOCAL = ("one", "half", "most")  #: seats that are focal: one, half rounded down, or all but one
 KEYS: Mapping[str, type] = {"game": str, "episodes": int, "seed": int, "max_steps": int}
 TABLES: Mapping[str, type] = {"title": str, "params": dict, "backgrounds": list}
 PARTS: Mapping[str, type] = {"name": str, "about": str, "players": list, "train": bool}

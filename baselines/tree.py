@@ -106,8 +106,7 @@ class Tree:
         nature = getattr(rooms.part(game.name, "theory"), "nature", None)
         deals_and_chances = None if nature else deals_of(game, MOST_EDGES)
         drawn = nature is None and deals_and_chances is None
-        self.deals = deals if drawn else 0
-        """how many deals were drawn; 0: chance is exact"""
+        self.deals = deals if drawn else 0  # how many were drawn; 0: chance is exact
         if deals_and_chances is None:
             noise = Noise.copies(seed, (deals if drawn else 1,))
             deals_and_chances = game.chance(noise), np.full(noise.batch, 1 / noise.batch[0])
@@ -116,8 +115,7 @@ class Tree:
         states = _after_nature(game, nature, state, np.full(len(likely), -1), likely)
         sets = _Sets(game.players if game.division is not None else 1)
         self.levels: list[Level] = []
-        self.sets: list[tuple[Array, Any]] = []
-        """the sets of each level, ascending, and states in which they are, one table for each"""
+        self.sets: list[tuple[Array, Any]] = []  # of each level, with a state for each
         last, edges = np.full((game.players, len(states[1])), -1), 0
         while len(states[1]):
             level, next_states, taken = self._level(sets, *states, last, edges)

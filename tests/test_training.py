@@ -101,10 +101,8 @@ def test_ppo_learns_to_give_nothing(tmp_path):
 
 
 def test_the_file_of_the_table_is_played_as_it_is(tmp_path, capsys):
-    given = options(
-        ppo.PPOOptions, tmp_path / "a", steps=32, seat="1", opponents=["rational", "fixed:5"]
-    )
-    ppo.train(given)
+    more = {"steps": 32, "seat": "1", "opponents": ["rational", "fixed:5"]}
+    ppo.train(options(ppo.PPOOptions, tmp_path / "a", **more))
     file = re.search(r"llm-games run (\S+)", capsys.readouterr().out)[1]
     (game,) = resolve(parse(tomllib.loads(Path(file).read_text("utf-8")), file), file).games
     player = f"sb3:{tmp_path / 'a' / 'player.zip'}"
@@ -145,35 +143,19 @@ def test_dqn_takes_indexes_only(tmp_path):
         dqn.train(options(dqn.DQNOptions, tmp_path / "a", actions="unit"))
 
 
-@pytest.mark.parametrize("script", [ppo, dqn, recurrent_ppo])
-def test_a_command_has_every_option_of_its_script(script, monkeypatch):
-    kinds = {
-        ppo: ppo.PPOOptions,
-        dqn: dqn.DQNOptions,
-        recurrent_ppo: recurrent_ppo.RecurrentOptions,
-    }
+@pytest.mark.parametrize("kind", [ppo.PPOOptions, dqn.DQNOptions, recurrent_ppo.RecurrentOptions])
+def test_a_command_has_every_option_of_its_script(kind, monkeypatch):
     given = []
 
     def train(options):
         given.append(options)
 
-    command = [
-        "x",
-        "public_goods",
-        "--opponents",
-        "a",
-        "--opponents",
-        "b",
-        "--resume",
-        "--copies=2",
-    ]
-    monkeypatch.setattr(sys, "argv", command)
+    words = "x public_goods --opponents a --opponents b --resume --copies=2"
+    monkeypatch.setattr(sys, "argv", words.split())
     with pytest.raises(SystemExit) as ended:
-        harness.command(train, kinds[script])
+        harness.command(train, kind)
     assert ended.value.code == 0
-    assert given == [
-        kinds[script](game="public_goods", opponents=["a", "b"], resume=True, copies=2)
-    ]
+    assert given == [kind(game="public_goods", opponents=["a", "b"], resume=True, copies=2)]
 
 
 # -- measures --------------------------------------------------------------------------------------

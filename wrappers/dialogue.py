@@ -16,8 +16,7 @@ from llm_games.wrappers.clients.chat import Chat, Grown, Message, byte_count
 from llm_games.wrappers.policy import Attempt
 
 ALL = float("inf")  # no limit on what is remembered
-NOTHING_NEW = "It is your move."
-"""Stands in the dialogue for a past round before which there was nothing to report."""
+NOTHING_NEW = "It is your move."  # for a past round with nothing to report before it
 GUESS = 0.25  # tokens of each byte of a prompt, until the server has counted one
 MARGIN = 1.1  # how much longer a prompt may be than the last one that was counted lets expect
 
@@ -31,8 +30,7 @@ class Exchange(NamedTuple):
     told: str
     answer: str
     kind: str = "move"  # what was asked for, as in `Attempt`
-    calls: tuple[tuple[str, str], ...] = ()
-    """what tools were called between the two, and what they said: roles and contents"""
+    calls: tuple[tuple[str, str], ...] = ()  # of tools between the two: roles and contents
 
 
 class Dialogue(Grown[Exchange]):
@@ -134,13 +132,11 @@ class ChatMemory:
     dialogue: Dialogue
     decisions: int = 0  # how many it has made
     rate: float = GUESS  # tokens of each byte of its last prompt that the server has counted
-    notes: Notes = field(default_factory=Notes, hash=False)
-    """what it answered to asides of the game, as far as it is shown again"""
+    notes: Notes = field(default_factory=Notes, hash=False)  # answers to asides, if shown again
     thought: tuple[str, ...] = ()  # kinds of the asides that it was asked before the coming move
     asides: int = 0  # how many it was asked
     speeches: int = 0  # how often it was to speak
-    told: tuple[int, str] = (-1, "")
-    """what happened, as the dialogue tells it already, and before which decision"""
+    told: tuple[int, str] = (-1, "")  # before which decision, and what happened
 
     @property
     def system(self) -> str:

@@ -34,10 +34,8 @@ from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
 from llm_games.wrappers.vector_env import regret_of
 
 CREDITS = ("decision", "conversation")
-TRIES = 100
-"""Games after the one of a seed that are looked through for one in which the learner decides."""
-WHOLE = {"memory": "full", "remember": "replies", "notices": True}
-"""Settings of a player whose chat grows at its end alone."""
+TRIES = 100  # games looked through, from a seed on, for one in which the learner decides
+WHOLE = {"memory": "full", "remember": "replies", "notices": True}  # a chat grows at its end
 
 
 def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:

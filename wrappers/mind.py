@@ -27,10 +27,8 @@ class Planning:
     strategy: str = "adaptive"
     """``none``: no plan; ``static``: one before the first move; ``adaptive``: again after every
     chapter of the game (item of an auction, else own decision)"""
-    learning: bool = param(False)
-    """lessons are written down after a game and recalled in the next one of a series"""
-    correct_belief: bool = param(True)
-    """beliefs that are wrong are sent back and in the end corrected"""
+    learning: bool = param(False)  # lessons of a game are recalled in the next one of a series
+    correct_belief: bool = param(True)  # wrong beliefs are sent back, in the end corrected
     belief_checks: int = param(4, low=1)  # replies that are read in one update of a belief, at most
     plan_reasks: int = param(2, low=0)
     """how often a plan, or lessons, that cannot be used are asked for again, at most"""
@@ -40,8 +38,7 @@ class Planning:
         truth="it is stored",
         last_reply="one more that is requested then and stored unchecked",
     )
-    none_sees_estimates: bool = param(True)
-    """a bidder without a plan is shown its estimates when an item is called"""
+    none_sees_estimates: bool = param(True)  # to a bidder without a plan, when an item is called
     replan_shows_old_plan: bool = param(True)  # the request for a new plan shows the old one
     apart: bool = param(False)
     """each question beside moves is a chat of its own, after which the dialogue of moves begins

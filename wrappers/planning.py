@@ -32,8 +32,7 @@ Minds = Callable[[str], type[Mind]]  #: from a game's name to its mind
 class _Thoughts:
     """The attempts and notes of one decision, in order."""
 
-    view: View
-    """of the game inside: what is said in a talk is heard before moves and speeches alone"""
+    view: View  #: of the game inside: moves and speeches alone hear a talk
     seeds: Iterator[int]
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)

@@ -33,8 +33,7 @@ class Attempt(Completion):
     detail: str = ""  #: which of the game's rules a reply broke, where a game counts them apart
     leniencies: tuple[str, ...] = ()  #: what was let pass in reading it, see `LENIENCIES`
     seed: int = 0
-    kind: str = "move"
-    """what it was asked for: a move, or something that a player thinks of beside it"""
+    kind: str = "move"  #: what it was asked for: a move, or something beside it
     action: Any = MISSING  #: the answer as it was read, legal or not; not recorded
     sampling: Sampling = USUAL
 

@@ -130,8 +130,7 @@ def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
     return row
 
 
-PLAYER = "player.json"
-"""What a player was trained for, in the file that Stable-Baselines3 saves its model to."""
+PLAYER = "player.json"  #: what a player was trained for, in the file of Stable-Baselines3
 
 
 def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:

@@ -46,16 +46,13 @@ class Episode:
     game: Rulebook
     seed: int
     state: Any
-    steps: list[Step] = field(default_factory=list)
-    """all, or none if each was handed on as it was made, see `play_table`"""
+    steps: list[Step] = field(default_factory=list)  #: none if handed on, see `play_table`
     length: int = 0  #: how many there were
     last: Step | None = None  #: the last of them
-    afterwards: dict[int, Decision] = field(default_factory=dict)
-    """what players did on looking back at it, by seat, see `Policy.finish`"""
+    afterwards: dict[int, Decision] = field(default_factory=dict)  #: by seat, see `Policy.finish`
 
     def __post_init__(self) -> None:
-        self.payoffs: PerPlayer = np.zeros(self.game.players)
-        """each seat's payoff over all steps, float64"""
+        self.payoffs: PerPlayer = np.zeros(self.game.players)  #: by seat, over all steps
 
     def add(self, step: Step, keep: bool) -> None:
         """Count a step that was made, and keep it or let go of it."""

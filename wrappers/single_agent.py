@@ -22,8 +22,7 @@ from llm_games.wrappers.policy import Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 from llm_games.wrappers.together import run_sync
 
-LONGEST_WAIT = 10_000
-"""Steps of the rules without the learner's move after which a game is taken to hang."""
+LONGEST_WAIT = 10_000  #: steps without the learner's move after which a game hangs
 MOVING = ("rotate", "random")  #: instead of a seat: another one in each episode
 Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
 """``regret(game, record)`` of a step, in the game's own payoffs, ``(players, *batch)``."""

@@ -32,8 +32,7 @@ from llm_games.wrappers.policy import Decided, Decision, Policy
 PLAYER = "player.json"
 FORMAT = 1
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
-RECALLED = 1e-3
-"""How far off, in scaled numbers, another past is where a seat was never seen before."""
+RECALLED = 1e-3  # how far off, in scaled numbers, another past of the seat is
 
 
 class InformationSets(NamedTuple):

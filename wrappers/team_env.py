@@ -22,8 +22,7 @@ from llm_games.table_batch import Tables, seeds_of
 from llm_games.view import Sight
 from llm_games.wrappers.vector_env import final
 
-Batches = dict[str, Any]
-"""By agent, one entry for each copy: an array ``(num_envs, ...)``, or a dict of such."""
+Batches = dict[str, Any]  #: by agent, arrays ``(num_envs, ...)`` or dicts of such
 
 
 class TeamVectorEnv:

@@ -13,8 +13,7 @@ from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.flights import Flights, drained, ended, flights
 
 LAST = 1.0  # seconds for which work is waited for that was interrupted three times
-FEW = 16
-"""Of many, so many begin before others: their calls are on the way while those prepare theirs."""
+FEW = 16  # of many, so many begin before others, which prepare theirs meanwhile
 _background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
 _starting = threading.Lock()
 

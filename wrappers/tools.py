@@ -74,8 +74,7 @@ class Tool:
     checked. It must depend on nothing else, so that runs can be resumed and replayed. It raises
     `BadCall` if it cannot help"""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: the arguments by name
-    always: bool = False
-    """it is not called: what it says, without arguments, stands before every request"""
+    always: bool = False  #: it is not called: its text stands before every request
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.parameters):

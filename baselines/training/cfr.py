@@ -9,7 +9,6 @@ is no guarantee, and the log has the distance from one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,10 +18,7 @@ from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 
-
-@dataclass(frozen=True, kw_only=True)
-class CFROptions(SolvingOptions):
-    """Options of CFR+."""
+CFROptions = SolvingOptions
 
 
 class CFR(Solver):

@@ -43,8 +43,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player
 from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
 
-MATCHES, TRIALS = 10**9, 15 * 10**8
-"""First seeds of the games of the population, and of those in which replies are tried."""
+MATCHES, TRIALS = 10**9, 15 * 10**8  # first seeds of the population's games, and of tries
 DRAWN = 1024  # how often a player that draws is asked in each information set of a whole game
 EXACT = 1e-9  # of the range of payoffs: what gains less is found for rounding
 LEAST = 1e-3  # weight from which a player is in the mixture

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -33,8 +32,7 @@ from llm_games.wrappers.clients.stack import booked, spent, tally
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
-TRAINED = 10**6
-"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
+TRAINED = 10**6  # first seed of a training of seed 0; those of two seeds are as far apart
 WIDEST = 100.0  # deviations at which a scaled reward is cut
 LEGACY: Any = np.random  # NumPy's one generator for all, which Stable-Baselines3 draws from
 Grown = Callable[[Training[Any], BaseAlgorithm, VecEnv], Mapping[str, float]]
@@ -111,15 +109,11 @@ class SB3Callback(BaseCallback):
             run.judge(player(model, self.env, run.method), **values)
         if due or run.stopping:
             run.keep()
-            save_player(model, self.env, player_file(run))
+            save_player(model, self.env, run.folder / "player.zip")
         self.stopped = run.stopping
 
     def _on_step(self) -> bool:
         return not self.stopped
-
-
-def player_file(run: Run) -> Path:
-    return run.folder / "player.zip"
 
 
 def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
@@ -168,7 +162,7 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, env, method), f"sb3:{player_file(run)}")
+        return run.end(player(model, env, method), f"sb3:{run.folder / 'player.zip'}")
 
 
 def environment(run: Run, saved: dict[str, Any] | None, opponents: Any = None) -> VecEnv:

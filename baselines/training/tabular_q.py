@@ -32,8 +32,7 @@ from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.tabular_player import QTable
 from llm_games.wrappers.team_env import TeamVectorEnv
 
-FIRST = 10**6
-"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
+FIRST = 10**6  # first seed of a training of seed 0; those of two seeds are as far apart
 
 
 @dataclass(frozen=True, kw_only=True)

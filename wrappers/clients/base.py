@@ -81,8 +81,7 @@ class Request:
     """One call: a chat, its question, how to sample, and its purpose (see `Attempt`)."""
 
     messages: Chat
-    question: Question | None = None
-    """for clients that can constrain their answers; None for free text"""
+    question: Question | None = None  #: for clients that can constrain answers; else None
     reasoning: bool = False  #: the reply may hold an explanation first
     sampling: Sampling = USUAL
     seed: int = 0
@@ -94,8 +93,7 @@ class Request:
     """what the seat sees, for clients that decide by more than the words"""
     stays: bool = field(default=True, compare=False)
     """the next call of its seat begins with all these messages; else with those before the last"""
-    guarded: bool = False
-    """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
+    guarded: bool = False  #: `max_tokens` is what a budget has left, and not the player's
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", Chat.of(self.messages))
@@ -125,14 +123,11 @@ class Completion:
     model: str = ""  #: its name as the server gave it
     thoughts: str = ""  #: what the server told of its thoughts, apart from the text
     refusal: str = ""  #: the words of one who declined, where the server tells them apart
-    tool_calls: list[dict[str, Any]] | None = None
-    """native calls, each ``{"name": …, "arguments": …}``"""
+    tool_calls: list[dict[str, Any]] | None = None  #: native, each ``{"name", "arguments"}``
     tokens_cached: int = 0
     tokens_reasoning: int = 0
-    tokens_written: int = 0
-    """of the prompt, put into the server's cache where that has a price of its own"""
-    left_out: list[str] | None = None
-    """options that the server had refused, so that they were left out"""
+    tokens_written: int = 0  #: of the prompt, put into the server's cache at a price of its own
+    left_out: list[str] | None = None  #: options that the server had refused
 
 
 class ClientError(LLMGamesError):

@@ -15,8 +15,7 @@ from llm_games.view import Who
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.tokens import Lengths
 
-WOKEN = 16
-"""Calls that look again whether they may go when another one is over; all, if none is in flight."""
+WOKEN = 16  # calls that look again when another is over; all, if none is in flight
 
 
 class BudgetExceeded(LLMGamesError):

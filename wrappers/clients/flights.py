@@ -12,8 +12,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 LONGEST = 600.0  # seconds for which a call is waited for whose client has no limit of its own
-GRACE = 1.0
-"""Seconds more than a client's limit, so that it is the client that says that time is up."""
+GRACE = 1.0  # seconds more than a client's limit: it is to say that time is up
 
 
 class Flights:

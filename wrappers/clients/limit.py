@@ -15,10 +15,8 @@ from llm_games.wrappers.clients.retry import backoff
 from llm_games.wrappers.clients.tokens import Estimator
 
 FIRST = 32  # calls in flight at the start, unless fewer are allowed
-COOLDOWN = 15.0
-"""Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""
-LONGEST_CLOSED = 120.0
-"""Seconds for which a server may ask all to wait; a longer wish is each call's own matter."""
+COOLDOWN = 15.0  # seconds after a cut in which refusals cut nothing: they are of one crowd
+LONGEST_CLOSED = 120.0  # seconds a server may ask all to wait; more is each call's own matter
 DOWN = 8  # failures in a row, of whatever calls, after which a server is taken to be down
 SLACK = 1.0  # seconds of a pace that may be caught up with at once
 

@@ -27,8 +27,7 @@ from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_o
 
 log = logging.getLogger(__name__)
 
-PLACES = 64
-"""Calls among which what is left is shared, where nobody says how many are in flight at most."""
+PLACES = 64  # calls that share what is left, where nobody limits those in flight
 FIRST_SHARE, FIRST_ROOM = 8, 256
 """Until a model's first reply: a reply has such a part of what is left, but at least so many
 tokens."""

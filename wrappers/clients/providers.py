@@ -89,8 +89,7 @@ _WRITTEN = {
     "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
-_UNKNOWN = {"google": {"minLength", "multipleOf"}}
-"""Words of schemas that a provider does not take, nor its library in its place."""
+_UNKNOWN = {"google": {"minLength", "multipleOf"}}  # words of schemas that are not taken
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")

@@ -16,8 +16,7 @@ LONGEST_TEXT = 2_000_000  # characters, more than any model writes: the rest is 
 LONGEST_WORDS = 10_000  # characters of what a server says of an error that are read
 REPLY = "reply"  # how the form of an answer is called where a server wants a name for it
 
-LIMITS = ("max_completion_tokens", "max_tokens")
-"""The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
+LIMITS = ("max_completion_tokens", "max_tokens")  # OpenAI's name, and that of most
 
 USUAL = 4  # bytes of a text that a token usually has
 
@@ -29,8 +28,7 @@ _FINISH = {
 }
 _ENDS = {word: kind for kind, words in _FINISH.items() for word in words.split()}
 
-_OF_ACCOUNTS = 401, 402, 403, 429
-"""Statuses that are about a key, money or pace, whatever the words say beside it."""
+_OF_ACCOUNTS = 401, 402, 403, 429  # of a key, money or pace, whatever the words say beside it
 _TOO_LONG = re.compile(
     r"context_length_exceeded|ContextWindowExceeded|exceed_context_size|tokens_limit_reached"
     r"|(context|prompt) (length|size|window|limit)|context the overflows|context size has been"

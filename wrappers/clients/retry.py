@@ -16,8 +16,7 @@ from llm_games.wrappers.clients.flights import ended
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.5
-"""Seconds before the second try; each further pause is twice as long, all less up to 50 %."""
+FIRST_PAUSE = 0.5  # seconds before the second try; then twice as long, all less up to 50 %
 LONGEST_PAUSE = 8.0  # seconds between two tries, but for a server that asks to wait longer
 LONGEST_REFUSED = 60.0  # the same where the server asks for fewer calls (status 429)
 GREETING = 5.0  # seconds for which the short question before a run waits for a server that is down

@@ -31,8 +31,7 @@ class Shared:
     ledger: Ledger = field(default_factory=Ledger)
     replies: ReplyCache | None = None  # none: no cache unless a client asks for it
     use_cache: bool = True  # false: no cache, whatever clients ask for
-    gates: dict[Any, Gates] = field(default_factory=dict)
-    """of each server, by model, address and limits"""
+    gates: dict[Any, Gates] = field(default_factory=dict)  # by model, address and limits
     waits: Waits = field(default_factory=Waits)  # what is waited for now
 
 
@@ -116,7 +115,7 @@ def _opened(path: Path) -> ReplyCache:
 
 
 LAYER_SETTINGS = tuple(signature(add_layers).parameters)[1:]
-"""What `dress` takes besides the client."""
+"""What `add_layers` takes besides the client."""
 
 
 def layers(client: Client) -> Iterator[Client]:

@@ -7,8 +7,7 @@ from math import ceil
 
 from llm_games.wrappers.clients.base import Completion, Request
 
-FIRST_RATE = 0.5
-"""Tokens for each byte of a prompt until the server's own counts are known: twice what is usual."""
+FIRST_RATE = 0.5  # tokens a byte of a prompt until the server has counted: twice the usual
 OPEN_END = 4096  # tokens of a reply to a request that sets no limit
 LONGEST_REPLY = 65_536  # tokens that a reply may have of which nothing is known
 
