@@ -89,8 +89,8 @@ def best_response(
     game = rules.core
     if not 0 <= seat < game.players:
         raise BadParameter(f"seat must be from 0 to {game.players - 1}, got {seat}")
-    alone, count = isinstance(opponents, (str, Policy)), game.players - 1
-    each: list[Any] = [opponents] * count if alone else [*opponents]
+    count = game.players - 1
+    each: list[Any] = [opponents] * count if isinstance(opponents, str | Policy) else [*opponents]
     if len(each) != count:
         raise BadParameter(f"{count} other seats need as many players, got {len(each)}")
     policies = {opponent: make_player(opponent, game) for opponent in dict.fromkeys(each)}

@@ -550,7 +550,7 @@ def curve(folder: str | Path) -> dict[str, Array]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict(pair.split("=") for pair in text.split())  # type: ignore[misc]
+    return dict(pair.split("=") for pair in text.split())
 
 
 OLD_MODULES = _pairs(
@@ -610,12 +610,13 @@ def _default(entry: Field[Any]) -> Any:
 def _typer_function(train: Callable[[Any], Any], kind: type[Options]) -> Callable[..., None]:
     """Return a function with an argument for each option, in the form that Typer reads."""
     hints, keyword, parameters = get_type_hints(kind), inspect.Parameter.KEYWORD_ONLY, []
+    annotated: Any = Annotated
     for entry in fields(kind):
         flags, usual = [f"--{entry.name}"] * (hints[entry.name] is bool), _default(entry)
         about = Option(*flags, **entry.metadata)
         if usual is MISSING:
             about, usual = Argument(**entry.metadata), inspect.Parameter.empty
-        hint = Annotated[hints[entry.name], about]
+        hint: Any = annotated[hints[entry.name], about]
         parameters.append(inspect.Parameter(entry.name, keyword, default=usual, annotation=hint))
 
     def run(**arguments: Any) -> None:

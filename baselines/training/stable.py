@@ -65,8 +65,8 @@ class StableOptions(Options):
         return LinearSchedule(self.rate, 0.0, 1.0)
 
     def model(self, env: VecEnv) -> BaseAlgorithm:
-        policy, sizes = self.network(env)
-        return self.algorithm(env)(
+        (policy, sizes), kind = self.network(env), cast(Any, self.algorithm(env))
+        return kind(
             policy,
             env,
             self.schedule(),
