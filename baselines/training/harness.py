@@ -568,7 +568,7 @@ OLD_CLASSES = _pairs(
 OLD_ATTRIBUTES = _pairs(
     """GameVectorEnv._at=_indexes GameVectorEnv._seen=_cached_view GameVectorEnv._taken=_has_moves
     GameVectorEnv._heard=_readings Windows._seen=_text_cache Tables._begun=_is_seeded
-    BatchSeats._many=_cell_counts BatchSeats.met=outcomes Codec.heard=reading
+    BatchSeats._many=_cell_counts BatchSeats.met=outcomes Codec.heard=reading State.place=position
     QTable.known=index_by_key TabularPolicy._known=_sets_by_key"""
 )
 
@@ -587,7 +587,7 @@ class StateReader(pickle.Unpickler):
             return kind
 
         def set_state(instance: Any, state: dict[str, Any]) -> None:
-            instance.__class__ = kind
+            object.__setattr__(instance, "__class__", kind)  # states are frozen
             vars(instance).update({attributes.get(key, key): v for key, v in state.items()})
 
         return type(name, (kind,), {"__setstate__": set_state})
