@@ -57,10 +57,7 @@ def sliced(seats: Array) -> Any:
 
 
 def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:
-    """Take the rows of `seats`: ``(k,)``, a slice, or others at each table ``(k, *batch)``.
-
-    The seats of `values` lie along `axis`, its batch axes are last.
-    """
+    """Take the rows of `seats`, ``(k,)``, a slice or ``(k, *batch)``, along `axis`, batch last."""
     if isinstance(seats, slice) or seats.ndim == 1:
         return values[(slice(None),) * axis + (seats,)]
     return np.take_along_axis(values, seats[(None,) * axis], axis)

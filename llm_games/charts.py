@@ -15,11 +15,7 @@ BY_SEAT = (BLUE, "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#a08000", "#7a5195
 
 
 def seat_chart(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
-    """Draw what `Rulebook.picture` shows: a group of bars a seat, words below its name.
-
-    The first column names the seats. Columns of numbers are bars, in the colour of the legend;
-    other columns are written below, where there is room.
-    """
+    """Draw what `Rulebook.picture` shows: numbers as bars by seat, other columns below them."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
     amounts = {
         head: [_number(cell) for cell in cells]

@@ -85,7 +85,6 @@ def check_parameters(game: Any) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples, and NumPy's numbers into Python's."""
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
@@ -131,11 +130,10 @@ class Column(NamedTuple):
 class Fact(NamedTuple):
     """One quantity that players know, in numbers and in words: its name, range and meaning.
 
-    `of` turns a state into each seat's own ``(players, *batch)``, or into what all hear
-    ``(*batch)``. With `each` there is a column for each seat, or for so many things: `of` then has
-    a leading axis for them, and their number, counted from `first`, follows `name` and fills ``{}``
-    in `meaning`. `said` is its name in words if that differs, or `NUMBERS_ONLY`; with `now` it
-    belongs to the round to play, not to the last.
+    `of` turns a state into each seat's own ``(players, *batch)``, or what all hear ``(*batch)``.
+    With `each` there is a column for each seat, or so many things: a leading axis of `of`, whose
+    number from `first` on follows `name` and fills ``{}`` in `meaning`. `said` is another name in
+    words, or `NUMBERS_ONLY`; with `now` it belongs to the round to play, not to the last.
     """
 
     name: str
@@ -184,9 +182,8 @@ def plain(value: Any) -> Any:
 class Draw(NamedTuple):
     """One thing that chance decides before play, drawn under its name or fixed by the caller.
 
-    `of` draws it, ``(..., *batch)``, from its own noise; fixed numbers are from `low` to `high`,
-    both included, and if `distinct`, none comes twice at a table. `rows` makes rows of the draw
-    where the caller fixes only some.
+    `of` draws it, ``(..., *batch)``; fixed numbers are from `low` to `high`, and if `distinct`,
+    none comes twice at a table. `rows` makes rows of the draw where the caller fixes only some.
     """
 
     name: str
@@ -197,13 +194,10 @@ class Draw(NamedTuple):
     rows: Callable[[Array], Array] | None = None
 
     def filled(self, values: Any, drawn: Array) -> Array:
-        """Replace drawn numbers, ``(..., *batch)``, by fixed ones.
+        """Replace drawn numbers, ``(..., *batch)``, by fixed ones; BadParameter if they do not fit.
 
-        They have the drawn shape, or that of one table for all of a batch. Fewer rows replace the
-        first ones; a single number stands for all.
-
-        Raises:
-            BadParameter: they are of another shape or kind, or out of range.
+        Of the drawn shape, or one table's for all. Fewer rows replace the first; one number stands
+        for all.
         """
         shape = np.shape(values) if isinstance(values, (np.ndarray, np.generic)) else None
         if self.rows and shape in ((), drawn.shape) and values.dtype == drawn.dtype:
@@ -307,8 +301,8 @@ def ratio_of(
 ) -> Fraction:
     """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
 
-    A float counts as the decimal it is written as, if that has at most `longest` letters; one
-    that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
+    A float counts as the decimal that it is written as; of more than `longest` letters, as of ``2 /
+    3``, it is refused.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
     if isinstance(value, float) and math.isfinite(value):

@@ -42,7 +42,6 @@ class FolderLoader(jinja2.BaseLoader):
     def get_source(
         self, environment: jinja2.Environment, template: str
     ) -> tuple[str, str, Callable[[], bool] | None]:
-        """Return the text of a template and its path."""
         path = self._folder / template
         if not path.is_file():
             raise jinja2.TemplateNotFound(template)
@@ -59,7 +58,6 @@ class GuardedCode(compiler.CodeGenerator):
     """Compiled templates that check the length of joined texts."""
 
     def visit_Concat(self, node: nodes.Concat, frame: compiler.Frame) -> None:
-        """Compile ``a ~ b`` to a call of `joined`."""
         self.write("environment.joined((")
         for part in node.nodes:
             self.visit(part, frame)
@@ -68,10 +66,7 @@ class GuardedCode(compiler.CodeGenerator):
 
 
 class Guarded(sandbox.ImmutableSandboxedEnvironment):
-    """An environment in which a rendering takes few steps and makes small values.
-
-    Anything larger raises a `SecurityError`, like what the sandbox refuses.
-    """
+    """Renders in few steps with small values; anything larger raises a `SecurityError`."""
 
     code_generator_class: type[compiler.CodeGenerator] = GuardedCode
     intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -93,7 +88,6 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
         return template
 
     def pieces(self, pieces: Iterator[str]) -> Iterator[str]:
-        """Yield the texts of one rendering."""
         self._count.steps = length = 0
         for piece in pieces:
             length += len(piece)

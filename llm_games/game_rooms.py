@@ -1,8 +1,8 @@
 """The rooms of the games: found by convention, or added by another package.
 
-A game has two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
-``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A user's
-game has one package with all of these, named by an entry point or registered.
+A game has ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
+``baselines/games/<name>/`` (``theory.py``, ``players.py`` ...). A user's game has one package with
+all of these.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ KINDS: dict[str, str] = {}
 
 
 def find(below: str, above: str, entry_points: str) -> None:
-    """Fill `ROOMS` with our games' packages, then with those of entry points.
-
-    One of these with a name that is taken is left out, with a warning.
-    """
+    """Fill `ROOMS` with our games, then those of entry points, but for names that are taken."""
     for module in iter_modules(import_module(below).__path__):
         if module.ispkg:
             ROOMS[module.name] = Room(f"{below}.{module.name}", f"{above}.{module.name}")
@@ -71,10 +68,10 @@ def part(game: str, name: str) -> ModuleType | None:
 
 
 def drawing(game: str) -> ModuleType | None:
-    """Return ``drawing.py`` of a game's room on the first floor, if it draws its own picture.
+    """Return ``drawing.py`` of a game's room on the first floor, if it has a picture of its own.
 
-    Its ``draw(rulebook, state, title)`` returns a `llm_games.pictures.Drawing` of one whole table.
-    All other games have a `llm_games.charts.seat_chart`.
+    Its ``draw(rulebook, state, title)`` returns a `pictures.Drawing`; others have a
+    `charts.seat_chart`.
     """
     room = ROOMS[game].rules if game in ROOMS else ""
     if not room or ":" in room or find_spec(f"{room}.drawing") is None:

@@ -40,7 +40,6 @@ class PicturesExtraMissing(LLMGamesError, ImportError):
 
 
 def need_pillow() -> None:
-    """Raise PicturesExtraMissing unless Pillow is installed."""
     if not find_spec("PIL"):
         raise PicturesExtraMissing(
             f"pictures need Pillow, which is not installed: {install('report')}"
@@ -98,11 +97,7 @@ class Pen(Protocol):
 
 
 class Canvas(Pen):
-    """White paper of ``width`` by ``height`` pixels; all lengths are in pixels as shown.
-
-    Raises:
-        PicturesExtraMissing: Pillow is not installed.
-    """
+    """White paper of ``width`` by ``height`` pixels; raises PicturesExtraMissing without Pillow."""
 
     def __init__(self, width: int, height: int) -> None:
         need_pillow()
@@ -158,15 +153,11 @@ class Canvas(Pen):
         return self._fonts[size]
 
     def pixels(self) -> Array:
-        """Return the picture, uint8 ``(height, width, 3)``."""
         return np.asarray(self._image.reduce(SMOOTH))
 
 
 class Drawing(Pen):
-    """An SVG picture with colours as attributes, so that it needs no style sheet.
-
-    `title` describes the picture in a sentence.
-    """
+    """An SVG picture with colours as attributes; `title` describes it in a sentence."""
 
     def __init__(self, width: int, height: int, title: str = "") -> None:
         self.width, self.height, self.title = width, height, title

@@ -38,7 +38,6 @@ class Rounds(Rulebook):
 
     @property
     def heading(self) -> str:
-        """The caption's first words, above a spectator's table."""
         return self.title
 
     @property

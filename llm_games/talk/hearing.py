@@ -41,7 +41,6 @@ class Hearing:
         return self.talk.reach(self.game.players)
 
     def _squares(self, state: TalkState, seat: Array) -> PerPlayer:
-        """Return everybody's squared distance to one seat of each table."""
         positions = self.game.positions(state.game)
         assert positions is not None, "checked at the start"
         squares: PerPlayer = ((positions - at(positions, np.asarray(seat))) ** 2).sum(axis=1)
@@ -52,7 +51,7 @@ class Hearing:
     ) -> Spoken:
         """Return the symbols said now, int64 ``(players, *batch)``, and changes of the state.
 
-        `speaking` is bool ``(players, *batch)``; an illegal symbol is silence. `audiences` are by
+        `speaking` is bool ``(players, *batch)``; an illegal symbol is silence. `audiences`: by
         speaker.
         """
         legal = speaking & (actions >= 0) & (actions <= self.talk.alphabet)
@@ -79,10 +78,7 @@ class Hearing:
         return texts, {"said": record}
 
     def last_heard(self, state: TalkState) -> Array:
-        """Return the last symbol heard from each other seat in seat order, -1 for none.
-
-        The shape is ``(others, listeners, *batch)``.
-        """
+        """Return each other seat's last symbol heard, -1: none, ``(others, listeners, *batch)``."""
         is_heard = state.hearers & (state.talked == state.round)
         symbols = np.where(is_heard, state.symbols[:, None], -1)
         n = self.game.players
@@ -90,10 +86,7 @@ class Hearing:
         return symbols[others, np.arange(n)]
 
     def messages(self, state: TalkState) -> list[Utterance]:
-        """Return the stored messages of one table, in the order in which they were said.
-
-        With an alphabet these are everybody's last symbols of this round.
-        """
+        """Return the messages of one table as they were said; of symbols, this round's last."""
         if self.talk.alphabet is None:
             return [*state.said.item()]
         spoken = np.flatnonzero(state.symbols * (state.talked == state.round)).tolist()
@@ -102,10 +95,7 @@ class Hearing:
         return [Utterance(round_, 0, *line) for line in zip(spoken, texts, hearers, strict=True)]
 
     def heard(self, state: TalkState, seat: int) -> list[Utterance]:
-        """Return the messages that a seat of one table is shown, in the order of `heard_order`.
-
-        With an alphabet these are everybody's last symbols of this round.
-        """
+        """Return the messages that a seat of one table is shown, in the order of `heard_order`."""
         talk, round_ = self.talk, int(state.round) + 1
         shows, first = talk.own == "shown", 0 if talk.memory == "all" else round_ - int(talk.memory)
         messages = [

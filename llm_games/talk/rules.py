@@ -40,7 +40,6 @@ def _of_state(name: str) -> Any:
 
 
 def _attribute(name: str) -> Any:
-    """Return a property that reads the game inside."""
     return property(lambda self: getattr(self.game, name))
 
 
@@ -56,8 +55,8 @@ _COPIED = (
 class Talking(Rulebook):
     """A game whose players may talk; apart from the speeches it is the game inside, its `core`.
 
-    Whoever plays, judges or scores this game is handed the core (`Rulebook.core`, `Sight.core`,
-    `View.core`); an environment shows the speeches as well.
+    Whoever plays, judges or scores it is handed the core; an environment shows the speeches as
+    well.
     """
 
     game: Rulebook
@@ -82,7 +81,6 @@ class Talking(Rulebook):
         return f"Talking({self.game!r}, Talk({changed}))"
 
     def __getattr__(self, name: str) -> Any:
-        """Return a parameter of the game inside."""
         if name.startswith("__") or "game" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self.game, name)
@@ -103,14 +101,12 @@ class Talking(Rulebook):
 
     @property
     def symbols(self) -> int:
-        """The number of symbols, silence among them; 0 where talk is in words."""
         return 0 if self.talk.alphabet is None else self.talk.alphabet + 1
 
     def inside(self, state: TalkState) -> Any:
         return state.game
 
     def length(self) -> int | None:
-        """Return the largest number of the game's steps and of speeches."""
         steps, rounds = self.game.length(), self.game.lasts()
         if steps is None:
             return None
@@ -232,11 +228,8 @@ class Talking(Rulebook):
     def step(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
         """Resolve a speech, or a turn of speeches, at tables that talk, and a step at the others.
 
-        `actions` are integers ``(players, *batch)``, or objects with speeches as texts. An entry
-        that is no text, or no symbol, is silence.
-
-        Raises:
-            IllegalAction: `actions` are of another shape or kind.
+        `actions` are integers ``(players, *batch)``, or objects with texts; what is no text, or no
+        symbol, is silence. Raises IllegalAction for another shape or kind.
         """
         actions, talking = np.asarray(actions), self.talking(state)
         shape, words = (self.players, *state.round.shape), self.talk.alphabet is None
@@ -262,7 +255,6 @@ class Talking(Rulebook):
         return moved_state.merged(next_state, talking), outcome
 
     def _moved(self, state: TalkState, moves: Array) -> tuple[TalkState, Outcome]:
-        """Play a step of the game."""
         game, outcome = self.game.step(state.game, moves)
         next_state = state.replace(
             game=game, round=game.round, over=game.over, void=game.void, finished=outcome.finished
@@ -270,7 +262,6 @@ class Talking(Rulebook):
         return self._turns.begun(next_state), outcome
 
     def _spoken(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
-        """Resolve the speeches at the tables that talk."""
         speaking, order = self._turns.speakers_now(state), state.order
         together = self.talk.mode == "together"
         speakers = (
@@ -321,11 +312,9 @@ class Talking(Rulebook):
         return [*map(_inside, self.game.recalled())]
 
     def messages(self, state: TalkState) -> list[Utterance]:
-        """Return the stored messages of one table, see `Hearing.messages`."""
         return self._hearing.messages(state)
 
     def heard(self, state: TalkState, seat: int) -> list[Utterance]:
-        """Return the messages that a seat of one table is shown, see `Hearing.heard`."""
         return self._hearing.heard(state, seat)
 
     def teller(self, state: TalkState) -> Callable[[int], dict[str, Any]]:

@@ -26,10 +26,7 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True)
 class TalkState(State):
-    """A game's state, which talk never touches, and the state of the talk.
-
-    `round`, `over` and `void` are the game's.
-    """
+    """A game's state, which talk never touches (`round`, `over` and `void` too), and the talk's."""
 
     game: Any
     turn: PerTable
@@ -65,7 +62,6 @@ class TalkState(State):
 
 
 def everybody(game: Rulebook, state: TalkState) -> PerPlayer:
-    """Return seat numbers that broadcast against one number a table."""
     return tall(np.arange(game.players), state.round.shape)
 
 
@@ -107,7 +103,6 @@ class Turns:
         return begun.replace(order=np.where(due, order, state.order))
 
     def _remembered(self, state: TalkState, due: PerTable) -> Array:
-        """Drop the messages that no seat will be shown any more."""
         if self.talk.memory == "all" or self.talk.alphabet is not None:
             return state.said
         messages = state.said.copy()
@@ -119,7 +114,6 @@ class Turns:
         return messages
 
     def _order(self, state: TalkState, speaks: PerPlayer) -> PerPlayer:
-        """Return the seats that speak in this turn in order, -1 after the last."""
         order, batch = self.talk.order, state.round.shape
         if order == "shuffled" or order == "shuffled_per_round":
             noise = Noise.keyed(state.key).of(state.round)
@@ -134,7 +128,6 @@ class Turns:
         return np.take_along_axis(drawn, last.argsort(axis=0, kind="stable"), 0)
 
     def speakers_now(self, state: TalkState) -> PerPlayer:
-        """Return the seats that speak now, bool ``(players, *batch)``."""
         talking = state.turn > 0
         if self.talk.mode == "together":
             return self.speaking(state) & talking

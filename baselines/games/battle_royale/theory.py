@@ -1,20 +1,16 @@
 """Equilibrium and best responses of the sequential shooting game (Battle Royale).
 
-A state is the set of living players, a bit mask (bit i = seat i), and whose shot it is; with a cap,
-also the shots left. Actions are the seats 0 .. N-1 and -1, the miss on purpose, which comes last in
-a policy: probabilities ([shots left,] sets, seats, N + 1). The sole survivor gets 1, others 0.
-Ties between targets go to the highest rate, then to the highest seat; shooting wins over missing.
+A state is the bit mask of the living (bit i = seat i) and whose shot it is; with a cap, also the
+shots left. Actions are seats 0 .. N-1 and -1, the miss on purpose, last in a policy: probabilities
+([shots left,] sets, seats, N + 1). The sole survivor gets 1, others 0. Ties between targets go to
+the highest rate, then to the highest seat; shooting wins over missing.
 
-`solve` finds a stationary subgame-perfect equilibrium of the game without a cap, after Kilgour
-(1975, 1977) for three players. A hit leads to a smaller set, so sets are solved by size: the best
-target of a shooter does not depend on what is done inside the set, and what is left is who shoots
-and who passes. Shoot/pass vectors are tried with 0, 1, 2, ... players who randomise.
-Equilibria are not unique; the rule is: fewest randomisers, then the largest bit mask of sure
-shooters (the last seat being the highest bit), then the largest bit mask of randomisers.
-Nor need one exist: none is found with rates 62, 65, 68, 76, 92, for example. Such a set gets
+`solve` finds a stationary subgame-perfect equilibrium without a cap, after Kilgour (1975, 1977) for
+three players. Sets are solved by size: the best target does not depend on what is done inside the
+set, so only who shoots and who passes is left, tried with 0, 1, 2, ... players who randomise. Of
+several equilibria: fewest randomisers, then the largest bit mask of sure shooters (last seat
+highest), then of randomisers. None is found with, say, rates 62, 65, 68, 76, 92: such a set gets
 the probabilities with the smallest gain from deviating that a search finds, noted as its gap.
-
-`solve_capped` is plain backward induction for a game that stops after a number of shots.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,10 +44,9 @@ Decide = Callable[[Array, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class Solution:
-    """An equilibrium. Entries whose shooter is not in the set have no meaning.
+    """An equilibrium; entries whose shooter is not in the set have no meaning.
 
-    With a cap, value and policy have a leading axis for the shots left, from 0 (where no policy is
-    played) to the cap.
+    With a cap, value and policy have a leading axis for the shots left, 0 (no policy) to the cap.
     """
 
     rates: Rates
@@ -63,8 +58,7 @@ class Solution:
     def q_values(self, mask: int, shooter: int, left: int | None = None) -> Array:
         """Expected payoff of the shooter by action, (N + 1,); NaN for seats that are no target.
 
-        Everybody follows the equilibrium afterwards. With a cap, `left` is the number of shots
-        left, this one included.
+        Everybody follows the equilibrium afterwards; `left` counts the shots left, with this one.
         """
         players = len(self.rates)
         inside = 0 <= mask < 1 << players and 0 <= shooter < players
@@ -79,7 +73,6 @@ class Solution:
         return self._by_action(np.array(mask), np.array(shooter), *shot_index)
 
     def _by_action(self, mask: Array, shooter: Array, *shots_left: Array) -> Array:
-        """Return `q_values` of states of any shape (*batch,): (*batch, N + 1)."""
         players, rate = len(self.rates), np.array(self.rates)[shooter, None] / 100
         following, shots_after = _following(players), [shots - 1 for shots in shots_left]
         missed = self.value[(*shots_after, mask, following[mask, shooter], shooter)][..., None]
@@ -98,11 +91,11 @@ class Solution:
 
 
 def solve(rates: Sequence[int]) -> Solution:
-    """Stationary subgame-perfect equilibrium for hit rates in percent, in shooting order.
+    """Stationary subgame-perfect equilibrium for hit rates in percent, in shooting order; cached.
 
-    Kept in memory and on disk. For the default rates 35, 40, .., 80 it is not unique; the rule of
-    this module gives win probabilities .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Look at
-    `gap` for other rates. A BadParameter if rates are out of range or players too many.
+    It is not unique for the default rates 35, 40, .., 80: this module's rule gives win
+    probabilities .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Raises BadParameter for bad
+    rates.
     """
     return _solve(_checked(rates))
 
@@ -116,7 +109,6 @@ def solve_capped(rates: Sequence[int], max_shots: int, share: bool = False) -> S
 
 
 def shoot_strongest(rates: Sequence[int]) -> Array:
-    """The rule "shoot the living other with the highest rate" as a policy."""
     checked = _checked(rates)
     equal = np.where(_legal(len(checked)), 0.0, -np.inf)
     return _with_miss(_best_target(equal, strength(checked)))
@@ -129,10 +121,9 @@ def best_response(
     max_shots: int | None = None,
     share: bool = False,
 ) -> tuple[float, Array]:
-    """Best reply of one player to the others' part of `policy`.
+    """Best reply to the others' part of `policy`: the payoff from the start, and the whole policy.
 
-    Returns its expected payoff from the start, and `policy` with its own part replaced, best in
-    every state, reached or not: a deterministic one, which a Markov decision process has.
+    The reply is best in every state, reached or not, and deterministic.
     """
     wins, reply = _play_out(rates, policy, player, max_shots, share)
     return float(wins[player]), reply
@@ -142,7 +133,6 @@ def best_response(
 
 
 def cap(game: BattleRoyale) -> int | None:
-    """Return the largest number of shots that players know of: `max_shots` if it is announced."""
     return game.max_shots if game.announce_cap else None
 
 
@@ -174,7 +164,7 @@ def level_k(level: int, game: BattleRoyale) -> Array:
 
 
 def mask_of(alive: Array) -> Array:
-    """Return the bit mask of each set of seats, from its members, bool ``(*batch, seats)``."""
+    """Return the bit mask of sets of seats, from their members, bool ``(*batch, seats)``."""
     return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
 
 
@@ -209,7 +199,6 @@ def deviation(game: BattleRoyale, record: Steps) -> Measured:
 
 
 def interim(game: BattleRoyale, record: Steps) -> Array:
-    """Return the regret of a shot, which is an expectation over hits already."""
     return deviation(game, record)[0]
 
 
@@ -244,7 +233,6 @@ def ends_alike(game: BattleRoyale) -> bool:
 
 
 def replies(game: BattleRoyale) -> list[str]:
-    """Return constant and peaceful players; also solutions if the game is solvable."""
     rules = ["cooperative", *(f"fixed:{word}" for word in ("strongest", "weakest", "nobody"))]
     if game.players > MAX_PLAYERS:
         return rules
@@ -276,9 +264,9 @@ def _equilibrium(rates: Rates) -> Arrays:
 
 
 def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
-    """Equilibrium shooting probabilities (sets, n) of sets of n, and their gaps (sets,).
+    """Equilibrium shooting probabilities (sets, n), and their gaps (sets,); rate: (sets, n).
 
-    rate: (sets, n); kill[s, k]: value vector (n,) after the player at position k has hit.
+    kill[s, k]: value vector (n,) after the player at position k has hit.
     """
     vectors = _vectors(rate.shape[1], 1.0, 0.0)
     stable = _stable(vectors, rate[:, None], kill[:, None])
@@ -289,7 +277,6 @@ def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
 
 
 def _vectors(size: int, *levels: float) -> Array:
-    """All vectors of these levels, (.., size); with 1 before 0, the largest bit mask first."""
     return np.array(list(product(levels, repeat=size)))[:, ::-1]
 
 
@@ -326,7 +313,6 @@ def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
 
 
 def _gap(x: Array, rate: Array, kill: Array) -> Array:
-    """Most that one player gains by always shooting or always passing instead, x (vectors, n)."""
     hit, gap = x * rate, np.zeros(len(x))
     value = _play(hit, hit[..., None] * kill)
     for k, other in product(range(len(rate)), (0.0, 1.0)):
@@ -358,7 +344,6 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
 
 
 def _stable(x: Array, rate: Array, kill: Array) -> Array:
-    """Whether nobody gains by shooting more or less, given x (..., n)."""
     gain = rate * _advantage(x * rate, kill)
     return np.all(((gain >= -TOLERANCE) | (x == 0)) & ((gain <= TOLERANCE) | (x == 1)), axis=-1)
 
@@ -379,10 +364,10 @@ def _advantage(hit: Array, kill: Array) -> Array:
 
 
 def _play(hit: Array, reward: Array) -> Array:
-    """Return values by whose turn it is in a set, where shots go round until somebody is hit.
+    """Return values by whose turn it is in a set, where shots go round until a hit; without one 0.
 
-    hit (..., n): chance that the shooter at each position hits; reward (..., n, players): this
-    chance times the values after the kill. Without a hit for ever the value is 0.
+    hit (..., n): the chance of a hit at each position; reward (..., n, players): this times the
+    values after the kill.
     """
     size = hit.shape[-1]
     miss = 1 - hit[..., None]
@@ -401,9 +386,9 @@ def _play(hit: Array, reward: Array) -> Array:
 def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
     """Return values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
 
-    `decide(masks, members, kill_values, aim)` returns the probability of each shot in sets of one
-    size n. All are by position among the members (sets, n): shots and best targets (sets, n, n),
-    and values after each kill (sets, shooter, target, player), undefined for the shooter itself.
+    `decide(masks, members, kill_values, aim)` returns each shot's probability in sets of one size
+    n. By position: shots and best targets (sets, n, n), values after each kill (sets, shooter,
+    target, player), undefined for the shooter itself.
     """
     players = len(rates)
     rate, alive, value = np.array(rates) / 100, _alive(players), _ended(players)
@@ -426,10 +411,7 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
 
 
 def _best_target(own_values: Array, strength: Array) -> Array:
-    """Return a mask of the strongest target with the highest own value; zeros without targets.
-
-    own_values (..., n, n) is -inf where there is no target, strength (..., n).
-    """
+    """Return a mask of the strongest target of the highest own value (-inf: no target)."""
     tied = (own_values >= own_values.max(-1, keepdims=True) - TOLERANCE) & np.isfinite(own_values)
     best = np.where(tied, strength[..., None, :], -1).argmax(-1)
     return tied & (np.arange(own_values.shape[-1]) == best[..., None])
@@ -566,13 +548,11 @@ def _ended(players: int, share: bool = False) -> Array:
 
 
 def _alive(players: int) -> Array:
-    """Return the members of each set, bool (2^N, N)."""
     return np.arange(1 << players)[:, None] >> np.arange(players) & 1 == 1
 
 
 @lru_cache(maxsize=MAX_PLAYERS)
 def _legal(players: int) -> Array:
-    """Return who may shoot at whom, bool [mask, shooter, target]."""
     alive = _alive(players)
     return alive[:, :, None] & alive[:, None, :] & ~np.eye(players, dtype=bool)
 

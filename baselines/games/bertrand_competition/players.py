@@ -26,7 +26,6 @@ def begins(view: View) -> Array:
 
 
 def lowest(view: View) -> Array:
-    """Return the lowest price of the rivals in the last round, in ticks."""
     return np.delete(last(view), view.seat, axis=0).min(axis=0)
 
 
@@ -35,7 +34,6 @@ def own_cost(view: View) -> int:
 
 
 def alike(price: int, view: View) -> Array:
-    """Set this price, in ticks, at all tables."""
     return np.full(view.batch, price)
 
 
@@ -67,10 +65,7 @@ def undercut(by: int, view: View, noise: Noise) -> Array:
 
 
 def grim(view: View, noise: Noise) -> Array:
-    """Set cartel prices until some price differs, then those of the one-shot equilibrium.
-
-    From then on some price always differs, so that the last round is enough to know.
-    """
+    """Set cartel prices until some price differs (as it then always does), then one-shot ones."""
     agreed = theory.ticks_of(view.game, theory.cartel(view.game))
     cartel_holds = (last(view) == agreed.reshape(-1, *(1 for _ in view.batch))).all(axis=0)
     return np.where(cartel_holds | begins(view), cartel(view, noise), nash(view, noise))
@@ -85,7 +80,6 @@ def reciprocal(view: View, noise: Noise) -> Array:
 
 
 def anything(view: View, noise: Noise) -> Array:
-    """Draw a price from the own cost up to the highest."""
     return noise.integers(own_cost(view), view.game.bounds()[1], endpoint=True)
 
 

@@ -1,7 +1,6 @@
-"""Outcomes of an evacuation: escape curves by round, times, and the balance of exits.
+"""Escape curves by round, times, and the balance of exits, from one table's stacked records.
 
-Read from the records of one table (`llm_games.baselines.regret.stacked`). Shall We Talk (arXiv
-2402.12327), section 5: its curves, and the share of exits.
+Shall We Talk (arXiv 2402.12327), section 5.
 """
 
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ Curves = dict[str, Array]
 class Evacuation:
     """One episode: when people got out (round, 0: never), by which exit (−1), or were lost.
 
-    `group` is 1 to 4, `overtaken` how many rounds each lay overtaken; `choices` are targets' sides,
-    ``(players, steps)``, −1 where a seat was not asked. Curves are cumulative, by round from 1 on.
+    `overtaken` counts rounds; `choices` are targets' sides, ``(players, steps)``, −1 of a seat not
+    asked. Curves are cumulative, by round from 1 on.
     """
 
     game: Any
@@ -62,12 +61,10 @@ class Evacuation:
 
     @property
     def overtaken_rounds(self) -> int:
-        """Sum over people of the rounds that they lay overtaken."""
         return int(self.overtaken.sum())
 
     @property
     def sides(self) -> dict[str, int]:
-        """People who got out, by side."""
         room = self.game.room
         by = room.side[self.exit[self.escaped > 0]]
         return dict(zip(room.sides, np.bincount(by, minlength=len(room.sides)).tolist()))  # noqa: B905
@@ -109,7 +106,6 @@ class Evacuation:
 
     @cached_property
     def casualties(self) -> Curves:
-        """Curves of casualties: ``all``, by body, mind and group."""
         return self._curves(self.lost, self.classes)
 
     @cached_property
@@ -134,7 +130,6 @@ def balance(counts: Array) -> float:
 
 
 def evacuation(game: Any, steps: Steps) -> Evacuation:
-    """Return the outcome of one table from its stacked records."""
     asked = (steps["phase"] == TARGET) & (steps["actions"] >= 0)
     room = game.room
     sides = np.where(asked, room.side[np.maximum(steps["aim"], 0)], -1)
@@ -147,11 +142,7 @@ def evacuation(game: Any, steps: Steps) -> Evacuation:
 
 
 def bounds(game: Any, steps: Steps) -> dict[str, int]:
-    """Return lower bounds of the rounds in which all can be out from their first cells.
-
-    ``matching``: if nobody stood in another's way; ``flow``: with one person in each cell at a
-    time.
-    """
+    """Return lower bounds of rounds: ``matching`` of a person alone, ``flow`` of one in a cell."""
     from llm_games.baselines.games.emergency_evacuation.queues import fewest_by_flow, fewest_rounds
 
     start = steps["cell"][:, 0]

@@ -1,7 +1,6 @@
 """Players of the evacuation: rules that choose an exit, and the steps that lead there.
 
-If players choose their steps themselves, all but `wang` step to the best free cell, as the built-in
-walker ``greedy`` does.
+Steps of players (but `wang`) are to the best free cell, as the built-in walker ``greedy``'s.
 """
 
 from collections.abc import Callable
@@ -28,10 +27,7 @@ def walk(view: View, noise: Noise, wang: bool = False) -> Array:
 
 
 def around(view: View, noise: Noise) -> Array:
-    """Return the direction of a step to the best free cell; on winding ways, towards any exit.
-
-    The exit is then the best one from where all stand: nobody is bound to walk to the target.
-    """
+    """Return the direction to the best free cell; on winding ways, towards the best exit."""
     game, state = view.game, view.sight.state
     exits = theory.best_exits(game, state) if game.measure.detours else state.target
     return step_directions(game, state, view.rows, exits[view.rows], noise)
@@ -60,8 +56,6 @@ def step_directions(
 
 
 def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
-    """Return a rule that chooses an exit by another rule, and walks there."""
-
     def act(view: View, noise: Noise) -> Array:
         moving = view.sight.state.phase == MOVE
         if not moving.any():
@@ -75,7 +69,6 @@ def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
 
 
 def seat_choice(choices: Callable[..., Array]) -> Rule:
-    """Return a rule that takes a seat's part of everybody's choices in a state."""
     return lambda view, noise: choices(view.game, view.sight.state)[view.rows]
 
 
@@ -95,7 +88,6 @@ def random_side(view: View, noise: Noise) -> Array:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Draw an exit, or a step among those that can be taken."""
     legal: Any = view.mask
     index = noise.integers(np.maximum(legal.sum(axis=-1), 1))
     return (legal.cumsum(axis=-1) <= index[..., None]).sum(axis=-1) % legal.shape[-1]
@@ -115,7 +107,6 @@ def wang(panic: bool, view: View, noise: Noise) -> Array:
 
 
 def mood(value: str) -> bool:
-    """Return whether Wang's people panic."""
     if value not in ("", "panic", "calm"):
         raise BadParameter(f"wang needs panic or calm, as in wang:calm, got {value!r}")
     return value != "calm"

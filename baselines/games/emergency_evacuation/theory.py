@@ -1,8 +1,7 @@
 """Choosing an exit: queues by exits, an equilibrium of the choice, and upper bounds of payoffs.
 
-No equilibrium of the whole game is known. People are assumed to walk the shortest way and to queue
-at the exit (see `queues`); where sides are chosen, those of a side share its exits. Steps have no
-regret.
+No equilibrium of the whole game is known: people are taken to walk the shortest way and to queue
+(see `queues`), those of a side at its exits. Steps have no regret.
 """
 
 from functools import lru_cache
@@ -28,7 +27,6 @@ class Queues(NamedTuple):
 
 @lru_cache(maxsize=64)
 def queues(measure: Distances, by: str) -> Queues:
-    """Return the queues of a room whose people choose a ``side`` or a ``cell``."""
     room = measure.layout
     if by == "cell":
         return Queues(room.steps, np.ones(len(room.exits), int), np.arange(len(room.exits)))
@@ -42,9 +40,9 @@ def chosen(game: Any, target: PerPlayer) -> PerPlayer:
 
 
 def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) -> Array:
-    """Return steps to each choice, `BEYOND` where a person cannot or will not go.
+    """Return steps to each choice, ``(choices, players, *batch)``; `BEYOND` without a way.
 
-    ``(choices, players, *batch)``. Only those who are `free` to choose may change their target.
+    Only those who are `free` to choose may change their target.
     """
     steps = queues(game.measure, game.target_choice).steps[:, cell]
     choice = np.arange(len(steps)).reshape(-1, *(1,) * cell.ndim)
@@ -84,10 +82,9 @@ def _solver(game: Any, solve: Any) -> Any:
 
 
 def shortest(game: Any, state: Any) -> PerPlayer:
-    """Return each person's choice of the least ``max(distance, people before me / width)``.
+    """Return choices of the least ``max(distance, people before me / width)``, the first of ties.
 
-    Before me at an exit are those who are nearer to it than I and have no nearer one. Int64
-    ``(players, *batch)``; of equal ones the first.
+    Before me at an exit are those nearer to it than I who have no nearer one.
     """
     steps, widths, _ = queues(game.measure, game.target_choice)
     far = steps[:, state.cell]
@@ -131,7 +128,6 @@ def deviation(game: Any, record: Steps) -> Measured:
 def _regret(
     game: Any, asked: PerPlayer, cell: PerPlayer, target: PerPlayer, round_: Array
 ) -> PerPlayer:
-    """Return regrets in the steps in which exits are chosen, 0 for seats not asked."""
     inside, cell = cell > 0, np.maximum(cell, 0)
     far = distances(game, cell, target, np.ones(cell.shape, np.bool_))
     choice = np.where(inside, chosen(game, target), -1)
@@ -142,7 +138,6 @@ def _regret(
 
 
 def payoffs(game: Any, escaped: Array) -> Array:
-    """Return the payoffs of people who are out in these rounds, 0 for never."""
     last = game.max_rounds
     return np.where((escaped > 0) & (escaped <= last), (last + 1 - escaped) / last, 0.0)
 

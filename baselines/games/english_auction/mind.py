@@ -40,7 +40,6 @@ class AuctionLog:
     closed: tuple[ClosedItem, ...] = ()  # before it
 
     def with_step(self, observation: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
-        """Return the log after one more step, from a seat's observation."""
         inside = [name for name in names if self.latest.get(name, 0) is not None]
         if observation["number"] != self.observation["number"]:
             # Items after it that nobody was asked about, since nobody could pay, are gone as well.
@@ -229,7 +228,6 @@ class AuctionMind(Mind):
         return Aside("learn", Lessons("lessons"), values | self._common_values(view))
 
     def _common_values(self, view: View) -> dict[str, Any]:
-        """Return the values that all blocks of words may use."""
         goal = self.words.goal(view.game, view.seat)
         private = view.game.values == "private"
         return {"me": view.game.names()[view.seat], "private": private, "goal": goal}

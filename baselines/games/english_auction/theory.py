@@ -1,9 +1,8 @@
 """Ascending auctions: bids that a budget allows, prices of price clocks, and hindsight.
 
-Money is in integers. If bidders know their budgets anything from the start price to the value may
-be an equilibrium price, so the reference is a bidder who stays in as long as an item at its price
-is worth more than what the money could buy later; with private values and no budget, up to the
-value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+Money is in integers. With known budgets any price up to the value may be an equilibrium's, so the
+reference stays in as long as the item at its price is worth more than what the money could buy
+later. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
 
 import math
@@ -43,9 +42,8 @@ def bears(
 ) -> Array:
     """Return whether buying now at a price leaves no better use of the money, ``(*batch)``.
 
-    True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of
-    these costs and gains ``(*batch, items)``. Money is counted in steps, costs rounded up and
-    budgets down.
+    ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
+    costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
     """
     units = -(-costs // np.asarray(step)[..., None])
     both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
@@ -59,8 +57,7 @@ def bears(
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:
     """Return the expected prices of later items by money in the room, ``(*batch, items)``.
 
-    Their start prices (0 where there is no item) times the ratio of all bidders' money to all start
-    prices, that of the item on sale included; at least 1, at most 2.
+    Start prices (0: no item) times all bidders' money over all start prices, within 1 to 2.
     """
     total = np.maximum(starts.sum(axis=-1) + start, 1)
     return -(-starts * np.clip(money, total, 2 * total)[..., None] // total[..., None])
@@ -71,8 +68,7 @@ def regret(
 ) -> PerPlayer:
     """Return each seat's loss in hindsight on an item.
 
-    The winner (-1: nobody) should not have paid more than the value; others could have bought it
-    for `least` if their purses allowed it.
+    The winner (-1: nobody) could pay at most the value, others buy it for `least`, if purses allow.
     """
     won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
     missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
@@ -87,11 +83,10 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def interim(game: Any, record: Steps) -> PerPlayer:
-    """Return replies' mean losses if rivals with private values stay in up to these.
+    """Return replies' mean losses if rivals with private values stay in up to these, by item.
 
-    Each item counts for itself. A reply is followed by staying in up to the value; the highest
-    rival value is at least the highest bid so far. NaN where values are common knowledge but for a
-    markup, or fixed, or items are pursued.
+    A reply is followed by staying in up to the value; the highest rival value is at least the
+    highest bid so far. NaN where values are not private and drawn, or items are pursued.
     """
     floor, value, replies = record["floor"], record["value"], record["actions"]
     losses = np.zeros(replies.shape)
@@ -122,10 +117,7 @@ def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Arra
 
 @lru_cache(maxsize=64)
 def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, Array]:
-    """Return a grid of money, the CDF of the highest rival value, and its integral up to there.
-
-    Values are normal, truncated to 1 up to a purse, and taken for continuous.
-    """
+    """Return a grid of money, the CDF of the highest rival value (a normal's), and its integral."""
     from scipy.special import ndtr
 
     grid = np.linspace(0, max(purses, default=1), 4001)
@@ -155,10 +147,7 @@ def rational(game: Any) -> Claim:
 
 
 def _unlike_a_clock(game: Any) -> str:
-    """Return a reason why other bids gain much over bidding up to private values, or "".
-
-    Increments that are small beside the spread of values are taken to gain little.
-    """
+    """Return why bids gain much over bidding up to private values; "" (small increments) if not."""
     start = game.catalogue[0].start
     spread = min(game.value_sd, game.purses.min() / 4)  # which money cuts
     if game.private_values:
@@ -171,7 +160,6 @@ def _unlike_a_clock(game: Any) -> str:
 
 
 def replies(game: Any) -> list[str]:
-    """Return all rules that use values or money, AucArena's rule bidder, and one that withdraws."""
     rules = [f"rule:{limit}" for limit in range(1, 10)]
     return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
@@ -180,7 +168,6 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their buyers; 0 where nothing is sold."""
     values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
     sold = closed & (winner >= 0)
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
@@ -191,8 +178,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
     """Return the price up to which each bidder bid on each item, ``(players, items, tables)``.
 
-    That is just below the price at which it withdrew; of a buyer, who never did, its last bid. -1
-    where it was never asked. `moves` are ``(steps, players, tables)``.
+    Just below that of its withdrawal, of a buyer its last bid; -1: never asked. `moves` are
+    ``(steps, players, tables)``.
     """
     count = len(game.catalogue)
     limits = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
@@ -204,10 +191,7 @@ def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
 
 
 def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
-    """Return bidders' moves once one has left the record: up to their `reservations`.
-
-    For more tables than were recorded, the recorded ones repeat, ``(players, tables)``.
-    """
+    """Return bidders' moves up to their `reservations`, the recorded tables' repeated for more."""
     limits = reservations(game, states, moves).swapaxes(0, 1)
 
     def bids(state: Any) -> PerPlayer:

@@ -12,10 +12,9 @@ VOTES = {"accept": 1, "reject": 0}
 
 
 def ballot(view: View, plan: Array, accepts: Array) -> Array:
-    """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
+    """Return a seat's plan, ``(players[, *batch])``, where it proposes, and its vote elsewhere.
 
-    From its plan, ``(players[, *batch])``, and its vote ``(*batch)``, this has shape ``(players,
-    *batch)``; of one table that votes it is the vote alone.
+    The votes of others are 0; of one table that votes it is the vote alone.
     """
     batch, voting = shape(view), view.number("phase") > 0
     if not batch:
@@ -33,7 +32,6 @@ def equal_shares(view: View) -> Array:
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Play as in the subgame-perfect solution; vote as if the vote decided."""
     game = view.game
     solution = stage(game.players - view.seat, game.gold, game.quota)
     plan = equal_shares(view)  # when no plan can pass, any will do
@@ -55,7 +53,6 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Draw a plan, all divisions equally likely, and a vote."""
     cuts = view.game.players - view.seat - 1
     slots, batch = view.game.gold + cuts, shape(view)
     bars = np.sort(noise.sample(slots, cuts), axis=0)

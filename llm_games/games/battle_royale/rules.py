@@ -27,10 +27,9 @@ ENDLESS = 10_000
 class BattleRoyaleState(State):
     """The state between shots; ``round`` counts the shots.
 
-    Between two turns of a player nobody else shoots more than once, so everybody's last shot is all
-    that a player can have seen since its own: its number from 1 on (0: none), its target (a seat,
-    -1 to miss on purpose, `players` for nobody at the table), whether it hit, and how many were
-    `left` after it. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
+    Everybody's last shot is all that a player can have seen since its own: its number from 1 on (0:
+    none), its target (-1: missed on purpose, `players`: nobody), whether it hit, and how many were
+    `left`. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
     """
 
     living: PerPlayer
@@ -103,7 +102,6 @@ class BattleRoyale(Rulebook):
 
     @cached_property
     def rates(self) -> tuple[int, ...]:
-        """Percentage with which each seat hits."""
         first, step = self.base_hit_rate, self.interval
         return self.hit_rates or tuple(first + step * i for i in range(self.players))
 

@@ -340,7 +340,6 @@ class BeautyContest(Rounds):
         return self._payoffs(won, broke), {**both, "numbers": numbers, "won": won}, record
 
     def sums(self, numbers: PerPlayer, counted: PerPlayer) -> tuple[PerTable, PerTable]:
-        """Return how many numbers are `counted`, and their sum."""
         if all_true(counted):
             return np.full(counted.shape[1:], len(counted)), numbers.sum(axis=0)
         return counted.sum(axis=0), (numbers * counted).sum(axis=0)

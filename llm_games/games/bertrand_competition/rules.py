@@ -38,15 +38,14 @@ _AUTHORS: dict[str, Any] = {
 
 
 def nearest(value: Fraction) -> int:
-    """Round to a whole number, halves up."""
     return math.floor(value + Fraction(1, 2))
 
 
 @dataclass(frozen=True)
 class PriceQuestion(Real):
-    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves rounded up.
+    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves up.
 
-    Prices up to `accepted` ticks are taken too, though nobody is told.
+    Up to `accepted` ticks are taken too, though nobody is told.
     """
 
     per: int
@@ -110,7 +109,6 @@ def whole(*parts: Fraction) -> Quantities:
 
 
 def _each(name: str, value: Any) -> Each[Fraction]:
-    """Read one exact ratio, or one for each firm."""
     if isinstance(value, tuple):
         return tuple(ratio_of(f"each {name}", entry) for entry in value)
     return ratio_of(name, value)
@@ -134,10 +132,9 @@ def _prices(name: str, value: Any) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True)
 class BertrandState(State):
-    """The last `window` rounds and blocks, oldest first; 0 before there were any.
+    """The last `window` rounds and blocks, oldest first, ``(window, players, *batch)``; 0: none.
 
-    Each is ``(window, players, *batch)``: prices in ticks, demands in units of the good, profits in
-    money, and their means over complete blocks of `window` rounds.
+    Prices in ticks, demands in units of the good, profits in money; means are over complete blocks.
     """
 
     past_prices: Array
@@ -149,19 +146,16 @@ class BertrandState(State):
 
     @property
     def prices(self) -> PerPlayer:
-        """Prices of the last round, in ticks."""
         last: PerPlayer = self.past_prices[-1]
         return last
 
     @property
     def demands(self) -> PerPlayer:
-        """Demands of the last round."""
         last: PerPlayer = self.past_demands[-1]
         return last
 
     @property
     def profits(self) -> PerPlayer:
-        """Profits of the last round."""
         last: PerPlayer = self.past_profits[-1]
         return last
 
@@ -329,17 +323,14 @@ class BertrandCompetition(Rounds):
 
     @cached_property
     def unit(self) -> int:
-        """Ticks in a price of 1."""
         return self.tick.denominator
 
     @cached_property
     def costs(self) -> tuple[Fraction, ...]:
-        """The cost of each firm."""
         return self.of_each("cost")
 
     @cached_property
     def initial(self) -> tuple[Fraction, ...]:
-        """The price of each firm in round 1."""
         return self.costs if self.initial_price is None else self.of_each("initial_price")
 
     def ticks(self, prices: Sequence[Fraction], up: bool = False) -> Array:
@@ -395,7 +386,6 @@ class BertrandCompetition(Rounds):
 
     @cached_property
     def shared(self) -> int:
-        """The common denominator of the costs."""
         return math.lcm(*(cost.denominator for cost in self.costs))
 
     @cached_property
@@ -415,7 +405,7 @@ class BertrandCompetition(Rounds):
         return whole(a * (beta - d) * shared, slope, d * shared / k)
 
     def market(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
-        """Return demands and profits at these prices in ticks, float64 ``(firms, *batch)``.
+        """Return demands and profits at prices in ticks, float64 ``(firms, *batch)``.
 
         Of linear demand both are one division of exact integers.
         """
@@ -467,7 +457,6 @@ class BertrandCompetition(Rounds):
         return wanted, parts * cheapest.sum(axis=0)
 
     def logit(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
-        """Return logit demands and profits at prices in money."""
         mu, good, none = float(self.mu), float(self.quality), float(self.outside)
         best = np.maximum((good - prices).max(axis=0), none)
         wanted = np.exp((good - prices - best) / mu)
@@ -529,12 +518,10 @@ class BertrandCompetition(Rounds):
     # -- what firms know -----------------------------------------------------------------------
 
     def block_ends(self, state: BertrandState) -> PerTable:
-        """Return the tables where a block was just completed, bool ``(*batch)``."""
         ends: PerTable = (state.round > 0) & (state.round % self.window == 0)
         return ends
 
     def persona(self, done: int, seat: int) -> str | None:
-        """Return a firm's persona after so many rounds; None for none."""
         switched = self.switch_round is not None and done + 1 >= self.switch_round
         word: str = self.of_each("switch_persona" if switched else "personas")[seat]
         return None if word == "none" else word
@@ -550,7 +537,6 @@ class BertrandCompetition(Rounds):
         return facts + self._history() if self.history else facts
 
     def recalled(self) -> Sequence[Fact]:
-        """Return facts of earlier rounds, which words tell, where numbers do not."""
         return () if self.history else self._history()
 
     def _history(self) -> list[Fact]:

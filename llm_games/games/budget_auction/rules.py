@@ -32,10 +32,7 @@ _ARENA |= {"reveal_last": 3, "reasks": False}
 
 @dataclass(frozen=True)
 class BudgetAuctionState(State):
-    """Valuations; last round's bids, who made a legal one, winner (-1: no sale), price, utility.
-
-    All money is in units of ``10**-decimals``.
-    """
+    """Valuations; last round's bids, who made a legal one, winner (-1: no sale), price (units)."""
 
     valuations: PerPlayer
     bids: PerPlayer
@@ -149,11 +146,9 @@ class BudgetAuction(Rounds):
 
     @property
     def largest(self) -> int:
-        """The largest final assets."""
         return 2 * self.worth * self.unit
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
-        """Return everybody's assets in units."""
         return self.each(self.unit * np.array(self.of_each("assets"), np.int64), batch)
 
     @cached_property

@@ -102,12 +102,10 @@ class DinersDilemma(Rounds):
         return CHEAP, COSTLY
 
     def bill(self, dishes: PerPlayer) -> PerTable:
-        """Return the bill, float64."""
         unit, cheap, costly, *_ = self._scaled
         return (self.players * cheap + (costly - cheap) * dishes.sum(axis=0)) / unit
 
     def utility(self, dishes: PerPlayer) -> PerPlayer:
-        """Return everybody's utility of a round, float64."""
         unit, cheap, costly, modest, fine = self._scaled
         bill = self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
         taste = np.where(dishes == COSTLY, fine, modest)

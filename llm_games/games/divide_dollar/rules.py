@@ -52,7 +52,6 @@ class DivideDollar(Rounds):
 
     @property
     def largest(self) -> int:
-        """The largest sum of bids."""
         return self.players * self.bounds()[1]
 
     def bounds(self) -> tuple[int, int]:
@@ -60,7 +59,6 @@ class DivideDollar(Rounds):
         return (0, self.golds) if self.bid_range == "strict" else (-free, free)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
-        """Return what everybody receives for these bids, int64."""
         return np.where(bids.sum(axis=0) <= self.golds, bids, 0)
 
     def pay(self, state: DivideDollarState, bids: PerPlayer, broke: PerPlayer) -> Paid:

@@ -78,7 +78,6 @@ class ElFarolBar(Rounds):
 
     @property
     def largest(self) -> int:
-        """The largest product in `good`."""
         exact = self.capacity_test == "exact"
         return self.players * (max(self.ratio.as_integer_ratio()) if exact else 1)
 
@@ -86,13 +85,11 @@ class ElFarolBar(Rounds):
         return STAY, GO
 
     def good(self, goers: Any) -> Any:
-        """Test whether the bar is good with so many goers, elementwise."""
         if self.capacity_test == "float":
             return np.asarray(goers) / self.players <= float(self.ratio)
         return goers * self.ratio.denominator <= self.ratio.numerator * self.players
 
     def utility(self, decisions: PerPlayer, good: PerTable) -> PerPlayer:
-        """Return everybody's utility of a round, float64."""
         going = np.where(good, float(self.max), float(self.min))
         return np.where(decisions == GO, going, float(self.home))
 

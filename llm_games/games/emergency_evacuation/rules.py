@@ -97,14 +97,13 @@ def _within(name: str, value: Any, upper: float, lower: float = 0) -> Any:
 class EvacuationState(State):
     """People in a room between two moves; ``round`` counts the rounds that are over.
 
-    `cell` is row times columns plus column, `OUT` of those who are out, and `came` the cell before
-    the last step to another one (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED`
-    or `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
-    rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
-    `line` are the movers in order, `NOBODY` after the last, and `position` is how many have moved.
-    `chosen` counts how often each was chosen, ``(choices, players, *batch)``. `priority`,
-    `deliberate` and `second` are keys ``(*batch)`` of a round's chance, or fixed numbers,
-    ``(rounds, players, *batch)``.
+    `cell` is row times columns plus column (`OUT`: out), `came` the cell before the last step to
+    another (`OUT`: none yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED` or `CASUALTY`; `target`
+    and `exit_cell` are exits or `NONE`; `crushed` counts crushed rounds (Z); `group` is 1 to 4.
+    `deciders` choose an exit in this round. In a phase of steps `line` are the movers in order,
+    `NOBODY` after the last, and `position` is how many have moved. `chosen` counts choices,
+    ``(choices, players, *batch)``. `priority`, `deliberate` and `second` are keys ``(*batch)`` of a
+    round's chance, or fixed numbers, ``(rounds, players, *batch)``.
     """
 
     cell: PerPlayer
@@ -338,17 +337,14 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def room(self) -> Layout:
-        """The room, with all that is tabulated of it."""
         return layout_of(self.layout, self.seats)
 
     @cached_property
     def measure(self) -> Distances:
-        """How far exits are."""
         return self.room.along if self.distances == "path" else self.room.straight
 
     @cached_property
     def _aisles(self) -> Array:
-        """The free cells directly below seats, row by row."""
         seat, free = self.room.seat, self.room.free
         return np.flatnonzero(free & np.roll(seat, self.room.columns))
 
@@ -443,7 +439,6 @@ class EmergencyEvacuation(Rulebook):
         return drawn
 
     def _starts(self, noise: Noise) -> Array:
-        """Return where people start, rows and columns, ``(players, 2, *batch)``."""
         if self.start == "uniform":
             free = np.flatnonzero(self.room.free)
             cells = free[noise.order(len(free))[: self.players]]
@@ -521,7 +516,6 @@ class EmergencyEvacuation(Rulebook):
         return sums.reshape(values.shape)
 
     def present(self, state: EvacuationState) -> PerPlayer:
-        """Return the people in the room, bool."""
         return state.cell != OUT
 
     def positions(self, state: EvacuationState) -> Array:
@@ -529,10 +523,7 @@ class EmergencyEvacuation(Rulebook):
         return np.stack(self.room.row_column(state.cell), axis=1)
 
     def counts(self, state: EvacuationState, seats: Any = None) -> Array:
-        """Return how many people each sees towards each exit, int64 ``(exits, players, *batch)``.
-
-        Of some `seats` alone as in `observe`.
-        """
+        """Return how many people each sees towards each exit, ``(exits, players, *batch)``."""
         cell = state.cell if seats is None else of_seats(state.cell, seats)
         visible = self.room.in_view(cell, self.occupied(state), self.view_radius, self.view_angle)
         return visible + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
@@ -561,7 +552,6 @@ class EmergencyEvacuation(Rulebook):
         return aiming | ((self.seats_of(state) == self._mover(state)) & moving)
 
     def _mover(self, state: EvacuationState) -> PerTable:
-        """Return the seat that steps next where steps are asked one at a time."""
         return at(state.line, np.minimum(state.position, self.players - 1))
 
     def alive(self, state: EvacuationState) -> PerPlayer:
@@ -574,7 +564,6 @@ class EmergencyEvacuation(Rulebook):
         return state.phase == TARGET
 
     def voices(self, state: EvacuationState) -> PerPlayer:
-        """Return the people who can speak, bool: fallen people only hear."""
         return (state.status == NORMAL) & self.alive(state)
 
     def highest_legal(self, state: EvacuationState) -> PerPlayer:
@@ -658,9 +647,9 @@ class EmergencyEvacuation(Rulebook):
     ) -> dict[str, Any]:
         """Return the events of a step, ``(players, *batch)`` each, for scores.
 
-        Where exits were asked: `cell`, where people stood, `aim`, their target then, and `group`;
-        elsewhere −1. Of those who got out `escaped`, the round, and `exit`; of those who were lost
-        `lost`, the round; 0 or −1 of others. `overtaken` counts the rounds that ended so.
+        Where exits were asked: `cell`, where people stood, `aim`, their target, and `group`;
+        elsewhere −1. `escaped` and `lost` are rounds, else 0; `exit` is −1 of others. `overtaken`
+        counts rounds.
         """
         aiming = state.phase == TARGET
         has_left = (next_state.escape_round > 0) & (state.escape_round == 0)
@@ -681,7 +670,6 @@ class EmergencyEvacuation(Rulebook):
     def _lost(
         self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
     ) -> PerPlayer:
-        """Return the round in which people were lost in a step, 0 of others."""
         rounds = np.zeros(state.cell.shape, np.int64)
         for stage, mask, offset in [*((e.state, e.where, 0) for e in ends), (next_state, True, 1)]:
             lost = (stage.status == CASUALTY) & (state.status != CASUALTY) & (rounds == 0) & mask
@@ -744,7 +732,6 @@ class EmergencyEvacuation(Rulebook):
         ), mask & ~waits
 
     def ranks(self, state: EvacuationState) -> PerPlayer:
-        """Return everybody's place in the order of this round, int64."""
         if self.order == "id":
             return np.broadcast_to(self.seats_of(state), state.cell.shape)
         lots = self._lots(state.priority, state.round)
@@ -754,7 +741,6 @@ class EmergencyEvacuation(Rulebook):
         return tall(np.arange(self.players), state.round.shape)
 
     def _line(self, state: EvacuationState, mask: PerTable) -> PerPlayer:
-        """Return the movers in order, `NOBODY` after the last."""
         movers = (state.status == NORMAL) & mask
         far = self.measure.rank[state.target, state.cell]
         return lined(movers, self.ranks(state), state.target, far)
@@ -777,7 +763,6 @@ class EmergencyEvacuation(Rulebook):
         return state.replace(cell=cell, came=came, position=position), is_moving & False, done
 
     def _walk(self, state: EvacuationState, line: PerPlayer, mask: PerTable) -> EvacuationState:
-        """Let the built-in walker take everybody's step."""
         wish = self._likes(state) if self.moves == "simultaneous" else None
         return self._moved(state, line, mask, wish)
 
@@ -839,10 +824,7 @@ class EmergencyEvacuation(Rulebook):
     def _close(
         self, state: EvacuationState, mask: PerTable
     ) -> tuple[EvacuationState, Array, EvacuationState]:
-        """End the round: people leave, are hurt, and the next round begins, unless all is over.
-
-        Also returns payoffs, and the state before the next round.
-        """
+        """End the round, and begin the next or all is over; also payoffs, and the state between."""
         exit_ = self._exit_at[state.cell]
         leaves, number, last = (exit_ != NONE) & mask, state.round + 1, self.max_rounds
         rewards = np.where(leaves, (last + 1 - number) / last, 0.0)
@@ -861,7 +843,6 @@ class EmergencyEvacuation(Rulebook):
         return self._open(state, mask & ~over), rewards, shown
 
     def _open(self, state: EvacuationState, mask: PerTable) -> EvacuationState:
-        """Begin a round: find the people who choose an exit."""
         if self.injury_when == "start":
             state = self._hurt(state, mask)
             state = state.replace(over=state.over | (mask & ~self.present(state).any(axis=0)))
@@ -875,7 +856,6 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _exit_at(self) -> Array:
-        """The exit on each cell, `NONE` on others."""
         exits_by_cell = np.full(self.room.cells, NONE)
         exits_by_cell[self.room.exits] = np.arange(len(self.room.exits))
         return exits_by_cell
@@ -955,7 +935,6 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _scale(self) -> int:
-        """What coordinates and distances are divided by in numbers."""
         return max(self.room.rows, self.room.columns) - 1
 
     def _time(self, state: EvacuationState) -> PerTable:
@@ -1035,7 +1014,6 @@ class EmergencyEvacuation(Rulebook):
         return self.room.detour[exit_, cell] * (self.distances == "path")
 
     def lettered(self, state: EvacuationState, seat: int) -> dict[str, int]:
-        """Return the steps that a seat of one table may take, by their letters."""
         legal = self.ways(state, state.cell[seat : seat + 1])[:, 0]
         order = np.arange(len(WAYS))
         if self.code_order == "shuffled":
@@ -1044,7 +1022,6 @@ class EmergencyEvacuation(Rulebook):
         return dict(zip(LETTERS, order[legal[order]].tolist(), strict=False))
 
     def options(self, state: EvacuationState, seat: int) -> list[dict[str, Any]]:
-        """Return what is told of the steps that a seat of one table may take."""
         cell, names = state.cell[seat : seat + 1], [*WAYS]
         taken = self._taken(state, cell)[:, 0].tolist()
         near = self.room.neighbours[:, int(cell[0])].tolist()
@@ -1067,7 +1044,6 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _beside(self) -> tuple[Aside, Aside]:
-        """What is asked of how one feels, and of the exits."""
         feeling = Text("feeling", "how you feel, in a few words", flags=("panic",))
         exits = Assessment("evaluation", self.room.sides)
         return Aside("feeling", feeling), Aside("assessment", exits)
@@ -1094,7 +1070,6 @@ class EmergencyEvacuation(Rulebook):
         next_state: EvacuationState,
         record: Mapping[str, Array],
     ) -> Iterator[EvacuationState]:
-        """Yield the state at the end of each round, as recorded."""
         cell, came, rounds = previous_state.cell, previous_state.came, int(record["rounds"])
         for index in range(rounds):
             names = ("row", "column", "status", "target")
@@ -1122,7 +1097,6 @@ class EmergencyEvacuation(Rulebook):
         return room_image(self.scene(state), words, [seat for seat, _ in messages])
 
     def scene(self, state: EvacuationState) -> Scene:
-        """Return the contents of a picture of one whole table."""
         inside, there = self.present(state), state.exit_cell != NONE
         came = np.where(state.came == OUT, state.cell, state.came)
         people = {"cell": state.cell, "came": came, "target": state.target,

@@ -51,10 +51,10 @@ def at_item(values: Array, index: PerTable) -> PerPlayer:
 
 
 def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], Any]) -> PerTable:
-    """Return the seat that leads at each table, int64; 0 where nobody bids.
+    """Return the seat that leads at each table, int64, of those tied; 0 where nobody bids.
 
-    By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
-    at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
+    What `draw` returns, from 0 to below 1, decides among several by the rule, see
+    `authors_chances`.
     """
     first, count = tied.argmax(axis=0), tied.sum(axis=0)
     if rule == "lowest_index" or not (count > 1).any():
@@ -71,8 +71,7 @@ def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], A
 def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
     """Return each tied seat's chance to lead by AucArena's published code, float64.
 
-    Replies are processed in seat order; after each one all earlier and equal highest bids are
-    gone through again, and each takes the lead with probability 1/2.
+    After each reply, in seat order, all earlier equal bids take the lead anew with probability 1/2.
     """
     chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
     for seat in range(len(tied)):
@@ -90,14 +89,13 @@ def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
 class EnglishAuctionState(State):
     """The state between rounds; ``round`` counts those of all items. Money is int64.
 
-    Items are numbered in the order of sale: ``(items, *batch)`` are their indexes in the list
-    (`order`), start prices (`starts`), buyers (`sold_to`) and prices, -1 until sold; ``(players,
-    items, *batch)`` are their true `values`, the bidders' `estimates` and the number of accepted
-    bids (`engagement`). Of the `item` on sale: its rounds so far, its `start` price after so many
-    `discounts`, the highest bid and its `leader` (-1 before a bid), the `withdrawn` bidders, its
-    `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding is cyclic, `turn` is
-    the seat from which the next bidder is looked for, at first `first`. `lots` are keys
-    ``(*batch)`` by which the lot of a tie is drawn, or fixed numbers, ``(rounds, *batch)``.
+    Items are in the order of sale: ``(items, *batch)`` are their indexes in the list (`order`),
+    start prices, buyers (`sold_to`) and prices, -1 until sold; ``(players, items, *batch)`` are
+    true `values`, `estimates` and the number of accepted bids (`engagement`). Of the `item` on
+    sale: its rounds, `start` price after `discounts`, highest bid and `leader` (-1: none), the
+    `withdrawn`, `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). Cyclic bidding looks
+    from seat `turn` on, at first `first`. `lots` are keys ``(*batch)`` of ties' lots, or numbers,
+    ``(rounds, *batch)``.
     """
 
     budget: PerPlayer
@@ -256,30 +254,23 @@ class EnglishAuction(Rulebook):
 
     @cached_property
     def catalogue(self) -> tuple[Item, ...]:
-        """The items, as listed."""
         return catalogue(self.items)
 
     @cached_property
     def purses(self) -> Array:
-        """Each bidder's money at the start, int64 ``(players,)``."""
         return np.array(self.of_each("budgets"), np.int64)
 
     @cached_property
     def markups(self) -> Array:
-        """Each bidder's overestimate in percent, int64 ``(players,)``."""
         return np.array(self.of_each("overestimate_pct"), np.int64)
 
     @cached_property
     def objectives(self) -> tuple[str, ...]:
-        """What each bidder pursues, ``profit`` or ``items``."""
         return self.of_each("objective")
 
     @cached_property
     def scales(self) -> Array:
-        """Money in what a bidder observes counts in this unit, int64 ``(players,)``.
-
-        It is the own starting budget, at least 1: that of others is not told.
-        """
+        """The unit of money in what each observes, its own first budget, int64 ``(players,)``."""
         return np.maximum(self.purses, 1)
 
     @cached_property
@@ -293,7 +284,6 @@ class EnglishAuction(Rulebook):
 
     @property
     def announces_unsold(self) -> bool:
-        """Whether true values of items that nobody bought are announced, too."""
         return self.reveal_value == "always" and self.values == "common"
 
     def terms(self) -> dict[str, Any]:
@@ -309,7 +299,6 @@ class EnglishAuction(Rulebook):
 
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
-        """The largest number of rounds that each listed item can take."""
         replies, round_limits = self.players if self.bidding == "cyclic" else 1, []
         for start in (item.start for item in self.catalogue):
             longest = 0
@@ -384,19 +373,15 @@ class EnglishAuction(Rulebook):
     # -- whose move it is, and what is legal ------------------------------------------------------
 
     def raise_from(self, start: Any) -> Any:
-        """Return the smallest raise on an item with this start price."""
         return np.maximum(self.increment_min, start * self.increment_pct // 100)
 
     def increment(self, state: EnglishAuctionState) -> PerTable:
-        """Return the smallest raise on the item on sale, int64."""
         return self.raise_from(state.start)
 
     def floor(self, state: EnglishAuctionState) -> PerTable:
-        """Return the smallest legal bid on the item on sale, int64."""
         return np.where(state.high < 0, state.start, state.high + self.increment(state))[()]
 
     def _rivals(self, state: EnglishAuctionState) -> PerPlayer:
-        """Return who is still in and not leading, bool."""
         return ~(state.withdrawn | (self.seats(state) == state.leader) | state.over)
 
     def asked(self, state: EnglishAuctionState) -> PerPlayer:
@@ -431,7 +416,6 @@ class EnglishAuction(Rulebook):
         return self.floor(state) + np.zeros_like(state.budget), state.budget
 
     def break_kinds(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
-        """Return the index into `BREAKS` of each asked seat's action."""
         below = np.where(state.high < 0, BREAKS.index("below_start"), 3)
         kinds = below * ((actions >= 0) & (actions < self.floor(state)))
         kinds = np.where(actions > state.budget, BREAKS.index("over_budget"), kinds)
@@ -542,7 +526,6 @@ class EnglishAuction(Rulebook):
     # -- what bidders know ------------------------------------------------------------------------
 
     def tells_step(self, state: EnglishAuctionState) -> PerTable:
-        """Return the tables where the increment is told, bool."""
         return (state.item_round > 0) | (not self.terse_rules)
 
     def hears_sale(self, state: EnglishAuctionState) -> PerPlayer:
@@ -554,12 +537,10 @@ class EnglishAuction(Rulebook):
         return self.announces & ((at(state.sold_to, state.item - 1) >= 0) | self.announces_unsold)
 
     def spent(self, state: EnglishAuctionState) -> PerPlayer:
-        """Return the sum of the prices paid."""
         return tall(self.purses, state.round.shape) - state.budget
 
     @cached_property
     def _dearest(self) -> int:
-        """The most that any item can be worth to anybody."""
         if self.values == "common":
             return max(item.value for item in self.catalogue)
         return max((v for row in self.private_values or () for v in row), default=self._richest)
@@ -704,7 +685,6 @@ class EnglishAuction(Rulebook):
         }
 
     def item_at(self, state: EnglishAuctionState, index: Any) -> Item:
-        """Return an item by its number in one table's order of sale."""
         return self.catalogue[int(state.order[index])]
 
     @property
@@ -714,7 +694,6 @@ class EnglishAuction(Rulebook):
 
     @property
     def profits(self) -> tuple[float, float]:
-        """The least and the most that can be left of the values of items, less their prices."""
         return -float(self._richest), float(len(self.catalogue) * max(1, self._dearest))
 
     def goal(self, seat: int) -> Goal:

@@ -34,11 +34,10 @@ REJECT, ACCEPT = 0, 1
 
 @dataclass(frozen=True)
 class PirateGameState(State):
-    """What a table looks like between moves. ``round`` counts the votes held.
+    """A table between moves; ``round`` counts the votes held.
 
-    In phase 0 the proposer is asked, in 1 all others are. All seats from the proposer's on live.
-    There are the plan voted on now, and the last one with its votes (1 accept, the proposer's too)
-    and whether it passed; zeros while there is none.
+    In phase 0 the proposer is asked, in 1 all others are. There are the plan voted on now, and the
+    last one with its votes (1 accept, the proposer's too) and whether it passed; zeros: none.
     """
 
     phase: PerTable
@@ -138,7 +137,6 @@ class PirateGame(Rulebook):
         return np.where(state.phase == VOTE, REJECT, plan)
 
     def mend(self, state: PirateGameState, actions: Array, broke: Array) -> Array:
-        """Put the fallback in place of what broke a rule: a single vote, or a whole plan."""
         replaced = np.where(state.phase == VOTE, broke, broke.any(axis=0))
         return np.where(replaced, self.fallback(state), actions)
 
@@ -276,7 +274,6 @@ class PirateGame(Rulebook):
         return Shares("proposal", ranks, self.gold, self.players, loose, published=around)
 
     def space(self, seat: int) -> spaces.Space[Any]:
-        """Return a new space: a share for each seat, read when proposing, then a vote."""
         return spaces.MultiDiscrete([self.gold + 1] * self.players + [2])
 
     def decode(self, state: PirateGameState, seat: int, action: Any) -> Action:

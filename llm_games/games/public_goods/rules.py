@@ -163,7 +163,6 @@ class PublicGoods(Rounds):
 
     @property
     def stake(self) -> tuple[float, float]:
-        """The ends of a round's payoff; infinite where endowments are carried on."""
         if self.endowment == "carry" or self.contribution_range == "unbounded":
             return -np.inf, np.inf
         tokens, ratio = float(self.tokens), float(self.ratio)

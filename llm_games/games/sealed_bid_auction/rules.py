@@ -21,10 +21,7 @@ from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 @dataclass(frozen=True)
 class SealedBidAuctionState(State):
-    """Valuations ``(rounds, players, *batch)`` and lots of ties ``(rounds, *batch)``, in [0, 1).
-
-    The other fields are of the last round; the winner is -1 before the first one.
-    """
+    """Valuations ``(rounds, players, *batch)``, ties' lots ``(rounds, *batch)``; last round's."""
 
     valuations: Array
     lots: Array
@@ -169,7 +166,6 @@ class SealedBidAuction(Rounds):
         return self.first(SealedBidAuctionState, batch, winner=-1, **chance)
 
     def valuation(self, state: SealedBidAuctionState, ago: int = 0) -> PerPlayer:
-        """Return the valuations this round, or `ago` rounds before."""
         return at(state.valuations, np.minimum(np.maximum(state.round - ago, 0), self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:

@@ -92,10 +92,9 @@ _LOGIC = Remark("reason", "the logic of your bid, in a few sentences", last=True
 class WaterAllocationState(State):
     """Residents between two days; money is in units of ``10 ** -money_decimals`` dollars.
 
-    `supplies` is the water of all days, ``(days, *batch)``. `balance` is before the next salary,
-    `dry` counts days in a row without water. Of the last day are kept: the seats that `took_part`,
-    the `bids` as submitted, the seats that `won` water, and the money `announced` before a death
-    took it away.
+    `supplies` is the water of all days, ``(days, *batch)``; `balance` is before the next salary;
+    `dry` counts days in a row. Of the last day: who `took_part`, the `bids` as submitted, who
+    `won`, and the money `announced` before a death took it away.
     """
 
     supplies: Array
@@ -237,12 +236,10 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def cast(self) -> tuple[Resident, ...]:
-        """The residents, by seat."""
         return self.residents or RESIDENTS[: self.players]
 
     @cached_property
     def personas(self) -> tuple[Persona, ...] | None:
-        """The residents' personas by seat; None if they have none."""
         if not isinstance(self.persona, str):
             return self.persona
         return PERSONAS[: self.players] if self.persona == "default" else None
@@ -253,12 +250,10 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def requirements(self) -> Array:
-        """Units of water that each seat needs a day, int64 ``(players,)``."""
         return np.array([resident.requirement for resident in self.cast], np.int64)
 
     @cached_property
     def salaries(self) -> Array:
-        """Money units that each seat is paid a day, int64 ``(players,)``."""
         return np.array([resident.salary * self.unit for resident in self.cast], np.int64)
 
     @cached_property
@@ -269,12 +264,10 @@ class WaterAllocation(Rulebook):
 
     @property
     def supply_top(self) -> int:
-        """The largest supply that can be drawn."""
         return self.supply_high - (not self.supply_upper_inclusive)
 
     @property
     def mean_supply(self) -> Fraction:
-        """The mean of a day's supply."""
         return Fraction(self.supply_low + self.supply_top, 2)
 
     @cached_property
@@ -320,7 +313,6 @@ class WaterAllocation(Rulebook):
         return once(lambda s: at(s.supplies, np.minimum(s.round, self.days - 1)))
 
     def last_supply(self, state: WaterAllocationState) -> PerTable:
-        """Return the water of the day before, if there was one, int64."""
         return at(state.supplies, np.maximum(state.round - 1, 0))
 
     @cached_property
@@ -404,7 +396,6 @@ class WaterAllocation(Rulebook):
         return next_state, Outcome(rewards, ~living | next_state.over, Later(record))
 
     def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
-        """Return the seats that are served, bool, and the remaining water."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
         cells = ranked * supply.size + np.arange(supply.size).reshape(supply.shape)
