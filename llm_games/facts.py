@@ -19,6 +19,7 @@ from llm_games.noise import Noise
 T = TypeVar("T")
 Each: TypeAlias = T | tuple[T, ...]  # of a parameter: one for all players, or one for each
 LARGEST = 2**53  # the largest integer up to which doubles are exact, and int64 has room to spare
+LAW: dict[str, Any] = {"hidden": "tell_prior", "stakes": "always"}  # of parameters, see `has_law`
 LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
@@ -45,11 +46,10 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most (usually `LARGEST`), this.
         read: turns what was given into its value; raises BadParameter.
-        each: there is one for all players, or one for each, from the first to the second of these
-            integers, or one of these words.
+        each: one for all players or each, from the first to the second integer, or of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
-        hidden: players are not told, or only where the parameter of this name is true: neither
-            what they read nor their numbers change with it alone.
+        hidden: players are not told (or only where the parameter of this name is true), in words
+            or numbers.
         stakes: payoffs depend on it though it is hidden: ``always``, ``changed`` if it is not the
             default, or where another parameter has this value; see `Rulebook.silent`.
         fiction: where it is true players are told what need not be so; see `Rulebook.fictions`.
@@ -61,8 +61,9 @@ def param(
             choices = {"none": none, **choices}
         none = ""
     meta = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    options = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
-    return field(default=default, metadata=meta | options | {"stakes": stakes, "fiction": fiction})
+    options: dict[str, Any] = {"each": each, "hidden": hidden or bool(stakes)}
+    options |= {"choices": {**(words or {}), **choices}, "stakes": stakes, "fiction": fiction}
+    return field(default=default, metadata=meta | options)
 
 
 def check_parameters(game: Any) -> None:

@@ -170,7 +170,6 @@ class Rulebook(ABC):
         "an action missing or against the rules",
         fallback="the declared move is played",
         void_run="the run ends without a score",
-        hidden=True,
         stakes="always",
     )
 
@@ -322,10 +321,7 @@ class Rulebook(ABC):
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Draw by name what chance decides, ``(..., *batch)``; `fixed_chance` replaces draws."""
-        draws, given = (
-            {draw.name: draw for draw in self.draws()},
-            {} if given is None else given,
-        )
+        draws, given = ({draw.name: draw for draw in self.draws()}, {} if given is None else given)
         if not isinstance(given, Mapping):
             raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:

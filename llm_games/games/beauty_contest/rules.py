@@ -196,28 +196,17 @@ class BeautyContest(Rounds):
         "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="cut towards zero",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="cut towards zero", stakes="changed"
     )
     bounds_check: str = param(
         "parameters",
         words={"parameters": "`min` to `max`", "0_100": "always 0 to 100", "none": "any number"},
     )
     distance: str = param(
-        "exact",
-        exact="in integers",
-        float="in doubles, as the papers' programs",
-        hidden=True,
-        stakes="changed",
+        "exact", exact="in integers", float="in doubles, as the papers' programs", stakes="changed"
     )
     reasks: bool = param(
-        True,
-        "a language model is asked again after a broken reply; else never",
-        hidden=True,
-        stakes="changed",
+        True, "a language model is asked again after a broken reply; else never", stakes="changed"
     )
     remarks: str = param(
         "none",

@@ -26,6 +26,7 @@ PERSONAS = ("none", "explorer", "aggressive", "ruthless", "uncooperative")
 MOST_WINDOW = 10_000
 _PAST = ("past_prices", "past_demands", "past_profits")
 _MEANS = ("mean_prices", "mean_demands", "mean_profits")
+LINEAR, LOGIT = ("demand", "linear"), ("demand", "logit")
 WRITTEN = 6  # decimals of a price that has no end
 _TALK: dict[str, Any] = {"talk": {"turns": 3, "order": "shuffled_per_round"}}
 _AUTHORS: dict[str, Any] = {
@@ -187,20 +188,14 @@ class BertrandCompetition(Rounds):
     }
 
     players: int = param(2, "number of firms, at least 2")
-    rounds: int = param(
-        1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, hidden=True, stakes="always"
-    )
+    rounds: int = param(1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, stakes="always")
     a: Fraction = param(Fraction(14), "highest price; at it nobody buys", read=ratio_of)
     beta: Fraction = param(
-        Fraction(1, 150),
-        "own slope of inverse demand, above 0",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "linear"),
+        Fraction(1, 150), "own slope of inverse demand, above 0", read=ratio_of, stakes=LINEAR
     )
     d: Fraction = param(
         Fraction(1, 300), "substitution, 0 to `beta`, where goods are the same", read=ratio_of,
-        hidden=True, stakes=("demand", "linear"),
+        stakes=LINEAR,
     )  # fmt: skip
     cost: Each[Fraction] = param(Fraction(2), "cost of a unit below `a`, or of each", read=_each)
     tick: Fraction = param(Fraction(1, 100), "prices are multiples of it, 1/k", read=_tick)
@@ -209,7 +204,6 @@ class BertrandCompetition(Rounds):
         "price of round 1, 0 to `a`, or of each",
         read=_each,
         none="own cost",
-        hidden=True,
         stakes=("first_round", "free"),
     )
     window: int = param(20, "rounds told one by one; rounds of a block", low=1, high=MOST_WINDOW)
@@ -221,67 +215,41 @@ class BertrandCompetition(Rounds):
     )
     switch_persona: Each[str] = param("uncooperative", "what they then are", each=PERSONAS)
     demand: str = param(
-        "linear",
-        linear="by `a`, `beta`, `d`",
-        logit="of Calvano et al.",
-        hidden=True,
-        stakes="always",
+        "linear", linear="by `a`, `beta`, `d`", logit="of Calvano et al.", stakes="always"
     )
     quality: Fraction = param(
-        Fraction(2),
-        "of logit demand: g of all goods",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        Fraction(2), "of logit demand: g of all goods", read=ratio_of, stakes=LOGIT
     )
     outside: int | Fraction = param(
-        0,
-        "of logit demand: g of buying nothing",
-        read=exact_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        0, "of logit demand: g of buying nothing", read=exact_of, stakes=LOGIT
     )
     mu: Fraction = param(
-        Fraction(1, 4),
-        "of logit demand: spread, above 0",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        Fraction(1, 4), "of logit demand: spread, above 0", read=ratio_of, stakes=LOGIT
     )
     demand_clip: str = param(
         "corner",
         corner="who is priced out sells 0, the others share the market without it",
         own="demands below 0 are 0, the others' stay",
         none="demands may be below 0",
-        hidden=True,
         stakes="always",
     )
     price_floor: str = param(
         "zero",
         zero="any price from 0",
         cost="lower prices are played as the cost",
-        hidden=True,
         stakes="changed",
     )
     price_cap: str = param(
-        "a",
-        words={"a": "above `a` is against the rules", "none": "accepted"},
-        hidden=True,
-        stakes="changed",
+        "a", words={"a": "above `a` is against the rules", "none": "accepted"}, stakes="changed"
     )
     first_round: str = param(
-        "forced",
-        forced="at `initial_price`",
-        free="firms set its prices",
-        hidden=True,
-        stakes="changed",
+        "forced", forced="at `initial_price`", free="firms set its prices", stakes="changed"
     )
     profit_rounding: str = param(
         "exact",
         "the authors' program cuts doubles, so that some 4 % of its profits are 1 off",
         exact="not rounded",
         truncate="cut towards 0 to whole units",
-        hidden=True,
         stakes="changed",
     )
     decimals: int = param(2, "decimals of what firms are told", low=0, high=9)

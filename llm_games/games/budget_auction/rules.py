@@ -12,7 +12,17 @@ import numpy as np
 
 from llm_games import facts
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, plain, rounds_shown
+from llm_games.facts import (
+    LAW,
+    Draw,
+    Each,
+    Fact,
+    check_number,
+    exact_of,
+    param,
+    plain,
+    rounds_shown,
+)
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real, Remark
 from llm_games.rounds import Paid, Rounds, Seen
@@ -74,23 +84,13 @@ class BudgetAuction(Rounds):
         None, "one row", none="drawn", hidden=True
     )
     mu: int | float = param(
-        500,
-        "mean of drawn valuations before they are cut, 1 to the assets",
-        hidden="tell_prior",
-        stakes="always",
+        500, "mean of drawn valuations before they are cut, 1 to the assets", **LAW
     )
     sigma: int | float = param(
-        100,
-        "their standard deviation; beyond the assets they are redrawn",
-        hidden="tell_prior",
-        stakes="always",
+        100, "their standard deviation; beyond the assets they are redrawn", **LAW
     )
     value_rounding: str = param(
-        "truncate",
-        truncate="fractions are cut",
-        none="to `decimals`",
-        hidden="tell_prior",
-        stakes="always",
+        "truncate", truncate="fractions are cut", none="to `decimals`", **LAW
     )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
@@ -108,10 +108,7 @@ class BudgetAuction(Rounds):
         False, "they hear that all others are as rational and able as they", fiction=True
     )
     reasks: bool = param(
-        True,
-        "a language model is asked again after a broken reply; else never",
-        hidden=True,
-        stakes="changed",
+        True, "a language model is asked again after a broken reply; else never", stakes="changed"
     )
     remarks: str = param(
         "none",

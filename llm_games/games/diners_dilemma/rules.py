@@ -53,11 +53,7 @@ class DinersDilemma(Rounds):
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
     unknown_dish: str = param(
-        "rule_break",
-        rule_break="any other word is",
-        costly="it is costly",
-        hidden=True,
-        stakes="changed",
+        "rule_break", rule_break="any other word is", costly="it is costly", stakes="changed"
     )
 
     def check(self) -> None:

@@ -43,11 +43,7 @@ class DivideDollar(Rounds):
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     @property

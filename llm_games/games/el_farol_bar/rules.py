@@ -62,11 +62,7 @@ class ElFarolBar(Rounds):
         True, "requests say when going pays, where it does so from an even chance of a good bar on"
     )
     capacity_test: str = param(
-        "exact",
-        exact="in integers",
-        float="goers/players in doubles",
-        hidden=True,
-        stakes="changed",
+        "exact", exact="in integers", float="goers/players in doubles", stakes="changed"
     )
 
     def check(self) -> None:

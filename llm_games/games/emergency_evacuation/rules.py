@@ -56,6 +56,8 @@ AUTHORS = {  # what the paper's program does otherwise than its text
     "noise": "shared",
     "injury": "off",
 }
+UNTOLD: dict[str, Any] = {"hidden": "announce_rules", "stakes": "always"}
+WANG, _chance = ("walker", "wang"), partial(ratio_of, high=1)
 TARGET, MOVE = 0, 1
 """Phases of a round: exits are chosen, steps are taken."""
 NORMAL, OVERTAKEN, ESCAPED, CASUALTY = range(4)
@@ -175,11 +177,7 @@ class EmergencyEvacuation(Rulebook):
     )
     max_rounds: int = param(50, "rounds at most, T", low=1, high=LONGEST)
     p_deliberate: Fraction = param(
-        Fraction(1, 5),
-        "chance to choose again, from round 2 on",
-        read=partial(ratio_of, high=1),
-        hidden="announce_rules",
-        stakes="always",
+        Fraction(1, 5), "chance to choose again, from round 2 on", read=_chance, **UNTOLD
     )
     shares: tuple[Fraction, ...] = param(
         (Fraction(1, 4),) * 4,
@@ -197,19 +195,9 @@ class EmergencyEvacuation(Rulebook):
         shared="all drawn alike, as in the paper's code",
         hidden=True,
     )
-    injury: str = param(
-        "wang",
-        wang="people can be hurt",
-        off="nobody can",
-        hidden="announce_rules",
-        stakes="always",
-    )
+    injury: str = param("wang", wang="people can be hurt", off="nobody can", **UNTOLD)
     injury_when: str = param(
-        "end",
-        end="at the end of each round",
-        start="before each round",
-        hidden="announce_rules",
-        stakes="always",
+        "end", end="at the end of each round", start="before each round", **UNTOLD
     )
     walker: str = param(
         "player",
@@ -222,33 +210,23 @@ class EmergencyEvacuation(Rulebook):
     p_best: Fraction = param(
         Fraction(19, 20),
         "chance that the walker ``wang`` takes the best cell, else the second",
-        read=partial(ratio_of, high=1),
-        hidden=True,
-        stakes=("walker", "wang"),
+        read=_chance,
+        stakes=WANG,
     )
-    rule_stay: bool = param(
-        False, "whether that walker may also stay", hidden=True, stakes=("walker", "wang")
-    )
+    rule_stay: bool = param(False, "whether that walker may also stay", stakes=WANG)
     rule_count: str = param(
         "people",
         "what the exits' costs by Wang's rule model count",
         people="people seen",
         occupied="walls and seats seen, too, as in the authors' reproduction",
-        hidden=True,
-        stakes=("walker", "wang"),
+        stakes=WANG,
     )
     moves: str = param(
         "sequential",
         sequential="steps are asked one at a time",
         simultaneous="all at once; whoever finds the cell taken stays",
     )
-    order: str = param(
-        "random",
-        random="drawn in each round",
-        id="ascending",
-        hidden="announce_rules",
-        stakes="always",
-    )
+    order: str = param("random", random="drawn in each round", id="ascending", **UNTOLD)
     distances: str = param(
         "path",
         "how far exits are: for targets, walkers, and what is told",

@@ -11,6 +11,7 @@ import numpy as np
 
 from llm_games.arrays import Array, any_true, at, tall
 from llm_games.facts import (
+    LAW,
     Draw,
     Each,
     Fact,
@@ -41,6 +42,7 @@ WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
+_PRIVATE = LAW | {"stakes": ("values", "private")}
 MOST_LOTS = 1000
 """Lots of ties, one a round; in a longer auction they come again."""
 
@@ -174,30 +176,19 @@ class EnglishAuction(Rulebook):
     budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(
-        50,
-        "mean of private values, normal within 1 to the own budget",
-        hidden="tell_prior",
-        stakes=("values", "private"),
+        50, "mean of private values, normal within 1 to the own budget", **_PRIVATE
     )
-    value_sd: int = param(
-        10,
-        "their standard deviation, at most `value_mean`",
-        hidden="tell_prior",
-        stakes=("values", "private"),
-    )
+    value_sd: int = param(10, "their standard deviation, at most `value_mean`", **_PRIVATE)
     private_values: Any = param(None, "a row for each bidder", none="drawn", hidden=True)
     overestimate_pct: Each[int] = param(
-        10, "percent above the value", each=(-100, 100), hidden=True, stakes=("values", "common")
+        10, "percent above the value", each=(-100, 100), stakes=("values", "common")
     )
     objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
     first_bidder: int | str = param(
-        0,
-        "seat asked first if bidding is cyclic, or ``random``",
-        hidden=True,
-        stakes=("bidding", "cyclic"),
+        0, "seat asked first if bidding is cyclic, or ``random``", stakes=("bidding", "cyclic")
     )
     discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
     max_discounts: int = param(
@@ -207,15 +198,10 @@ class EnglishAuction(Rulebook):
         3,
         "how often a bidder is asked again after an illegal reply",
         low=0,
-        hidden=True,
         stakes=("reask_limit", "bounded"),
     )
     reask_limit: str = param(
-        "bounded",
-        bounded="`max_reasks` times",
-        unlimited="until it is legal",
-        hidden=True,
-        stakes="changed",
+        "bounded", bounded="`max_reasks` times", unlimited="until it is legal", stakes="changed"
     )
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(

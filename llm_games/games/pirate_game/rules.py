@@ -80,11 +80,7 @@ class PirateGame(Rulebook):
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
     vote_parse: str = param(
-        "strict",
-        strict="one of two words",
-        contains="accept anywhere in it",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="one of two words", contains="accept anywhere in it", stakes="changed"
     )
 
     @property

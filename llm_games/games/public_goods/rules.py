@@ -53,11 +53,7 @@ class PublicGoods(Rounds):
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     def check(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, rows_of
+from llm_games.facts import LAW, Draw, Fact, check_integer, fixed, has_law, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
@@ -55,24 +55,9 @@ class SealedBidAuction(Rounds):
     }
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(
-        0, "smallest possible valuation", low=0, hidden="tell_prior", stakes="always"
-    )
-    valuation_max: int = param(
-        200,
-        "largest, more than `valuation_min`",
-        low=1,
-        high=10**9,
-        hidden="tell_prior",
-        stakes="always",
-    )
-    interval: int = param(
-        10,
-        "step between valuations, a divisor of their range",
-        low=1,
-        hidden="tell_prior",
-        stakes="always",
-    )
+    valuation_min: int = param(0, "smallest possible valuation", low=0, **LAW)
+    valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9, **LAW)
+    interval: int = param(10, "step between valuations, a divisor of their range", low=1, **LAW)
     seed: int = param(
         42,
         "round ``t`` uses ``random.Random(seed + t - 1)``",
@@ -92,11 +77,7 @@ class SealedBidAuction(Rounds):
         "own", own="the table's lots", shared="the generator of the valuations", hidden=True
     )
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     @classmethod
