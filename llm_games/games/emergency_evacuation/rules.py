@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,9 @@ WANG, _chance = ("walker", "wang"), partial(ratio_of, high=1)
 TARGET, MOVE = 0, 1
 """Phases of a round: exits are chosen, steps are taken."""
 NORMAL, OVERTAKEN, ESCAPED, CASUALTY = range(4)
+SHOWN = ("row", "column", "status", "target", "crushed")
+"""What is recorded of everybody at the end of each round."""
+WAY_CODES = {name: way for way, name in enumerate(WAYS)}
 OUT = 0
 """The cell of those who are out of the room: a corner of the wall, where nobody can be."""
 NONE = -1
@@ -127,6 +130,9 @@ class EvacuationState(State):
     priority: Array
     deliberate: Array
     second: Array
+
+
+End: TypeAlias = tuple[EvacuationState, PerTable]  # a round's last state, and where it ended, bool
 
 
 @dataclass(frozen=True)
@@ -323,8 +329,7 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _aisles(self) -> Array:
-        seat, free = self.room.seat, self.room.free
-        return np.flatnonzero(free & np.roll(seat, self.room.columns))
+        return np.flatnonzero(self.room.free & np.roll(self.room.seat, self.room.columns))
 
     @cached_property
     def groups(self) -> Array:
@@ -337,13 +342,11 @@ class EmergencyEvacuation(Rulebook):
         sides = self.room.sides
         if self.target_choice == "side":
             return sides
-        counts: dict[str, int] = {}
-        names = []
-        for side in self.room.side.tolist():
-            counts[sides[side]] = counts.get(sides[side], 0) + 1
-            alone = (self.room.side == side).sum() == 1
-            names.append(sides[side] if alone else f"{sides[side]} {counts[sides[side]]}")
-        return tuple(names)
+        of_exits = [sides[side] for side in self.room.side.tolist()]
+        return tuple(
+            side if of_exits.count(side) == 1 else f"{side} {of_exits[: i + 1].count(side)}"
+            for i, side in enumerate(of_exits)
+        )
 
     @property
     def seats_differ(self) -> str:
@@ -357,8 +360,8 @@ class EmergencyEvacuation(Rulebook):
         return 0, max(len(self.exits), len(WAYS) if self.walker == "player" else 0) - 1
 
     def length(self) -> int:
-        steps = {"sequential": self.players, "simultaneous": 1}[self.moves]
-        return self.max_rounds * (1 + (steps if self.walker == "player" else 0))
+        steps = self.players if self.moves == "sequential" else 1
+        return self.max_rounds * (1 + steps * (self.walker == "player"))
 
     def lasts(self) -> int:
         return self.max_rounds
@@ -372,38 +375,27 @@ class EmergencyEvacuation(Rulebook):
 
     def terms(self) -> dict[str, Any]:
         room = self.room
+        named = self.personas == "body_mind" and self.persona_labels == "correct"
         return super().terms() | {
-            "rows": room.rows,
-            "columns": room.columns,
-            "sides": room.sides,
+            **{name: getattr(room, name) for name in ("rows", "columns", "sides")},
             "exits": self.exits,
             "seats": bool(room.seat.any()),
             "walls": room.walled,
-            "bodies": self._bodies,
+            "bodies": named and isinstance(self.attributes, str),  # who is told so has a strong one
         }
-
-    @property
-    def _bodies(self) -> bool:
-        """Whether those who are told of a strong body have one."""
-        named = self.personas == "body_mind" and self.persona_labels == "correct"
-        return named and isinstance(self.attributes, str)
 
     # -- chance ------------------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
         groups = lambda noise: self.each(self.groups, noise.batch)
-        rows, below = self._rows, np.nextafter(1, 0)
+        key, below = lambda noise: noise.key, np.nextafter(1, 0)
+        attribute = lambda name: partial(self._attribute, name, self.groups)
+        lots = ("priority", "deliberate", "second")
         return (
-            Draw("start", self._starts, 0, max(self.room.rows, self.room.columns) - 1),
+            Draw("start", self._starts, 0, self._scale),
             Draw("group", groups, 1, 4),
-            *(
-                Draw(name, partial(self._attribute, name, self.groups), -(10**6), 10**6)
-                for name in people.NAMES
-            ),
-            *(
-                Draw(name, lambda noise: noise.key, 0, below, rows=rows)
-                for name in ("priority", "deliberate", "second")
-            ),
+            *(Draw(name, attribute(name), -(10**6), 10**6) for name in people.NAMES),
+            *(Draw(name, key, 0, below, rows=self._rows) for name in lots),
         )
 
     def chance(
@@ -417,13 +409,14 @@ class EmergencyEvacuation(Rulebook):
         return drawn
 
     def _starts(self, noise: Noise) -> Array:
+        cells = self._aisles
+        if isinstance(self.start, tuple):
+            cells = np.array(self.start) @ (self.room.columns, 1)
         if self.start == "uniform":
             free = np.flatnonzero(self.room.free)
             cells = free[noise.order(len(free))[: self.players]]
         else:
-            has_cells = isinstance(self.start, tuple)
-            fixed = np.array(self.start) @ (self.room.columns, 1) if has_cells else self._aisles
-            cells = self.each(fixed, noise.batch)
+            cells = self.each(cells, noise.batch)
         return np.stack(self.room.row_column(cells), axis=1)
 
     def _rows(self, keys: Array) -> Array:
@@ -435,8 +428,7 @@ class EmergencyEvacuation(Rulebook):
         """Return everybody's number for a round, from 0 to below 1."""
         if drawn.ndim > np.ndim(round_):  # they were given
             return at(drawn, round_ % len(drawn))
-        players = tall(np.arange(self.players), drawn.shape)
-        return number(drawn, round_ * self.players + players)
+        return number(drawn, round_ * self.players + tall(np.arange(self.players), drawn.shape))
 
     def _attribute(self, name: str, group: Array, noise: Noise) -> Array:
         """Draw one of N0, Y0 and Z0 for people of these groups, ``(players, *batch)``."""
@@ -456,9 +448,9 @@ class EmergencyEvacuation(Rulebook):
     # -- the first state ---------------------------------------------------------------------------
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EvacuationState:
-        start = np.asarray(chance["start"])
+        drawn = dict(chance)
+        start = np.asarray(drawn.pop("start"))
         self._check_start(start)
-        drawn = {name: value for name, value in chance.items() if name != "start"}
         none = {"target": NONE, "exit_cell": NONE, "line": NOBODY, "deciders": bool}
         state = self.first(
             EvacuationState,
@@ -500,11 +492,11 @@ class EmergencyEvacuation(Rulebook):
         """Return rows and columns, int64 ``(players, 2, *batch)``; of those who are out 0, 0."""
         return np.stack(self.room.row_column(state.cell), axis=1)
 
-    def counts(self, state: EvacuationState, seats: Any = None) -> Array:
+    def counts(self, state: EvacuationState) -> Array:
         """Return how many people each sees towards each exit, ``(exits, players, *batch)``."""
-        cell = state.cell if seats is None else of_seats(state.cell, seats)
-        visible = self.room.in_view(cell, self.occupied(state), self.view_radius, self.view_angle)
-        return visible + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
+        people = self.occupied(state)
+        visible = self.room.in_view(state.cell, people, self.view_radius, self.view_angle)
+        return visible + (self._seats_seen[:, state.cell] if self.view_count == "authors" else -1)
 
     @cached_property
     def _seats_seen(self) -> Array:
@@ -551,11 +543,10 @@ class EmergencyEvacuation(Rulebook):
     def ways(self, state: EvacuationState, cell: Array) -> Array:
         """Return the directions that people in these cells may take, bool ``(9, k, *batch)``."""
         legal = self.room.enterable[:, cell]
-        if self.moves == "simultaneous":
-            return legal
-        free: Array = legal & ~self._taken(state, cell)
-        free[STAY] = True
-        return free
+        if self.moves != "simultaneous":
+            legal = legal & ~self._taken(state, cell)
+            legal[STAY] = True
+        return legal
 
     def _taken(self, state: EvacuationState, cell: Array) -> Array:
         """Return in which directions somebody stands, bool ``(9, k, *batch)``."""
@@ -578,9 +569,7 @@ class EmergencyEvacuation(Rulebook):
         return legal & asked[..., None]
 
     def breaks(self, state: EvacuationState, actions: PerPlayer) -> PerPlayer:
-        high = self.highest_legal(state)
-        outside = (actions < 0) | (actions > high)
-        asked = self.asked(state)
+        outside, asked = (actions < 0) | (actions > self.highest_legal(state)), self.asked(state)
         if not any_true(state.phase == MOVE):
             return outside & asked
         ways = np.clip(actions, 0, len(WAYS) - 1)
@@ -601,12 +590,11 @@ class EmergencyEvacuation(Rulebook):
         if any_true(ending):
             next_state, blocked, ending = self._step_all(next_state, actions, ending)
         if any_true(aiming):
-            next_state, walked = self._set_off(
-                self._aim(next_state, actions, broke, asked & aiming), aiming
-            )
+            aimed = self._aim(next_state, actions, broke, asked & aiming)
+            next_state, walked = self._set_off(aimed, aiming)
             ending = ending | walked
         next_state, rewards, ends = self._until_asked(next_state, ending)
-        rounds = sum((end.where.astype(np.int64) for end in ends), np.zeros(live.shape, np.int64))
+        rounds = sum((where.astype(np.int64) for _, where in ends), np.zeros(live.shape, np.int64))
         record = {
             "actions": np.where(asked, actions, MISSING),
             "phase": state.phase,
@@ -616,12 +604,11 @@ class EmergencyEvacuation(Rulebook):
             **{name: partial(self._shown, ends, name, live.shape) for name in SHOWN},
             **self._news(state, next_state, ends),
         }
-        return next_state, Outcome(
-            rewards, ~self.present(next_state) | next_state.over, Later(record)
-        )
+        finished = ~self.present(next_state) | next_state.over
+        return next_state, Outcome(rewards, finished, Later(record))
 
     def _news(
-        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[End]
     ) -> dict[str, Any]:
         """Return the events of a step, ``(players, *batch)`` each, for scores.
 
@@ -631,7 +618,6 @@ class EmergencyEvacuation(Rulebook):
         """
         aiming = state.phase == TARGET
         has_left = (next_state.escape_round > 0) & (state.escape_round == 0)
-        lost = partial(self._lost, state, next_state, ends)
         none = np.zeros(state.cell.shape, np.int64)
         return {
             "cell": np.where(aiming, state.cell, NONE),
@@ -639,36 +625,32 @@ class EmergencyEvacuation(Rulebook):
             "group": np.where(aiming, state.group, NONE),
             "escaped": np.where(has_left, next_state.escape_round, 0),
             "exit": np.where(has_left, next_state.exit_cell, NONE),
-            "lost": lost,
-            "overtaken": lambda: sum(
-                ((end.state.status == OVERTAKEN) & end.where for end in ends), none
-            ),
+            "lost": partial(self._lost, state, next_state, ends),
+            "overtaken": lambda: sum(((s.status == OVERTAKEN) & where for s, where in ends), none),
         }
 
     def _lost(
-        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[End]
     ) -> PerPlayer:
         rounds = np.zeros(state.cell.shape, np.int64)
-        for stage, mask, offset in [*((e.state, e.where, 0) for e in ends), (next_state, True, 1)]:
+        for stage, mask, offset in [*((*end, 0) for end in ends), (next_state, True, 1)]:
             lost = (stage.status == CASUALTY) & (state.status != CASUALTY) & (rounds == 0) & mask
             rounds = np.where(lost, stage.round + offset, rounds)
         return rounds
 
-    def _shown(self, ends: Sequence[_End], name: str, batch: tuple[int, ...]) -> Array:
+    def _shown(self, ends: Sequence[End], name: str, batch: tuple[int, ...]) -> Array:
         """Return a recorded quantity at the end of each round, ``(rounds, players, *batch)``."""
         if not ends:
             return np.zeros((0, self.players, *batch), np.int64)
         if name in ("row", "column"):
-            both = self.room.row_column(np.stack([end.state.cell for end in ends]))
-            return both[name == "column"]
-        return np.stack([getattr(end.state, name) for end in ends])
+            return self.room.row_column(np.stack([s.cell for s, _ in ends]))[name == "column"]
+        return np.stack([getattr(s, name) for s, _ in ends])
 
     def _aim(
         self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer, asked: PerPlayer
     ) -> EvacuationState:
         """Give those asked their targets; who broke a rule keeps the old one."""
-        choice = np.clip(actions, 0, len(self.exits) - 1)
-        target = choice
+        choice = target = np.clip(actions, 0, len(self.exits) - 1)
         if self.target_choice == "side":
             target = self.measure.nearest_of[choice, state.cell]
         target = np.where(asked & ~(broke & (state.target >= 0)), target, state.target)
@@ -681,9 +663,9 @@ class EmergencyEvacuation(Rulebook):
 
     def _until_asked(
         self, state: EvacuationState, ending: PerTable
-    ) -> tuple[EvacuationState, Array, list[_End]]:
+    ) -> tuple[EvacuationState, Array, list[End]]:
         """End rounds, and play those in which nobody is asked, until somebody is."""
-        rewards, ends = np.zeros((self.players, *state.round.shape)), []
+        rewards, ends = np.zeros((self.players, *state.round.shape)), list[End]()
         idle = self._idle(state, ~ending & (state.phase == TARGET))
         if any_true(idle):
             state, walked = self._set_off(state, idle)
@@ -691,7 +673,7 @@ class EmergencyEvacuation(Rulebook):
         while any_true(ending):
             state, payoffs, shown = self._close(state, ending)
             rewards += payoffs
-            ends.append(_End(shown, ending))
+            ends.append((shown, ending))
             state, ending = self._set_off(state, self._idle(state, ending))
         return state, rewards, ends
 
@@ -699,9 +681,11 @@ class EmergencyEvacuation(Rulebook):
         """Line the movers up once exits are chosen; also return where no step is left to ask."""
         if not any_true(mask):
             return state, mask
-        line = self._line(state, mask)
+        movers, far = (state.status == NORMAL) & mask, self.measure.rank[state.target, state.cell]
+        line = lined(movers, self.ranks(state), state.target, far)
         if self.walker != "player":
-            return self._walk(state, line, mask), mask
+            wish = self._likes(state) if self.moves == "simultaneous" else None
+            return self._moved(state, line, mask, wish), mask
         waits = mask & (line[0] != NOBODY)
         return state.replace(
             line=np.where(mask, line, state.line),
@@ -717,11 +701,6 @@ class EmergencyEvacuation(Rulebook):
 
     def seats_of(self, state: EvacuationState) -> PerPlayer:
         return tall(np.arange(self.players), state.round.shape)
-
-    def _line(self, state: EvacuationState, mask: PerTable) -> PerPlayer:
-        movers = (state.status == NORMAL) & mask
-        far = self.measure.rank[state.target, state.cell]
-        return lined(movers, self.ranks(state), state.target, far)
 
     def _step_all(
         self, state: EvacuationState, actions: PerPlayer, mask: PerTable
@@ -739,10 +718,6 @@ class EmergencyEvacuation(Rulebook):
         cell = np.where(is_moving, wish, state.cell)
         came = np.where(cell != state.cell, state.cell, state.came)
         return state.replace(cell=cell, came=came, position=position), is_moving & False, done
-
-    def _walk(self, state: EvacuationState, line: PerPlayer, mask: PerTable) -> EvacuationState:
-        wish = self._likes(state) if self.moves == "simultaneous" else None
-        return self._moved(state, line, mask, wish)
 
     def _seconds(self, state: EvacuationState) -> PerPlayer:
         """Return who takes the second best cell in this round, bool."""
@@ -779,13 +754,13 @@ class EmergencyEvacuation(Rulebook):
         """Let people step in line: to the cell they wish, or to the best free one."""
         rooms = np.flatnonzero(mask.reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
-        cells, lines, targets, seconds = map(
-            of_rooms, (state.cell, line, state.target, self._seconds(state))
+        cells, wishes = (
+            of_rooms(state.cell),
+            [None] * len(rooms) if wish is None else of_rooms(wish),
         )
-        wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
-        for cell, order, target, second, wished in zip(
-            cells, lines, targets, seconds, wishes, strict=True
-        ):
+        cells = of_rooms(state.cell)
+        rest = map(of_rooms, (line, state.target, self._seconds(state)))
+        for cell, wished, order, target, second in zip(cells, wishes, *rest, strict=True):
             occupied = bytearray(self.room.cells)
             for here in cell:
                 occupied[here] = True
@@ -814,11 +789,10 @@ class EmergencyEvacuation(Rulebook):
         )
         if self.injury_when == "end":
             state = self._hurt(state, mask)
-        state = state.replace(round=state.round + mask)
-        shown = state
-        over = mask & (~self.present(state).any(axis=0) | (state.round >= last))
-        state = state.replace(over=state.over | over)
-        return self._open(state, mask & ~over), rewards, shown
+        shown = state.replace(round=state.round + mask)
+        over = mask & (~self.present(shown).any(axis=0) | (shown.round >= last))
+        next_state = self._open(shown.replace(over=shown.over | over), mask & ~over)
+        return next_state, rewards, shown
 
     def _open(self, state: EvacuationState, mask: PerTable) -> EvacuationState:
         if self.injury_when == "start":
@@ -874,6 +848,7 @@ class EmergencyEvacuation(Rulebook):
         came = scaled_position(lambda s: s.came)
         aim = scaled_position(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
         traits, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
+        time = lambda s: np.minimum(s.round + 1, self.max_rounds) / self.max_rounds
         selfish = lambda s: np.full(s.cell.shape, self.uncooperative)
         nearest = lambda s: ways.far.min(axis=0)[s.cell] / scale
         around = lambda s: self.around(s) * choosing(s) / 8
@@ -885,7 +860,7 @@ class EmergencyEvacuation(Rulebook):
         return (
             Fact("row", lambda s: here(s)[0], 0, 1, f"own row / {scale}"),
             Fact("column", lambda s: here(s)[1], 0, 1, f"own column / {scale}"),
-            Fact("time", self._time, 0, 1, "round to play / rounds at most"),
+            Fact("time", time, 0, 1, "round to play / rounds at most"),
             Fact("strong", lambda s: traits & self.traits(s)[0], 0, 1, "1: strong body"),
             Fact("positive", lambda s: traits & self.traits(s)[1], 0, 1, "1: confident mind"),
             Fact("uncooperative", selfish, 0, 1, "1: out for oneself"),
@@ -915,9 +890,6 @@ class EmergencyEvacuation(Rulebook):
     def _scale(self) -> int:
         return max(self.room.rows, self.room.columns) - 1
 
-    def _time(self, state: EvacuationState) -> PerTable:
-        return np.minimum(state.round + 1, self.max_rounds) / self.max_rounds
-
     def traits(self, state: EvacuationState) -> tuple[PerPlayer, PerPlayer]:
         """Return the people who are told to be strong, and those told to be confident, bool."""
         group = state.group
@@ -927,7 +899,7 @@ class EmergencyEvacuation(Rulebook):
 
     def teller(self, state: EvacuationState) -> Callable[[int], dict[str, Any]]:
         number, moving = min(int(state.round) + 1, self.max_rounds), int(state.phase) == MOVE
-        scene = {} if moving else self._scene(state)
+        scene, places = {} if moving else self._scene(state), (state.cell, state.came, state.target)
         strong, positive = (values.tolist() for values in self.traits(state))
         present, asked = self.present(state).tolist(), self.asked(state).tolist()
 
@@ -935,9 +907,7 @@ class EmergencyEvacuation(Rulebook):
             common: dict[str, Any] = {"round": number, "moving": moving, "inside": present[seat]}
             if not present[seat]:
                 return common
-            cell, came, target = (
-                int(values[seat]) for values in (state.cell, state.came, state.target)
-            )
+            cell, came, target = (int(values[seat]) for values in places)
             persona = {"strong": strong[seat], "positive": positive[seat]}
             return {
                 **common,
@@ -1029,24 +999,15 @@ class EmergencyEvacuation(Rulebook):
     def asks(self, state: EvacuationState, seat: int) -> Exit | StepQuestion:
         if int(state.phase) == TARGET:
             return self._exit_question
-        return StepQuestion("move", self.lettered(state, seat), ways=self._ways)
+        return StepQuestion("move", self.lettered(state, seat), ways=WAY_CODES)
 
     @cached_property
     def _exit_question(self) -> Exit:
-        asides = self._beside if self.stages == "one" else ()
-        return Exit(
-            "exit", {name: choice for choice, name in enumerate(self.exits)}, asides_before=asides
-        )
-
-    @cached_property
-    def _ways(self) -> dict[str, int]:
-        return {name: way for way, name in enumerate(WAYS)}
+        choices = {name: choice for choice, name in enumerate(self.exits)}
+        return Exit("exit", choices, asides_before=self._beside if self.stages == "one" else ())
 
     def passed(
-        self,
-        previous_state: EvacuationState,
-        next_state: EvacuationState,
-        record: Mapping[str, Array],
+        self, previous_state: Any, next_state: Any, record: Mapping[str, Array]
     ) -> Iterator[EvacuationState]:
         cell, came, rounds = previous_state.cell, previous_state.came, int(record["rounds"])
         for index in range(rounds):
@@ -1100,15 +1061,3 @@ class EmergencyEvacuation(Rulebook):
             out = int(state.escape_round[seat])
             rows.append([name, states[int(state.status[seat])], position, aim, str(out or "")])
         return caption, ["seat", "state", "row, column", "target", "out in round"], rows
-
-
-SHOWN = ("row", "column", "status", "target", "crushed")
-"""What is recorded of everybody at the end of each round."""
-
-
-@dataclass(frozen=True)
-class _End:
-    """The end of a round: the state then, and the tables where it ended (`where`, bool)."""
-
-    state: EvacuationState
-    where: PerTable
