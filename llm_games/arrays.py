@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
+PerTable = Array  # one entry for each table, ``(*batch)``
 
 
 def any_true(array: Array) -> bool:

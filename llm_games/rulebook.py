@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, array_of, of_seats, sliced, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, array_of, of_seats, sliced, tall
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import LARGEST, Column, Draw, Fact, check_integer, check_parameters, param
@@ -26,8 +26,6 @@ from llm_games.noise import Noise
 from llm_games.pictures import table_image
 from llm_games.questions import MISSING, Action, Question, within_int64
 
-PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
-PerTable = Array  # one entry for each table, ``(*batch)``
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
 MOST_PLAYERS = 100_000
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
@@ -161,6 +159,7 @@ class Rulebook(ABC):
     idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
     mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
     state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
+    shared_goal: ClassVar[Goal] = Goal()  # of all seats, unless `goal` tells them apart
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
     uneven: ClassVar[bool] = False  # a step's record is longer at some tables of a batch
 
@@ -247,7 +246,7 @@ class Rulebook(ABC):
         """Return what this seat of one table is asked when it is its move."""
 
     def goal(self, seat: int) -> Goal:
-        return Goal()
+        return self.shared_goal
 
     def asides(self, state: Any, seat: int, phase: str) -> Sequence[Aside]:
         """Return the questions to a seat beside its move, in order; answers change nothing.

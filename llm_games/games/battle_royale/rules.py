@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, of_seats
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
 from llm_games.rounds import MOST_ROUNDS
-from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
 MISS = -1
 """The action of missing on purpose; shooting at a player is its seat."""
@@ -59,6 +59,8 @@ class BattleRoyale(Rulebook):
     picks: ClassVar[bool] = True
     edition: ClassVar[int] = 3
     former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {2: {"announce_cap": False}}
+    payable = 0.0, 1.0
+    pot = 1.0
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {"announce_cap": False},
         "gamma_bench_authors": {
@@ -254,14 +256,6 @@ class BattleRoyale(Rulebook):
             "hit": bool(state.hit[seat]),
             "left": int(state.left[seat]),
         }
-
-    @property
-    def pot(self) -> float:
-        return 1.0
-
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     def goal(self, seat: int) -> Goal:
         shared = self.cap_outcome == "share" and self.max_shots is not None

@@ -176,8 +176,10 @@ class BertrandCompetition(Rounds):
     name: ClassVar[str] = "bertrand_competition"
     title: ClassVar[str] = "Bertrand competition"
     source: ClassVar[str] = "Shall We Talk; Calvano et al. 2020"
+    shared_goal: ClassVar[Goal] = Goal(unit="profits")
     edition: ClassVar[int] = 1
     personal: ClassVar[tuple[str, ...]] = ("cost", "initial_price", "personas")
+    shown_last = "request"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "shall_we_talk_bc_silent": {},
         "shall_we_talk_bc_talk": _TALK,
@@ -578,18 +580,11 @@ class BertrandCompetition(Rounds):
         return "the firms' costs differ" if len(set(self.costs)) > 1 else ""
 
     @property
-    def shown_last(self) -> str:
-        return "request"
-
-    @property
     def stake(self) -> tuple[float, float]:
         high, lower, upper = self.ranges
         margins = -float(max(self.costs)), high - float(min(self.costs))
         profits = [margin * demand for margin in margins for demand in (lower, upper)]
         return min(profits), max(profits)
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="profits")
 
     def asks(self, state: BertrandState, seat: int) -> PriceQuestion:
         return self._question

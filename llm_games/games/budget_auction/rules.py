@@ -67,8 +67,10 @@ class BudgetAuction(Rounds):
     name: ClassVar[str] = "budget_auction"
     title: ClassVar[str] = "Budget auction"
     source: ClassVar[str] = "EconArena"
+    shared_goal: ClassVar[Goal] = Goal(unit="gains in assets")
     narrows: ClassVar[bool] = True
     mends: ClassVar[bool] = False
+    seats_differ = "of tied bidders the lowest seat wins"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_authors": _ARENA
@@ -180,10 +182,6 @@ class BudgetAuction(Rounds):
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
-
-    @property
-    def seats_differ(self) -> str:
-        return "of tied bidders the lowest seat wins"
 
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.of_each("assets")) * self.unit
@@ -314,9 +312,6 @@ class BudgetAuction(Rounds):
             return -np.inf, np.inf
         lost = max(*map(float, self.of_each("assets")), float(self.entrance_fee))
         return -lost, float(self.worth)
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="gains in assets")
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
         remarks = _LATER if state.round and self.shown != "none" else _FIRST

@@ -42,6 +42,7 @@ class DinersDilemma(Rounds):
     name: ClassVar[str] = "diners_dilemma"
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
+    shared_goal: ClassVar[Goal] = Goal(unit="points")
     state_type: ClassVar[type[State]] = DinersDilemmaState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -137,9 +138,6 @@ class DinersDilemma(Rounds):
     def stake(self) -> tuple[float, float]:
         low, high = min(float(self.cheap_price), 0.0), max(float(self.costly_price), 0.0)
         return float(self.cheap_utility) - high, float(self.costly_utility) - low
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="points")
 
     def asks(self, state: DinersDilemmaState, seat: int) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None

@@ -34,6 +34,7 @@ class DivideDollar(Rounds):
     name: ClassVar[str] = "divide_dollar"
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
+    shared_goal: ClassVar[Goal] = Goal(unit="coins")
     state_type: ClassVar[type[State]] = DivideDollarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -81,9 +82,6 @@ class DivideDollar(Rounds):
     @property
     def stake(self) -> tuple[float, float]:
         return (0.0, float(self.golds)) if self.bid_range == "strict" else (-np.inf, np.inf)
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="coins")
 
     def asks(self, state: DivideDollarState, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()

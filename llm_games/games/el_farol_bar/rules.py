@@ -39,6 +39,7 @@ class ElFarolBar(Rounds):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
+    shared_goal: ClassVar[Goal] = Goal(unit="points")
     state_type: ClassVar[type[State]] = ElFarolBarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -138,9 +139,6 @@ class ElFarolBar(Rounds):
     def stake(self) -> tuple[float, float]:
         pays = [*map(float, (self.min, self.max, self.home))]
         return min(pays), max(pays)
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="points")
 
     def asks(self, state: ElFarolBarState, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, of_seats, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats, tall
 from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, check_number, listed, once, param, ratio_of
@@ -23,17 +23,7 @@ from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING
 from llm_games.rounds import MOST_ROUNDS as LONGEST
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 TALK = {
     "turns": 1,
@@ -150,11 +140,14 @@ class EmergencyEvacuation(Rulebook):
     name: ClassVar[str] = "emergency_evacuation"
     title: ClassVar[str] = "Emergency evacuation"
     source: ClassVar[str] = "Shall We Talk"
+    shared_goal: ClassVar[Goal] = Goal("soon", "out of the room")
     edition: ClassVar[int] = 3
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
     picks: ClassVar[bool] = True
     uneven: ClassVar[bool] = True
+    payable = 0.0, 1.0
+    seats_differ = "people start in different places and differ in strength"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "shall_we_talk_ee_silent": PAPER,
         "shall_we_talk_ee_talk": PAPER | {"talk": TALK},
@@ -349,10 +342,6 @@ class EmergencyEvacuation(Rulebook):
         )
 
     @property
-    def seats_differ(self) -> str:
-        return "people start in different places and differ in strength"
-
-    @property
     def largest(self) -> int:
         return max(self.max_rounds + 1, 8 * 10**6)
 
@@ -365,13 +354,6 @@ class EmergencyEvacuation(Rulebook):
 
     def lasts(self) -> int:
         return self.max_rounds
-
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def goal(self, seat: int) -> Goal:
-        return Goal("soon", "out of the room")
 
     def terms(self) -> dict[str, Any]:
         room = self.room

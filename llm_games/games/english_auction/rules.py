@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
 from llm_games.facts import (
     LAW,
     Draw,
@@ -26,17 +26,7 @@ from llm_games.facts import (
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1

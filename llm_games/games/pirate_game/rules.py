@@ -9,24 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import array_of
+from llm_games.arrays import Array, PerPlayer, PerTable, array_of
 from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
-from llm_games.rulebook import (
-    LARGEST,
-    Array,
-    Chance,
-    Goal,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    actions_of,
-)
+from llm_games.rulebook import LARGEST, Chance, Goal, Outcome, Played, Rulebook, State, actions_of
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
@@ -64,6 +52,7 @@ class PirateGame(Rulebook):
     title: ClassVar[str] = "Pirate game"
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
+    seats_differ = "the lowest seat left proposes and can keep most of the gold"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"vote_parse": "contains", "proposal_check": "sum_and_length"},
@@ -82,10 +71,6 @@ class PirateGame(Rulebook):
     vote_parse: str = param(
         "strict", strict="one of two words", contains="accept anywhere in it", stakes="changed"
     )
-
-    @property
-    def seats_differ(self) -> str:
-        return "the lowest seat left proposes and can keep most of the gold"
 
     def length(self) -> int:
         return 2 * (self.players - 1)

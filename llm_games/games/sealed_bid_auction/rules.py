@@ -44,6 +44,7 @@ class SealedBidAuction(Rounds):
     name: ClassVar[str] = "sealed_bid_auction"
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
+    shared_goal: ClassVar[Goal] = Goal(unit="profits")
     narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -203,9 +204,6 @@ class SealedBidAuction(Rounds):
     def stake(self) -> tuple[float, float]:
         free = self.bid_range == "unbounded"
         return (-np.inf, np.inf) if free else (0.0, float(self.valuation_max))
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="profits")
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])

@@ -12,22 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import Array, array_of, at, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, Remark, SealedBid
 from llm_games.rounds import MOST_ROUNDS
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -143,7 +133,9 @@ class WaterAllocation(Rulebook):
     idle: ClassVar[int] = NO_BID
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
+    shared_goal: ClassVar[Goal] = Goal("survive", "day")
     fewest_players: ClassVar[int] = 1
+    payable = 0.0, 1.0
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         f"setting_{i}{whose}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
         | otherwise
@@ -495,13 +487,6 @@ class WaterAllocation(Rulebook):
             return None
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
-
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def goal(self, seat: int) -> Goal:
-        return Goal("survive", "day")
 
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         remarks = (_LOGIC,) if self.remarks == "alympics" else ()
