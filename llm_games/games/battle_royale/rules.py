@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -162,15 +162,13 @@ class BattleRoyale(Rulebook):
         hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
         survivors, shots = living.sum(axis=0), state.round + 1
-        following = np.where(living, self._turns_until.take(state.shooter, 1), self.players).argmin(
-            axis=0
-        )
+        turns = np.where(living, self._turns_until.take(state.shooter, 1), self.players)
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
         next_state = state.replace(
             round=shots,
             over=(survivors == 1) | capped,
             living=living,
-            shooter=following,
+            shooter=turns.argmin(axis=0),
             shot=np.where(asked, shots, state.shot),
             target=np.where(asked, target, state.target),
             hit=np.where(asked, hit, state.hit),
@@ -204,12 +202,8 @@ class BattleRoyale(Rulebook):
 
     def known(self) -> Sequence[Fact]:
         n, limit = self.players, np.inf if self.max_shots is None else self.max_shots
-
         has_seen = once(self.shots_seen)
-
-        def shots_seen(name: str) -> Callable[[BattleRoyaleState], Array]:
-            return lambda s: getattr(s, name)[:, None] * has_seen(s)
-
+        shots_seen = lambda name: lambda s: getattr(s, name)[:, None] * has_seen(s)
         living, rank = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
         seat_meaning = "own seat, the position in the shooting order from 0"
         shot = "number of seat {}'s shot since the own last turn; 0: none"

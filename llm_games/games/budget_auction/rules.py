@@ -12,17 +12,7 @@ import numpy as np
 
 from llm_games import facts
 from llm_games.errors import BadParameter
-from llm_games.facts import (
-    LAW,
-    Draw,
-    Each,
-    Fact,
-    check_number,
-    exact_of,
-    param,
-    plain,
-    rounds_shown,
-)
+from llm_games.facts import LAW, Draw, Each, Fact, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real, Remark
 from llm_games.rounds import Paid, Rounds, Seen
@@ -124,7 +114,7 @@ class BudgetAuction(Rounds):
         least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
-            check_number(name, value, low)
+            facts.check_number(name, value, low)
             if self.valuations is None and value > least:
                 raise BadParameter(
                     f"{name} must be from {low} to the assets ({least}), got {value}"
@@ -162,8 +152,7 @@ class BudgetAuction(Rounds):
     @property
     def fictions(self) -> tuple[str, ...]:
         doubt = "that what the others will do cannot be predicted, whoever they are"
-        statements = super().fictions
-        return statements or (doubt,)
+        return super().fictions or (doubt,)
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)
@@ -243,45 +232,28 @@ class BudgetAuction(Rounds):
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
         payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
-        current = [
-            self.now,
-            Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
-            Fact("assets", assets, 1, money, "own assets", now=True),
-        ]
+        own = "own valuation of the item"
+        current = [self.now, Fact("valuation", values, 0, worth, own, said="own", now=True)]
+        current += [Fact("assets", assets, 1, money, "own assets", now=True)]
         last = [
             self.seat,
-            Fact(
-                "bid",
-                bids,
-                0,
-                money,
-                meaning="seat {}, last round; 0: none",
-                each=True,
-                said="bids",
-            ),
+            Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, said="bids"),
             Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
         ]
         payoff_fact = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
+        value = "valuation of seat {}"
         private = [
             Fact(
                 "valuation",
                 begun(values),
                 0,
                 worth,
-                meaning="valuation of seat {}",
-                each=True,
+                "valuation of seat {}",
+                True,
                 said="valuations",
             ),
             Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
-            Fact(
-                "payoff",
-                payoff,
-                low,
-                high,
-                meaning="final assets of seat {}",
-                each=True,
-                said="payoffs",
-            ),
+            Fact("payoff", payoff, low, high, "final assets of seat {}", True, said="payoffs"),
         ]
         shown = {"none": [], "bids": [*last, payoff_fact], "bids_and_private": [*last, *private]}
         return (*current, *shown[self.shown])
@@ -315,13 +287,9 @@ class BudgetAuction(Rounds):
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
         remarks = _LATER if state.round and self.shown != "none" else _FIRST
-        return Real(
-            "bid",
-            0,
-            self.of_each("assets")[seat] * self.unit,
-            self.decimals,
-            remarks=remarks if self.remarks == "econ_arena" else (),
-        )
+        remarks = remarks if self.remarks == "econ_arena" else ()
+        high = self.of_each("assets")[seat] * self.unit
+        return Real("bid", 0, high, self.decimals, remarks=remarks)
 
     @property
     def heading(self) -> str:

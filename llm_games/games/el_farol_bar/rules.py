@@ -106,13 +106,12 @@ class ElFarolBar(Rounds):
         utility = lambda s: (s.round > 0) * self.utility(s.decisions, good(s))
         gain, loss = int(self.max > self.home), -int(self.min < self.home)
         better = lambda s: fun(s) * np.where(good(s), gain, loss)
-        players = self.players
         return (
             self.now,
             Fact("went", lambda s: s.decisions, 0, 1, "own decision last round, 1 = went"),
             Fact("utility", utility, low, high, "own utility of the last round"),
             Fact("count_known", count, 0, 1, "1 if this player learned how many went"),
-            Fact("goers", lambda s: count(s) * goers(s), 0, players,
+            Fact("goers", lambda s: count(s) * goers(s), 0, self.players,
                  "players who went last round; 0 if not known"),
             Fact("fun_known", fun, 0, 1, "1 if this player learned whether going was more fun"),
             Fact("fun", better, -1, 1,
@@ -149,8 +148,6 @@ class ElFarolBar(Rounds):
             return "", {"decision": blank, "utility": blank}
         good = self.good(goers)
         caption = f"{goers} of {self.players} went, {'good' if good else 'crowded'}"
-        decided = np.where(state.decisions == GO, "go", "stay")
-        return caption, {
-            "decision": (decided, ""),
-            "utility": (self.utility(state.decisions, good), "g"),
-        }
+        decisions = np.where(state.decisions == GO, "go", "stay")
+        utility = self.utility(state.decisions, good)
+        return caption, {"decision": (decisions, ""), "utility": (utility, "g")}

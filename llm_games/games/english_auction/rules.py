@@ -9,20 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from llm_games import facts
 from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
-from llm_games.facts import (
-    LAW,
-    Draw,
-    Each,
-    Fact,
-    check_integer,
-    fixed,
-    has_law,
-    once,
-    param,
-    rows_of,
-    within,
-)
+from llm_games.facts import Draw, Each, Fact, check_integer, fixed, once, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
@@ -32,7 +21,7 @@ WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
-_PRIVATE = LAW | {"stakes": ("values", "private")}
+_PRIVATE = facts.LAW | {"stakes": ("values", "private")}
 MOST_LOTS = 1000
 """Lots of ties, one a round; in a longer auction they come again."""
 
@@ -224,7 +213,7 @@ class EnglishAuction(Rulebook):
             least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
             check_integer("value_sd", self.value_sd, 0, self.value_mean)
-        has_law(self, self.values == "private" and self.private_values is None)
+        facts.has_law(self, self.values == "private" and self.private_values is None)
 
     # -- what follows from the parameters --------------------------------------------------------
 
@@ -302,7 +291,10 @@ class EnglishAuction(Rulebook):
 
     def draws(self) -> Sequence[Draw]:
         count, seats = len(self.catalogue), self.players
-        order, first = fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder)
+        order, first = (
+            fixed(order_of(self.catalogue, self.item_order)),
+            fixed(self.first_bidder),
+        )
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
         if self.first_bidder == "random":
