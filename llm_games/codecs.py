@@ -95,11 +95,15 @@ class Codec(ABC):
 
     def mask(self, view: View) -> Array:
         """Return the legal indexes, bool ``(indexes,)``; index 0 alone if not asked."""
-        indexes = np.arange(self.space.n)
-        return indexes < (1 if view.question is None else len(indexes))
+        if view.question is None:
+            return np.arange(self.space.n) == 0
+        legal = view.mask if self.masked else None
+        return np.ones(self.space.n, np.bool_) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        return np.arange(self.space.n) < np.where(view.asked, self.space.n, 1)[..., None]
+        legal = view.mask if self.masked else None
+        no_op = np.arange(self.space.n) == 0
+        return np.where(view.asked[..., None], True if legal is None else legal, no_op)
 
     def shown(self, numbers: Array) -> Array:
         """Add the beginning of a move to what the seat observes, ``(*batch, columns)``."""
@@ -117,11 +121,9 @@ class Codec(ABC):
         return IllegalAction(f"{player}{location}: {action!r} is not {wanted}")
 
     def _refused(self, view: View, actions: Any, mask: Array) -> IllegalAction:
-        table = np.unravel_index(int(np.argmax(mask)), mask.shape)
-        seat = np.broadcast_to(view.seat, mask.shape)[table]
-        index = tuple(map(int, table))
-        action = actions[index].tolist()
-        return self.refuse(action, int(seat), index[0] if len(index) == 1 else index)
+        table = tuple(map(int, np.unravel_index(int(np.argmax(mask)), mask.shape)))
+        seat = int(np.broadcast_to(view.seat, mask.shape)[table])
+        return self.refuse(actions[table].tolist(), seat, table[0] if len(table) == 1 else table)
 
     def _indexes(self, view: View, actions: Any, mask: Array) -> Array:
         array = array_of(actions)
@@ -180,13 +182,6 @@ class Rules(Codec):
                 moves[(..., *table)] = actions_of(move)
         return moves, mask
 
-    def mask(self, view: View) -> Array:
-        legal = view.mask if view.question is not None else None
-        return super().mask(view) if legal is None else legal
-
-    def masks(self, view: View) -> Array:
-        return super().masks(view) if view.mask is None else _with_no_op(view.mask, view)
-
 
 class Index(Codec):
     """A number from 0 on for each action, where these are few and always the same."""
@@ -205,14 +200,6 @@ class Index(Codec):
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         index = self._indexes(view, actions, mask)
         return (self.low + index) * mask if self.low else index, mask
-
-    def mask(self, view: View) -> Array:
-        legal = view.mask if self.masked and view.question is not None else None
-        return super().mask(view) if legal is None else legal
-
-    def masks(self, view: View) -> Array:
-        legal = view.mask if self.masked else None
-        return super().masks(view) if legal is None else _with_no_op(legal, view)
 
 
 class Steps(Codec):
@@ -421,14 +408,10 @@ class Beside(Codec):
             return spaces.Discrete(int(space.n) + self.symbols, start=int(space.start))
         if isinstance(space, spaces.MultiDiscrete):
             return spaces.MultiDiscrete([*space.nvec, self.symbols])
-        low, high = (-1, 1) if self._shares(space) else (0, self.symbols - 1)
+        kind, shares = space.dtype, space.dtype == np.float32  # from -1 to 1, not the rules' own
+        low, high = (-1, 1) if shares else (0, self.symbols - 1)
         lows, highs = np.append(space.low, low), np.append(space.high, high)
-        kind = space.dtype
         return spaces.Box(lows.astype(kind), highs.astype(kind), dtype=kind)
-
-    def _shares(self, space: Any) -> bool:
-        """Return whether numbers are shares from -1 to 1, not the rules' own."""
-        return bool(space.dtype == np.float32)
 
     def __copy__(self) -> Beside:
         other = object.__new__(Beside)
@@ -448,7 +431,7 @@ class Beside(Codec):
             symbol = array - self.space.start - self.moves.space.n
             return np.where(symbol < 0, array, self.space.start), symbol
         last = array[..., -1]
-        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+        if isinstance(self.space, spaces.Box) and self.space.dtype == np.float32:
             last = np.minimum((last + 1) / 2 * self.symbols, self.symbols - 1)
         return array[..., :-1], np.asarray(last).astype(np.int64)
 
@@ -576,11 +559,7 @@ class FreeText(Codec):
 
 
 def codec(
-    game: Rulebook,
-    seat: int,
-    actions: str = "index",
-    reask: int = 0,
-    batch: tuple[int, ...] = (),
+    game: Rulebook, seat: int, actions: str = "index", reask: int = 0, batch: tuple[int, ...] = ()
 ) -> Codec:
     """Return a seat's codec, one of `ACTIONS`, for a table or a `batch`; `reask`: bad words."""
     check_choice("actions", actions, ACTIONS)
@@ -652,9 +631,3 @@ def _shares(view: View, part: Array, parts: int) -> Array:
 def _declined(game: Rulebook, moves: Array, mask: Array) -> Array:
     """Replace moves by declining where `mask` is true, if the game lets one decline."""
     return moves if game.decline is None else np.where(mask, game.decline, moves)
-
-
-def _with_no_op(legal: Array, view: View) -> Array:
-    """Let a seat that is not asked do nothing: index 0 alone is legal."""
-    first = np.arange(legal.shape[-1]) == 0
-    return np.where(view.asked[..., None], legal, first)

@@ -65,13 +65,7 @@ class Pen(Protocol):
         """Draw a line."""
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
 
@@ -125,13 +119,7 @@ class Canvas(Pen):
         self._draw.line(ends, fill=color, width=max(round(wide * SMOOTH), 1))
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         x -= self.length(text, size) * SIDES[side][1]
         self._draw.text((x * SMOOTH, y * SMOOTH), text, fill=color, font=self._font(size))
@@ -183,13 +171,7 @@ class Drawing(Pen):
         self._add(f'<line {ends} stroke="%s" stroke-width="{wide:.3g}"/>', color)
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         shown = escape("".join(c if c.isprintable() else " " for c in text)).replace("%", "%%")
         geometry = f'x="{x:.5g}" y="{y + 0.88 * size:.5g}" font-size="{0.92 * size:.3g}"'

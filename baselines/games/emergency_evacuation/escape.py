@@ -77,14 +77,8 @@ class Evacuation:
     @property
     def changes(self) -> float:
         """Share of decisions after each seat's first that changed the side; NaN for none."""
-        changed = again = 0
-        for chosen in self.choices:
-            answers = chosen[chosen >= 0]
-            changed, again = (
-                changed + int((np.diff(answers) != 0).sum()),
-                again + max(len(answers) - 1, 0),
-            )
-        return changed / again if again else np.nan
+        changes = np.concatenate([np.diff(chosen[chosen >= 0]) != 0 for chosen in self.choices])
+        return float(changes.mean()) if len(changes) else np.nan
 
     # -- curves ------------------------------------------------------------------------------------
 
@@ -92,15 +86,14 @@ class Evacuation:
         """Return the cumulative number of people by round, int64 ``(max_rounds,)``."""
         of = rounds if mask is None else rounds[mask]
         counts = np.bincount(of[of > 0], minlength=self.game.max_rounds + 1)
-        curve: Array = counts.cumsum()[1:]
-        return curve
+        return np.asarray(counts.cumsum()[1:])
 
     @cached_property
     def escapes(self) -> Curves:
         """Curves of escapes: ``all``, by body, mind and group, by side, and by exit."""
-        room, out = self.game.room, np.maximum(self.exit, 0)
-        gone = self.exit >= 0
-        sides = {name: gone & (room.side[out] == k) for k, name in enumerate(room.sides)}
+        room = self.game.room
+        side = np.where(self.exit >= 0, room.side[np.maximum(self.exit, 0)], -1)
+        sides = {name: side == k for k, name in enumerate(room.sides)}
         exits = {f"exit {k}": self.exit == k for k in range(len(room.exits))}
         return self._curves(self.escaped, self.classes | sides | exits)
 
@@ -131,8 +124,7 @@ def balance(counts: Array) -> float:
 
 def evacuation(game: Any, steps: Steps) -> Evacuation:
     asked = (steps["phase"] == TARGET) & (steps["actions"] >= 0)
-    room = game.room
-    sides = np.where(asked, room.side[np.maximum(steps["aim"], 0)], -1)
+    sides = np.where(asked, game.room.side[np.maximum(steps["aim"], 0)], -1)
     return Evacuation(
         game,
         **{name: steps[name].max(axis=-1) for name in ("escaped", "exit", "lost", "group")},

@@ -37,12 +37,9 @@ def step_directions(
     game: Any, state: Any, rows: Any, target: Array, noise: Noise, wang: bool = False
 ) -> Array:
     room, position = game.room, np.asarray(state.cell[rows])
-    ranked_cells = (ranked(game.measure, game.rule_stay) if wang else greedy(game.measure))[
-        target, position
-    ]
-    batch = state.round.shape
-    table = np.ogrid[tuple(slice(n) for n in batch)]
-    cells = np.moveaxis(ranked_cells, -1, 0)
+    likes = ranked(game.measure, game.rule_stay) if wang else greedy(game.measure)
+    table = np.ogrid[tuple(slice(n) for n in state.round.shape)]
+    cells = np.moveaxis(likes[target, position], -1, 0)
     free = ~game.occupied(state)[(cells, *table)] | (cells == position)
     if game.moves == "simultaneous" and not wang:
         free[:] = True
@@ -61,9 +58,7 @@ def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
         if not moving.any():
             return rule(view, noise)
         step = walk(view, noise.of("step"))
-        if not moving.all():
-            step = np.where(moving, step, rule(view, noise))
-        return step
+        return step if moving.all() else np.where(moving, step, rule(view, noise))
 
     return act
 
@@ -97,8 +92,7 @@ def wang(panic: bool, view: View, noise: Noise) -> Array:
     """Choose the exit of the least cost J, see `walkers.costs`."""
     game, state = view.game, view.sight.state
     cell, group = (np.asarray(values[view.rows]) for values in (state.cell, state.group))
-    batch = state.round.shape
-    single = cell.ndim == len(batch)  # one seat, or another at each table
+    single = cell.ndim == state.round.ndim  # one seat, or another at each table
     people = (cell[None], group[None]) if single else (cell, group)
     blocked = game.rule_count == "occupied"
     exit_costs = costs(game.measure, game.occupied(state), *people, panic, game.view_angle, blocked)
@@ -115,9 +109,8 @@ def mood(value: str) -> bool:
 def follow(*arguments: Any) -> Array:
     """Follow Wang's rule model, in panic unless a mood comes before view and noise."""
     *moods, view, noise = arguments
-    return walking_to(partial(wang, moods[0] if moods else True), partial(walk, wang=True))(
-        view, noise
-    )
+    choose = partial(wang, moods[0] if moods else True)
+    return walking_to(choose, partial(walk, wang=True))(view, noise)
 
 
 def meaning(game: Rulebook, value: str) -> int:
@@ -131,14 +124,12 @@ def fixed(choice: int, view: View, noise: Noise) -> Array:
     return walking_to(lambda view, noise: np.full(shape(view), choice))(view, noise)
 
 
+rational = walking_to(seat_choice(theory.equilibrium), around)
 PLAYERS = Players(
     {
-        "rational": walking_to(seat_choice(theory.equilibrium), around),
-        "best_response": walking_to(seat_choice(theory.equilibrium), around),
-        "fifo": Kind(
-            "chooses its part of an equilibrium of queues at exits",
-            walking_to(seat_choice(theory.equilibrium), around),
-        ),
+        "rational": rational,
+        "best_response": rational,
+        "fifo": Kind("chooses its part of an equilibrium of queues at exits", rational),
         "cooperative": walking_to(seat_choice(theory.planned)),
         "nearest": Kind("chooses the side of the nearest exit", walking_to(nearest)),
         "random_side": Kind("chooses any exit", walking_to(random_side)),

@@ -97,9 +97,8 @@ def assigned(distance: Array, widths: Array, rounds: int) -> Array:
     """Return exits by which all are out as early as queues allow (else the nearest)."""
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
-    return np.stack([_served(near, widths, rounds)[1] for near in tables], -1).reshape(
-        people, *batch
-    )
+    exits = [_served(near, widths, rounds)[1] for near in tables]
+    return np.stack(exits, -1).reshape(people, *batch)
 
 
 def fewest_rounds(layout: Layout, cells: Array) -> int:
@@ -116,16 +115,12 @@ def flow(layout: Layout, cells: Array, rounds: int) -> int:
     open_cells = np.flatnonzero(layout.open)
     count, number = len(open_cells), np.full(layout.cells, -1)
     number[open_cells] = np.arange(count)
-    passable = (
-        layout.enterable[:, open_cells] & layout.free[open_cells]
-    )  # from exits nobody steps back
+    # From exits nobody steps back.
+    passable = layout.enterable[:, open_cells] & layout.free[open_cells]
     way, start = np.nonzero(passable)
     end = number[layout.neighbours[way, open_cells[start]]]
-    exits, source, sink = (
-        number[layout.exits],
-        2 * count * (rounds + 1),
-        2 * count * (rounds + 1) + 1,
-    )
+    exits, source = number[layout.exits], 2 * count * (rounds + 1)
+    sink = source + 1
 
     def node(cell: Any, time: Any, out: int) -> Array:
         return np.ravel((np.asarray(time)[..., None] * 2 + out) * count + cell)

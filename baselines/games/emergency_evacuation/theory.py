@@ -90,11 +90,8 @@ def shortest(game: Any, state: Any) -> PerPlayer:
     far = steps[:, state.cell]
     first, costs = far.argmin(axis=0), []
     for choice, (distance, width) in enumerate(zip(far, widths.tolist(), strict=True)):
-        nearest_first = np.sort(
-            np.where((first == choice) & game.present(state), distance, BEYOND), axis=0
-        )
-        ahead = _below(nearest_first, distance)
-        costs.append(np.maximum(distance, ahead / width))
+        near = np.where((first == choice) & game.present(state), distance, BEYOND)
+        costs.append(np.maximum(distance, _below(np.sort(near, axis=0), distance) / width))
     return np.argmin(costs, axis=0)
 
 
@@ -117,11 +114,8 @@ def deviation(game: Any, record: Steps) -> Measured:
     regret = np.zeros(asked.shape)
     choosing_steps = asked.any(axis=0)  # about one step of a hundred
     if choosing_steps.any():
-        regret[:, choosing_steps] = _regret(
-            game,
-            asked[:, choosing_steps],
-            *(record[name][..., choosing_steps] for name in ("cell", "aim", "round")),
-        )
+        parts = (record[name][..., choosing_steps] for name in ("cell", "aim", "round"))
+        regret[:, choosing_steps] = _regret(game, asked[:, choosing_steps], *parts)
     return regret, np.full(asked.shape[1:], np.nan)
 
 
@@ -158,10 +152,7 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return the sum of payoffs; the best is that of `matching`."""
     total = payoffs(game, steps["escaped"].sum(axis=-1)).sum(axis=0)
-    start = steps["cell"][..., 0]
-    best = [
-        payoffs(game, matching(game.room, cells[cells > 0], game.max_rounds)).sum()
-        for cells in start.reshape(game.players, -1).T
-    ]
-    zero = np.zeros(total.shape)
-    return total, zero, np.reshape(best, total.shape), zero * np.nan, zero * np.nan
+    starts = (cells[cells > 0] for cells in steps["cell"][..., 0].reshape(game.players, -1).T)
+    best = [payoffs(game, matching(game.room, cells, game.max_rounds)).sum() for cells in starts]
+    none = np.full(total.shape, np.nan)
+    return total, np.zeros(total.shape), np.reshape(best, total.shape), none, none

@@ -89,7 +89,7 @@ class BeliefAside(Question):
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         number = {"type": "integer"}
-        bidders = list(self.truth["total_profits"])
+        bidders = [*self.truth["total_profits"]]
         won = object_of(dict.fromkeys(self.items, number), ())
         parts = {
             "summary": {"type": "string"},

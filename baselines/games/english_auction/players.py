@@ -35,11 +35,8 @@ def informed(view: View, estimate: Array) -> Array:
     """Return the value of an estimate without its markup, which is known to the bidder."""
     if view.game.values == "private":
         return estimate
-    return (
-        estimate
-        * 100
-        // np.maximum(100 + _beside(estimate, view, _seat_setting(view, "markups")), 1)
-    )
+    percent = 100 + _beside(estimate, view, _seat_setting(view, "markups"))
+    return estimate * 100 // np.maximum(percent, 1)
 
 
 def learned(view: View, estimate: Array) -> Array:
@@ -107,11 +104,9 @@ def prudent(
 
 def _by_money(view: View, starts: Array) -> Array:
     """Return expected prices if others began with as much money as oneself."""
-    purse, others = _seat_setting(view, "purses"), range(view.game.players)
-    remaining = [
-        np.maximum(purse - money(view, f"spent_{i}"), 0) * (i != view.seat) for i in others
-    ]
-    room = money(view, "budget") + sum(remaining)
+    purse, room = _seat_setting(view, "purses"), money(view, "budget")
+    for i in range(view.game.players):
+        room = room + np.maximum(purse - money(view, f"spent_{i}"), 0) * (i != view.seat)
     return expected_prices(starts, money(view, "start"), room)
 
 

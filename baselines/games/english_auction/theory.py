@@ -107,9 +107,8 @@ def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Arra
     rivals = tuple(np.delete(game.purses, seat).tolist())
     grid, highest, area = _rivals(rivals, game.value_mean, game.value_sd)
     below, at_bid = (np.interp(x, grid, area) for x in (value, bid))
-    ruled_out = np.where(
-        so_far < 0, 0, np.interp(so_far, grid, highest)
-    )  # the chance of less is gone
+    # The chance of less is gone.
+    ruled_out = np.where(so_far < 0, 0, np.interp(so_far, grid, highest))
     above = (value - bid) * (np.interp(bid, grid, highest) - ruled_out)
     gain = np.where(bid < value, below - at_bid - (value - bid) * ruled_out, above)
     return np.divide(gain, 1 - ruled_out, out=np.zeros(np.shape(gain)), where=ruled_out < 1 - 1e-12)
@@ -137,13 +136,12 @@ def rational(game: Any) -> Claim:
         if but:
             return Claim("heuristic", f"{up}; but {but}")
         return Claim("best known", f"{up}, an equilibrium but for what jumps over increments gain")
-    return Claim(
-        "heuristic",
+    sentence = (
         "bids while the item beats what the money could buy later, at prices that the money in the "
         "room suggests; budgets leave the equilibrium price open"
-        + "; estimates count as the last announced values tell"
-        * (game.values == "common"),
     )
+    worth = "; estimates count as the last announced values tell" * (game.values == "common")
+    return Claim("heuristic", sentence + worth)
 
 
 def _unlike_a_clock(game: Any) -> str:

@@ -243,15 +243,7 @@ class BudgetAuction(Rounds):
         payoff_fact = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
         value = "valuation of seat {}"
         private = [
-            Fact(
-                "valuation",
-                begun(values),
-                0,
-                worth,
-                "valuation of seat {}",
-                True,
-                said="valuations",
-            ),
+            Fact("valuation", begun(values), 0, worth, value, True, said="valuations"),
             Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
             Fact("payoff", payoff, low, high, "final assets of seat {}", True, said="payoffs"),
         ]

@@ -291,10 +291,7 @@ class EnglishAuction(Rulebook):
 
     def draws(self) -> Sequence[Draw]:
         count, seats = len(self.catalogue), self.players
-        order, first = (
-            fixed(order_of(self.catalogue, self.item_order)),
-            fixed(self.first_bidder),
-        )
+        order, first = (fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder))
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
         if self.first_bidder == "random":
