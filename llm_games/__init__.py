@@ -97,11 +97,7 @@ def _to_pettingzoo(name: str) -> None:
 
 
 _PLAIN: dict[str, Any] = {"masks": "info", "normalize": True}
-_VIEWS: dict[str, dict[str, Any]] = {
-    "": {},
-    "Discrete": _PLAIN,
-    "Continuous": {**_PLAIN, "actions": "unit"},
-}
+_VIEWS = {"": {}, "Discrete": _PLAIN, "Continuous": _PLAIN | {"actions": "unit"}}
 """What stands behind a game's title in Gymnasium's ids, for programs that can set nothing else."""
 
 

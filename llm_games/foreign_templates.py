@@ -12,12 +12,10 @@ from typing import Any
 import jinja2
 from jinja2 import compiler, nodes, runtime, sandbox
 
-MOST_STEPS = 100_000
-"""Rounds of loops and calls in one rendering of a block."""
+MOST_STEPS = 100_000  # rounds of loops and calls in one rendering of a block
 LONGEST_TEXT, LONGEST_LIST, LARGEST_FILE = 1_000_000, 50_000, 1_000_000
 """Characters of a text and items of a list that are made on the way; bytes of a template."""
-MOST_BITS = 4096
-"""Bits of a number."""
+MOST_BITS = 4096  # bits of a number
 _FILTERS = (
     "abs capitalize count d default dictsort first float format int items join last length list "
     "lower map max min reject rejectattr reverse select selectattr sort string sum title trim "
@@ -28,8 +26,7 @@ _METHODS = (
     "capitalize endswith get items keys lower lstrip removeprefix removesuffix rstrip split "
     "startswith strip title upper values"
 )
-METHODS = frozenset(_METHODS.split())
-"""What may be called of texts, lists and mappings."""
+METHODS = frozenset(_METHODS.split())  # what may be called of texts, lists and mappings
 _WIDE = re.compile(r"\d{4,}|\*")
 
 
@@ -46,9 +43,8 @@ class FolderLoader(jinja2.BaseLoader):
         if not path.is_file():
             raise jinja2.TemplateNotFound(template)
         if not path.resolve().is_relative_to(self._folder):
-            raise sandbox.SecurityError(
-                f"{path} leads out of its folder: put the file itself there"
-            )
+            out = f"{path} leads out of its folder: put the file itself there"
+            raise sandbox.SecurityError(out)
         if path.stat().st_size > LARGEST_FILE:
             raise sandbox.SecurityError(f"{path} has more than {LARGEST_FILE:,} bytes")
         return path.read_text("utf-8"), str(path), None
@@ -75,8 +71,7 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
         super().__init__(optimized=False, **settings)
         self.filters |= {function.__name__: function for function in filters}
         self.filters = {name: f for name, f in self.filters.items() if name in FILTERS}
-        self.filters |= {"join": self._join, "format": self._format}
-        self.filters["counted_items"] = self._items
+        self.filters |= {"join": self._join, "format": self._format, "counted_items": self._items}
         self._count = threading.local()
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -96,9 +91,8 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
 
     def _step(self, steps: int = 1) -> None:
         self._count.steps = getattr(self._count, "steps", 0) + steps
-        _check(
-            self._count.steps <= MOST_STEPS, f"more than {MOST_STEPS:,} steps of loops and calls"
-        )
+        fits = self._count.steps <= MOST_STEPS
+        _check(fits, f"more than {MOST_STEPS:,} steps of loops and calls")
 
     def _items(self, values: Any) -> list[Any]:
         items = list(values)

@@ -12,8 +12,7 @@ from typing import Any
 
 from llm_games.errors import BadParameter, UnknownName, unknown
 
-OWN = "own:"
-"""Before the label of an object that was handed to a run and has no name to find it by."""
+OWN = "own:"  # before the label of an object that was handed to a run and has no name to find it by
 _WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _NAME = re.compile(rf"(.+\.py|{_WORDS}):({_WORDS})")
 

@@ -121,9 +121,7 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
                 rest.append(text[position : tag.start()])
                 opened, position = tag, tag.end()
         elif opened or begins_here or _AFTER_TAG.match(text, tag.end()):
-            cut += (
-                [text[position : tag.start()]] if opened else [*rest, text[position : tag.start()]]
-            )
+            cut += [*([] if opened else rest), text[position : tag.start()]]
             rest = rest if opened else []
             opened, position = None, tag.end()
     if opened and (finish == "length" or not "".join(rest).strip()):
@@ -298,11 +296,8 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
 def _enclosed(text: str, question: Question) -> list[_FormAnswer]:
     """Return the values in answer tags, or in boxes that stand alone on their lines."""
     matches = list(_ENCLOSED.finditer(text)) if question.bare and question.key else []
-    replies = [
-        (index, _value(match[match.lastindex or 0], question))
-        for index, match in enumerate(matches)
-    ]
-    readable = [(index, reply) for index, reply in replies if reply.outcome != "unparsable"]
+    replies = [_value(match[match.lastindex or 0], question) for match in matches]
+    readable = [(i, reply) for i, reply in enumerate(replies) if reply.outcome != "unparsable"]
     return _placed(text, [match.span() for match in matches], readable)
 
 

@@ -21,8 +21,7 @@ from llm_games.talk.turns import TalkState, Utterance
 
 __all__ = ["PARAMETERS", "Talk", "TalkState", "Talking", "Utterance", "split", "talking"]
 
-PARAMETERS = "talk_"
-"""What stands before a parameter of the talk among those of a game."""
+PARAMETERS = "talk_"  # what stands before a parameter of the talk among those of a game
 
 
 def split(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -33,8 +33,7 @@ class Hearing:
             return listeners
         if self._reach is not None:
             return listeners & np.moveaxis(self._reach[speaker], -1, 0)
-        distances = self._squares(state, speaker)
-        return listeners & (distances <= math.floor(self.talk.radius**2))
+        return listeners & (self._squares(state, speaker) <= math.floor(self.talk.radius**2))
 
     @cached_property
     def _reach(self) -> Array | None:
@@ -43,8 +42,7 @@ class Hearing:
     def _squares(self, state: TalkState, seat: Array) -> PerPlayer:
         positions = self.game.positions(state.game)
         assert positions is not None, "checked at the start"
-        squares: PerPlayer = ((positions - at(positions, np.asarray(seat))) ** 2).sum(axis=1)
-        return squares
+        return np.asarray(((positions - at(positions, np.asarray(seat))) ** 2).sum(axis=1))
 
     def symbols(
         self, state: TalkState, actions: Array, speaking: Array, audiences: Heard
@@ -98,12 +96,8 @@ class Hearing:
         """Return the messages that a seat of one table is shown, in the order of `heard_order`."""
         talk, round_ = self.talk, int(state.round) + 1
         shows, first = talk.own == "shown", 0 if talk.memory == "all" else round_ - int(talk.memory)
-        messages = [
-            message
-            for message in self.messages(state)
-            if (seat in message.hearers or (shows and message.seat == seat))
-            and message.round >= first
-        ]
+        messages = [m for m in self.messages(state) if m.round >= first]
+        messages = [m for m in messages if seat in m.hearers or (shows and m.seat == seat)]
         if talk.heard_order == "nearest":
             distances = self._squares(state, np.asarray(seat)).tolist()
             messages.sort(key=lambda message: distances[message.seat])

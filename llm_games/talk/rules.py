@@ -73,11 +73,8 @@ class Talking(Rulebook):
         return Talking, (self.game, self.talk)
 
     def __repr__(self) -> str:
-        changed = ", ".join(
-            f"{f.name}={getattr(self.talk, f.name)!r}"
-            for f in dataclasses.fields(Talk)
-            if getattr(self.talk, f.name) != f.default
-        )
+        pairs = ((f, getattr(self.talk, f.name)) for f in dataclasses.fields(Talk))
+        changed = ", ".join(f"{f.name}={value!r}" for f, value in pairs if value != f.default)
         return f"Talking({self.game!r}, Talk({changed}))"
 
     def __getattr__(self, name: str) -> Any:
@@ -264,16 +261,11 @@ class Talking(Rulebook):
     def _spoken(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
         speaking, order = self._turns.speakers_now(state), state.order
         together = self.talk.mode == "together"
-        speakers = (
-            order[: int(speaking.sum(axis=0).max())] if together else [at(order, state.position)]
-        )
-        audiences = [
-            (np.asarray(speaker), self._hearing.hearers(state, speaker)) for speaker in speakers
-        ]
-        if self.talk.alphabet is None:
-            speeches, changes = self._hearing.words(state, actions, speaking, audiences)
-        else:
-            speeches, changes = self._hearing.symbols(state, actions, speaking, audiences)
+        count, hearing = int(speaking.sum(axis=0).max()), self._hearing
+        speakers = order[:count] if together else [at(order, state.position)]
+        audiences = [(np.asarray(seat), hearing.hearers(state, seat)) for seat in speakers]
+        resolve = hearing.words if self.talk.alphabet is None else hearing.symbols
+        speeches, changes = resolve(state, actions, speaking, audiences)
         none = np.zeros(speaking.shape)
         outcome = Outcome(none, state.finished, self._record(state, speeches, audiences), none > 0)
         return self._turns.gone_on(state.replace(**changes)), outcome

@@ -150,16 +150,13 @@ def level_k(level: int, game: BattleRoyale) -> Array:
     """Return the policy of all seats at a level; level 1 shoots the strongest."""
     rates, shot_cap = game.rates, cap(game)
     if level == 1:
-        policy = shoot_strongest(rates)
-        return (
-            policy if shot_cap is None else np.broadcast_to(policy, (shot_cap + 1, *policy.shape))
-        )
+        policy, axes = shoot_strongest(rates), () if shot_cap is None else (shot_cap + 1,)
+        return np.broadcast_to(policy, (*axes, *policy.shape))
     lower_policy, share = level_k(level - 1, game), game.cap_outcome == "share"
     policy = lower_policy.copy()
     for seat in range(len(rates)):
-        policy[..., seat, :] = best_response(rates, lower_policy, seat, shot_cap, share)[1][
-            ..., seat, :
-        ]
+        _, reply = best_response(rates, lower_policy, seat, shot_cap, share)
+        policy[..., seat, :] = reply[..., seat, :]
     return policy
 
 
@@ -178,16 +175,11 @@ def deviation(game: BattleRoyale, record: Steps) -> Measured:
     shooter, target, shots = (np.asarray(record[key]) for key in ("shooter", "target", "shots"))
     state = mask_of(np.moveaxis(alive, 0, -1)), shooter
     shots_left = () if shot_cap is None else (np.clip(shot_cap - shots + 1, 1, shot_cap),)
-    values, chances = (
-        equilibrium._by_action(*state, *shots_left),
-        equilibrium.policy[(*shots_left, *state)],
-    )
+    values = equilibrium._by_action(*state, *shots_left)
+    chances = equilibrium.policy[(*shots_left, *state)]
     target_seat, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
-    hits = (
-        (target == target_seat[0])
-        & np.take_along_axis(alive, target_seat, 0)[0]
-        & (target != shooter)
-    )
+    lives = np.take_along_axis(alive, target_seat, 0)[0]
+    hits = (target == target_seat[0]) & lives & (target != shooter)
     choice = np.where(hits, target, MISS)[..., None]
     value, chance = (np.take_along_axis(x, choice, -1)[..., 0] for x in (values, chances))
     aims_at_self = target == shooter  # a hit on oneself wins nothing
@@ -337,9 +329,8 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
             slopes[..., column] = np.take_along_axis(high - low, positions, axis=-1)
         margin = np.take_along_axis(_margin(x, rate, kill), positions, axis=-1)
         step = (np.linalg.pinv(slopes) @ margin[..., None])[..., 0]
-        np.put_along_axis(
-            x, positions, np.clip(np.take_along_axis(x, positions, axis=-1) - step, 0, 1), axis=-1
-        )
+        moved = np.clip(np.take_along_axis(x, positions, axis=-1) - step, 0, 1)
+        np.put_along_axis(x, positions, moved, axis=-1)
     return x
 
 
@@ -369,8 +360,7 @@ def _play(hit: Array, reward: Array) -> Array:
     hit (..., n): the chance of a hit at each position; reward (..., n, players): this times the
     values after the kill.
     """
-    size = hit.shape[-1]
-    miss = 1 - hit[..., None]
+    size, miss = hit.shape[-1], 1 - hit[..., None]
     first, still = np.zeros(reward.shape[:-2] + reward.shape[-1:]), np.ones((*miss.shape[:-2], 1))
     for k in range(size):
         first = first + still * reward[..., k, :]
@@ -402,9 +392,8 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
             kill_values = value[rest[..., None], turn[..., None], members[:, None, None]]
             own_values = np.einsum("skjk->skj", kill_values).copy()
             own_values[:, range(size), range(size)] = -np.inf
-            shot = decide(
-                masks, members, kill_values, _best_target(own_values, strength(rates)[members])
-            )
+            aim = _best_target(own_values, strength(rates)[members])
+            shot = decide(masks, members, kill_values, aim)
             cells = masks[:, None, None], members[:, :, None], members[:, None, :]
             shots[cells], value[cells] = shot, _value(shot, rate[members], kill_values)
     return value, _with_miss(shots)
@@ -455,9 +444,8 @@ def _play_out(
         mine = members == player  # who shoots at the best target or passes
         passing = np.where(mine[..., None], 0.0, fixed_shots)
         shooting = np.where(mine[..., None], aim, fixed_shots)
-        gain = _value(shooting, rate[members], kill_values) - _value(
-            passing, rate[members], kill_values
-        )
+        values = (_value(shots, rate[members], kill_values) for shots in (shooting, passing))
+        gain = np.subtract(*values)
         better = (gain * (mine[:, :, None] & mine[:, None, :])).sum((1, 2)) >= -TOLERANCE
         return np.where(better[:, None, None], shooting, passing)
 
@@ -517,9 +505,8 @@ def _checked_policy(policy: Array, players: int, max_shots: int | None) -> Array
     policy, shape = np.asarray(policy, float), (1 << players, players, players + 1)
     allowed = [shape] if max_shots is None else [shape, (max_shots + 1, *shape)]
     if policy.shape not in allowed:
-        raise BadParameter(
-            f"policy has shape {policy.shape}; must be {' or '.join(map(str, allowed))}"
-        )
+        shapes = " or ".join(map(str, allowed))
+        raise BadParameter(f"policy has shape {policy.shape}; must be {shapes}")
     legal = _legal(players)
     rows = np.where(legal, policy[..., :-1], 0).sum(-1) + policy[..., -1]
     off = np.abs(rows - 1)[..., legal.any(-1)].max()

@@ -57,10 +57,8 @@ def convergence(prices: Array, near: float = NEAR, lasting: int = LASTING) -> in
 
 
 def distances(game: BertrandCompetition, prices: Array) -> dict[str, Array]:
-    ends = zip(("equilibrium", "cartel"), _ENDS, strict=True)
-    return {
-        name: np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for name, of in ends
-    }
+    far = (np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for of in _ENDS)
+    return dict(zip(("equilibrium", "cartel"), far, strict=True))
 
 
 def regret(game: BertrandCompetition, prices: Array) -> Array:

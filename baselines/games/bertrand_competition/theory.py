@@ -130,8 +130,7 @@ def best_reply(game: BertrandCompetition, prices: PerPlayer, seat: int) -> Array
         prices[seat] = seat_prices
         return game.market(prices)[1][seat]
 
-    low = np.full(prices.shape[1:], min(least, high))
-    top = np.full(prices.shape[1:], high)
+    low, top = (np.full(prices.shape[1:], end) for end in (min(least, high), high))
     while (low < top).any():
         middle = (low + top) // 2
         here, above = earned(middle), earned(np.minimum(middle + 1, high))
@@ -166,14 +165,12 @@ def nash_ticks(game: BertrandCompetition) -> tuple[Array, bool]:
     """Return equilibrium prices in ticks, and whether no firm gains by another tick."""
     near = ticks_of(game, equilibrium(game))
     resting = _rest(game, near)
-    gains = regret(game, resting)
-    return (resting, True) if not gains.any() else (near, False)
+    return (near, False) if regret(game, resting).any() else (resting, True)
 
 
 def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
     """Return each firm's possible gain by another price in a round, in profits rounded as paid."""
-    shape = np.shape(prices)
-    prices = np.asarray(prices).reshape(game.players, -1)
+    shape, prices = np.shape(prices), np.asarray(prices).reshape(game.players, -1)
     earned, gains = game.market(prices)[1], []
     for seat in range(game.players):
         # Rivals' prices mostly repeat, and their order does not matter.

@@ -73,9 +73,8 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
 
 def rational(game: Any) -> Claim:
     rest = "; the first seats bid the remainder" if game.golds % game.players else ""
-    return Claim(
-        "equilibrium", f"bids an equal share, the fairest of many equilibria of a round{rest}"
-    )
+    sentence = "bids an equal share, the fairest of many equilibria of a round"
+    return Claim("equilibrium", sentence + rest)
 
 
 def replies(game: Any) -> list[str]:

@@ -37,10 +37,8 @@ def rational(view: View, noise: Noise) -> Array:
     plan = equal_shares(view)  # when no plan can pass, any will do
     if solution.proposer_survives:
         plan[view.seat :] = solution.coins
-    prices = [
-        stage(game.players - first, game.gold, game.quota).prices[view.seat - first]
-        for first in range(view.seat)
-    ]
+    of_stage = (stage(game.players - i, game.gold, game.quota) for i in range(view.seat))
+    prices = [earlier.prices[view.seat - i] for i, earlier in enumerate(of_stage)]
     proposer = view.number("proposer").astype(np.int64) - 1
     price = np.array([*prices, 0])[np.clip(proposer, 0, view.seat)]
     return ballot(view, plan, view.number("share") >= price)

@@ -61,14 +61,8 @@ def stage(pirates: int, gold: int, quota: str = "half") -> Stage:
     needed = [votes_needed(count, quota) for count in range(1, pirates + 1)]
     for votes in needed[1:]:
         current = _above(current, gold, votes - 1)
-    for array in (
-        current.coins,
-        current.survives,
-        current.prices,
-        current.always_paid,
-        current.tied,
-    ):
-        array.flags.writeable = False  # shared between callers
+    for name in ("coins", "survives", "prices", "always_paid", "tied"):
+        getattr(current, name).flags.writeable = False  # shared between callers
     return current
 
 

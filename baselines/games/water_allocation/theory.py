@@ -206,10 +206,8 @@ class Response:
     def __call__(self, situation: WaterSituation, noise: Noise | None = None) -> Array:
         day, money = len(self.choice) - situation.days_left, situation.balance // self.unit
         exact = day, situation.supply - self.supply_low, situation.hp, situation.dry, money
-        cell = tuple(
-            np.clip(index, 0, n - 1) for index, n in zip(exact, self.choice.shape, strict=True)
-        )
-        return LEVELS[self.choice[cell]] * self.unit
+        ends = zip(exact, self.choice.shape, strict=True)
+        return LEVELS[self.choice[tuple(np.clip(i, 0, n - 1) for i, n in ends)]] * self.unit
 
 
 def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
@@ -288,8 +286,8 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
     """Return whether a seat that follows a rule survives against recorded bids, bool (games,)."""
     games = field.supplies.shape[1]
-    money = np.full(games, game.balance_start * game.unit)
-    hp, dry, living = np.full(games, game.hp_start), np.zeros(games, np.int64), np.ones(games, bool)
+    money, hp = np.full(games, game.balance_start * game.unit), np.full(games, game.hp_start)
+    dry, living = np.zeros(games, np.int64), np.ones(games, bool)
     salary, noise = np.full(games, game.salaries[seat]), Noise.copies(0, (games,))
     for day in range(game.days):
         supply, money = field.supplies[day], money + salary * living
@@ -318,11 +316,8 @@ def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
         gains, halves = np.zeros(field.supplies.shape[1]), (slice(0, None, 2), slice(1, None, 2))
         for learn, test in (halves, halves[::-1]):
             learning_half, other = field.of_games(learn), field.of_games(test)
-            reply = best_response(game, learning_half, seat)
-            if (
-                against(game, learning_half, seat, reply).mean()
-                > learning_half.survived[seat].mean()
-            ):
+            reply, survived = best_response(game, learning_half, seat), learning_half.survived[seat]
+            if against(game, learning_half, seat, reply).mean() > survived.mean():
                 gains[test] = against(game, other, seat, reply) - other.survived[seat].astype(float)
         return {"gains": gains}
 

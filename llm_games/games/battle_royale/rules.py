@@ -17,10 +17,8 @@ from llm_games.replies import bare_or_search
 from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
-MISS = -1
-"""The action of missing on purpose; shooting at a player is its seat."""
-ENDLESS = 10_000
-"""Shots that chance decides in a game without `max_shots`."""
+MISS = -1  # the action of missing on purpose; shooting at a player is its seat
+ENDLESS = 10_000  # shots that chance decides in a game without `max_shots`
 
 
 @dataclass(frozen=True)

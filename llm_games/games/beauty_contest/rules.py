@@ -21,8 +21,7 @@ from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
 
-PERSONAS = (None, "agreeable", "disagreeable")
-"""What a player can be told to be, by its number."""
+PERSONAS = (None, "agreeable", "disagreeable")  # what a player can be told to be, by its number
 _TOLD = "what oneself is told to be: 0 nothing, 1 agreeable, 2 disagreeable"
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}

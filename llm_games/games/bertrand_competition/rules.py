@@ -145,20 +145,9 @@ class BertrandState(State):
     mean_demands: Array
     mean_profits: Array
 
-    @property
-    def prices(self) -> PerPlayer:
-        last: PerPlayer = self.past_prices[-1]
-        return last
-
-    @property
-    def demands(self) -> PerPlayer:
-        last: PerPlayer = self.past_demands[-1]
-        return last
-
-    @property
-    def profits(self) -> PerPlayer:
-        last: PerPlayer = self.past_profits[-1]
-        return last
+    prices = property(lambda self: self.past_prices[-1])  # of the last round, as are the next two
+    demands = property(lambda self: self.past_demands[-1])
+    profits = property(lambda self: self.past_profits[-1])
 
 
 @dataclass(frozen=True)
@@ -464,9 +453,8 @@ class BertrandCompetition(Rounds):
     def pay(self, state: BertrandState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         prices = actions
         if self.price_floor == "cost":
-            prices = np.maximum(
-                actions, self.each(self.ticks(self.costs, up=True), actions.shape[1:])
-            )
+            least = self.each(self.ticks(self.costs, up=True), actions.shape[1:])
+            prices = np.maximum(actions, least)
         demands, profits = self.market(prices)
         done = state.round + 1
         changes = self._remembered(state, done, (prices, demands, profits))
@@ -541,9 +529,8 @@ class BertrandCompetition(Rounds):
         """Tell the round, the persona, the rounds in the window, and means of blocks."""
         done, window = int(state.round), self.window
         past = self._rows(state, _PAST, min(done, window))
-        blocks = self._rows(
-            state, _MEANS, min(done // window, window) * bool(self.block_ends(state))
-        )
+        count = min(done // window, window) * bool(self.block_ends(state))
+        blocks = self._rows(state, _MEANS, count)
 
         def tell(seat: int) -> dict[str, Any]:
             rows = [{"round": done - back, **row[seat]} for back, row in past]
@@ -562,16 +549,12 @@ class BertrandCompetition(Rounds):
             getattr(state, name)[self.window - count :].tolist() for name in names
         )
         rows = []
-        for index in range(count):
-            price = [ticks / self.unit for ticks in prices[index]]
+        for index, figures in enumerate(zip(prices, demands, profits, strict=True)):
+            price = [ticks / self.unit for ticks in figures[0]]
+            each = enumerate(zip(price, *figures[1:], strict=True))
             rows.append((count - 1 - index, [
-                {
-                    "price": price[seat],
-                    "demand": demands[index][seat],
-                    "profit": profits[index][seat],
-                    "rivals": price[:seat] + price[seat + 1 :],
-                }
-                for seat in range(self.players)
+                {"price": p, "demand": d, "profit": gain, "rivals": price[:i] + price[i + 1 :]}
+                for i, (p, d, gain) in each
             ]))  # fmt: skip
         return rows
 
@@ -594,9 +577,8 @@ class BertrandCompetition(Rounds):
         high, ends = self.bounds()[1], range(WRITTEN)
         decimals = next((n for n in ends if 10**n % self.unit == 0), WRITTEN)
         free = self.limit if self.price_cap == "none" else 0
-        return PriceQuestion(
-            "price", 0, high, decimals, per=self.unit, highest=self.a, accepted=free
-        )
+        details: dict[str, Any] = {"per": self.unit, "highest": self.a, "accepted": free}
+        return PriceQuestion("price", 0, high, decimals, **details)
 
     def asides(self, state: BertrandState, seat: int, phase: str) -> Sequence[Aside]:
         if phase != "move" or not self.reflect or not self.block_ends(state):

@@ -16,8 +16,7 @@ from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.facts import listed, ratio_of
 
-NAMES = ("N0", "Y0", "Z0")
-"""Strength, the pressure that one can stand, and the crushed rounds."""
+NAMES = ("N0", "Y0", "Z0")  # strength, the pressure that one can stand, and the crushed rounds
 STRENGTHS = np.array(  # percent of people of each group who have the strength 1 to 6
     [
         (0, 10, 10, 30, 30, 20),

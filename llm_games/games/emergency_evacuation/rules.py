@@ -48,18 +48,15 @@ AUTHORS = {  # what the paper's program does otherwise than its text
 }
 UNTOLD: dict[str, Any] = {"hidden": "announce_rules", "stakes": "always"}
 WANG, _chance = ("walker", "wang"), partial(ratio_of, high=1)
-TARGET, MOVE = 0, 1
-"""Phases of a round: exits are chosen, steps are taken."""
+TARGET, MOVE = 0, 1  # phases of a round: exits are chosen, steps are taken
 NORMAL, OVERTAKEN, ESCAPED, CASUALTY = range(4)
 SHOWN = ("row", "column", "status", "target", "crushed")
 """What is recorded of everybody at the end of each round."""
 WAY_CODES = {name: way for way, name in enumerate(WAYS)}
-OUT = 0
-"""The cell of those who are out of the room: a corner of the wall, where nobody can be."""
+OUT = 0  # the cell of those who are out of the room: a corner of the wall, where nobody can be
 NONE = -1
 LETTERS = "abcdefghi"
-MOST_ROUNDS = 1000
-"""Rounds whose chance can be given; in a longer run it comes again."""
+MOST_ROUNDS = 1000  # rounds whose chance can be given; in a longer run it comes again
 
 
 def _start(name: str, value: Any) -> Any:

@@ -14,8 +14,7 @@ Machine P, Unit Q, Element R, Component S, Piece T, Object U, Item V, Product W,
 Module Y, Entity Z"""
 EXPENSIVE = ("Equipment E", "Mechanism J", "Machine P", "Element R")
 MOST_ITEMS = 100
-LARGEST = 10**9
-"""Of prices and budgets: small enough that no sum or product leaves int64."""
+LARGEST = 10**9  # of prices and budgets: small enough that no sum or product leaves int64
 
 
 class Item(NamedTuple):

@@ -22,8 +22,7 @@ NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
 _PRIVATE = facts.LAW | {"stakes": ("values", "private")}
-MOST_LOTS = 1000
-"""Lots of ties, one a round; in a longer auction they come again."""
+MOST_LOTS = 1000  # lots of ties, one a round; in a longer auction they come again
 
 
 def at_item(values: Array, index: PerTable) -> PerPlayer:

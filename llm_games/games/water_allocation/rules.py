@@ -71,8 +71,7 @@ You grew up in a busy city, took a business degree, and made your name with camp
 customers."""
 PERSONAS = tuple(Persona(*lines.splitlines()) for lines in _WHO.split("\n\n"))
 """Personas of `RESIDENTS`, after the paper's, in other words."""
-UNSOLD = np.iinfo(np.int64).max
-"""Above all prices."""
+UNSOLD = np.iinfo(np.int64).max  # above all prices
 MOST = 10**9
 
 _LOGIC = Remark("reason", "the logic of your bid, in a few sentences", last=True)
