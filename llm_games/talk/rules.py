@@ -46,7 +46,7 @@ def _attribute(name: str) -> Any:
 _COPIED = (
     *("name", "title", "source", "turns", "presets", "fewest_players", "edition", "lasting"),
     *("idle", "mends", "personal", "narrows", "picks", "decline", "steps"),
-    *("players", "failed_reply"),
+    *("players", "failed_reply", "shared_goal"),
 )
 """What a game says by its class, or else as a plain attribute."""
 
