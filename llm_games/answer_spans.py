@@ -178,10 +178,8 @@ def retracted(behind: str) -> bool:
 
 
 def undecided(head: str, tail: str, rank: int) -> bool:
-    """Test whether a reply that was cut off may not have reached its answer, the last of `rank`.
-
-    Decided: it stands first or last, is marked, or an explanation without wavering follows.
-    """
+    """Test whether a reply that was cut off may not have reached its answer, the last of `rank`."""
+    # Decided: it stands first or last, is marked, or an explanation without wavering follows.
     settled = rank > PLAIN or not _plain(head) or not _plain(tail) or _EXPLAINING.match(tail)
     return not settled or "{" in tail or bool(_WAVERING.search(tail))
 

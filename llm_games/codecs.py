@@ -606,10 +606,8 @@ def _floats(codec: Codec, action: Any) -> list[float]:
 
 
 def _part(low: Any, high: Any, part: Any, parts: int) -> Any:
-    """Return the amount `part` of `parts` of the way from `low` to `high`, a whole number.
-
-    ``low + ((high - low) * part + parts // 2) // parts`` without overflow of int64.
-    """
+    """Return the amount `part` of `parts` of the way from `low` to `high`, a whole number."""
+    # ``low + ((high - low) * part + parts // 2) // parts`` without overflow of int64.
     if not parts:
         return low
     whole, rest = divmod(high - low, parts)

@@ -81,10 +81,15 @@ def drawing(game: str) -> ModuleType | None:
 
 def file(game: str, name: str) -> Path | None:
     """Return a file of a game's room on the third floor, such as ``scenarios.toml``; or None."""
-    room = find_spec(ROOMS[game].players) if game in ROOMS and ROOMS[game].players else None
-    locations = room.submodule_search_locations if room else None
-    path = Path(locations[0]) / name if locations else None
+    folder = _folder(ROOMS[game].players) if game in ROOMS else None
+    path = folder / name if folder else None
     return path if path and path.is_file() else None
+
+
+def _folder(package: str) -> Path | None:
+    spec = find_spec(package) if package else None
+    locations = spec.submodule_search_locations if spec else None
+    return Path(locations[0]) if locations else None
 
 
 def wordings(game: str) -> Path | None:
@@ -96,6 +101,5 @@ def wordings(game: str) -> Path | None:
         file = getattr(module_of(module), "__file__", None)
         beside = Path(file or ".").parent / "wordings"
         return beside if file and beside.is_dir() else None
-    room = find_spec(ROOMS[game].rules)
-    locations = room.submodule_search_locations if room else None
-    return Path(locations[0]) / "wordings" if locations else None
+    folder = _folder(ROOMS[game].rules)
+    return folder / "wordings" if folder else None

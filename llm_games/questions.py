@@ -182,14 +182,10 @@ class Question(ABC):
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
-        for last in (False, True):
-            for remark in self.remarks:
-                if remark.last == last:
-                    kind = "number" if remark.number else "string"
-                    properties[remark.key] = {"type": kind}
-            if not last:
-                properties[self.key] = self.value_schema()
-        return object_of(properties)
+        kinds = {r: {"type": "number" if r.number else "string"} for r in self.remarks}
+        properties |= {r.key: kind for r, kind in kinds.items() if not r.last}
+        properties[self.key] = self.value_schema()
+        return object_of(properties | {r.key: kind for r, kind in kinds.items() if r.last})
 
     def reply(self, action: Any) -> str:
         return json.dumps({self.key: self.value_of(action)})
@@ -258,8 +254,7 @@ class Integer(Question):
     def value_of(self, action: Any) -> int:
         return int(action)
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def wanted(self) -> str:
         if self.low is None or self.high is None:
@@ -334,8 +329,7 @@ class Bid(Question):
     def value_of(self, action: Any) -> int | None:
         return int(action) if action >= 0 else None
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def wanted(self) -> str:
         if not self.limits:
@@ -389,8 +383,7 @@ class Real(Question):
         whole, rest = divmod(int(action), 10**self.decimals)
         return whole if rest == 0 else int(action) / 10**self.decimals
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def spoken(self, action: Any) -> str:
         if self.value_of(action) is None:
@@ -576,11 +569,8 @@ class Target(Question):
         return names.get(int(action), f"player_{action}")
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        seats_by_name = {
-            **self.names,
-            **{name.replace("_", " "): seat for name, seat in self.names.items()},
-        }
-        seats_by_name |= dict.fromkeys(("nobody", "no one"), -1)
+        seats_by_name = {name.replace("_", " "): seat for name, seat in self.names.items()}
+        seats_by_name = {**self.names, **seats_by_name, "nobody": -1, "no one": -1}
         return (seat for name, seat in seats_by_name.items() if announced.holds(sentence, name))
 
     def spoken(self, action: Any) -> str:

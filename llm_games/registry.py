@@ -170,19 +170,10 @@ def make(
     forms: dict[str, Any] = {"parallel": SimultaneousGame, "aec": SequentialGame}
     if form not in forms:
         raise BadParameter(f'form must be "parallel" or "aec", got {form!r}')
-    return forms[form](
-        game,
-        obs_mode=obs_mode,
-        actions=actions,
-        reask=reask,
-        normalize=normalize,
-        masks=masks,
-        render_mode=render_mode,
-        max_cycles=max_cycles,
-        prompts=prompts,
-        prompt_folder=prompt_folder,
-        on_illegal=on_illegal,
-    )
+    settings: dict[str, Any] = {"obs_mode": obs_mode, "actions": actions, "reask": reask}
+    settings |= {"normalize": normalize, "masks": masks, "prompts": prompts}
+    settings |= {"prompt_folder": prompt_folder, "render_mode": render_mode}
+    return forms[form](game, max_cycles=max_cycles, on_illegal=on_illegal, **settings)
 
 
 def list_games() -> list[dict[str, str]]:

@@ -122,15 +122,12 @@ class Prompts:
         if folder is not None and not Path(folder).is_dir():
             raise BadParameter(f"there is no folder of prompts {str(folder)!r} in {Path.cwd()}")
         self.game, self.version, self.folder = game, version, folder
-        self._template = _template(game, version, str(folder) if folder else None)
-        self._common, self._talk = (
-            _template("", name, str(folder) if folder else None) for name in ("common", "talk")
-        )
+        path = str(folder) if folder else None
+        self._template = _template(game, version, path)
+        self._common, self._talk = (_template("", name, path) for name in ("common", "talk"))
         environment: Any = self._template.environment
-        self._uses = {
-            block: sorted(environment.uses.get((self._template.filename, block), ()))
-            for block in self._template.blocks
-        }
+        uses, file = environment.uses, self._template.filename
+        self._uses = {block: sorted(uses.get((file, block), ())) for block in self._template.blocks}
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
         self._terms_of: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
@@ -209,10 +206,8 @@ class Prompts:
         self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
     ) -> str:
         """Return a game's aside in words; BadParameter if there is no block of its kind."""
-        form = aside.question.form(reasoning)
-        text = self._block(
-            aside.kind, self._values_of(view, notes) | {"form": form} | dict(aside.values)
-        )
+        values = self._values_of(view, notes) | {"form": aside.question.form(reasoning)}
+        text = self._block(aside.kind, values | dict(aside.values))
         text = _join(self.heard(view) if aside.hears else "", text)
         return f"{text}\n{_render(self._common, 'reasoning', {})}" if reasoning else text
 
@@ -403,11 +398,8 @@ def _ours(path: str) -> tuple[str, str, None] | None:
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     filters = (number, exact, counted, percent, listed, named, quoted)
-    settings: dict[str, Any] = {
-        "undefined": jinja2.StrictUndefined,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-    }
+    settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined}
+    settings |= {"trim_blocks": True, "lstrip_blocks": True}
     environment: jinja2.Environment
     ours = jinja2.FunctionLoader(_ours)
     if folder:

@@ -315,10 +315,8 @@ def _gap(x: Array, rate: Array, kill: Array) -> Array:
 
 
 def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
-    """Make the randomisers at positions (vectors, r) of x (starts, vectors, n) indifferent.
-
-    Margins are affine in each probability: differences over its range are exact derivatives.
-    """
+    """Make the randomisers at positions (vectors, r) of x (starts, vectors, n) indifferent."""
+    # Margins are affine in each probability: differences over its range are exact derivatives.
     positions = np.broadcast_to(mixers, (*x.shape[:2], mixers.shape[1]))
     # with two, each margin depends on the other's probability only: one step solves, one polishes
     for _ in range(NEWTON_STEPS if positions.shape[-1] > 2 else 2):
@@ -340,10 +338,8 @@ def _stable(x: Array, rate: Array, kill: Array) -> Array:
 
 
 def _margin(x: Array, rate: Array, kill: Array) -> Array:
-    """Advantage of hitting over missing, times the chance of a kill in one round of the set.
-
-    This factor clears the denominator: margin k is affine in every probability, x_k not included.
-    """
+    """Advantage of hitting over missing, times the chance of a kill in one round of the set."""
+    # This factor clears the denominator: margin k is affine in every probability, x_k not included.
     hit = x * rate
     return (1 - np.prod(1 - hit, axis=-1, keepdims=True)) * _advantage(hit, kill)
 

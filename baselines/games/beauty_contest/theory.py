@@ -73,11 +73,9 @@ def winners(
 
 
 def _candidates(others: Array, counted: Array, contest: ContestRules) -> Array:
-    """Return replies of which one is best, ``(candidates, *batch)``.
-
-    A seat stops or starts to beat a rival only at the rival's number or at its mirror image in the
-    target, which moves with the reply; the numbers next to these cover every case.
-    """
+    """Return replies of which one is best, ``(candidates, *batch)``."""
+    # A seat stops or starts to beat a rival only at the rival's number or at its mirror image in
+    # the target, which moves with the reply; the numbers next to these cover every case.
     p, q = contest.ratio.numerator, contest.ratio.denominator
     scale = q * (counted.sum(axis=0) + 1)
     slope = 2 * p - scale
@@ -128,12 +126,10 @@ def is_nash(numbers: PerPlayer, contest: ContestRules) -> PerTable:
 
 
 def equal_equilibria(contest: ContestRules) -> tuple[range, ...]:
-    """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges.
-
-    Under ``split`` and ``exclusive`` a seat leaves k exactly if another number wins alone: a step s
-    towards ``ratio * k`` does if ``2 |k (1 - ratio)| > (1 - 2 ratio / players) |s|``, or, with
-    `first_number`, ties.
-    """
+    """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges."""
+    # Under ``split`` and ``exclusive`` a seat leaves k exactly if another number wins alone: a step
+    # s towards ``ratio * k`` does if ``2 |k (1 - ratio)| > (1 - 2 ratio / players) |s|``, or, with
+    # `first_number`, ties.
     low, high, n, ratio = contest.low, contest.high, contest.players, contest.ratio
     cost = 1 - 2 * ratio / n
     tie = Fraction(1, n * ratio.denominator) if contest.first_number else 0  # seat 0 wins it alone
@@ -156,11 +152,9 @@ def _to_equal(ordered: Array, allowed: range) -> Array:
 
 
 def _to_two_numbers(ordered: Array, upper: int, contest: ContestRules) -> Array:
-    """Return the L1 distance to profiles of two numbers with the target exactly between them.
-
-    `upper` seats play b, the others a: ``(a, b) = t (x, y)`` for an integer t; the distance is
-    convex in t, so its least value lies next to a kink.
-    """
+    """Return the L1 distance to profiles of two numbers with the target exactly between them."""
+    # `upper` seats play b, the others a: ``(a, b) = t (x, y)`` for an integer t; the distance is
+    # convex in t, so its least value lies next to a kink.
     n, p, q = contest.players, contest.ratio.numerator, contest.ratio.denominator
     x, y = 2 * p * upper - n * q, n * q - 2 * p * (n - upper)
     far = np.full(ordered.shape[1:], np.iinfo(np.int64).max)
@@ -262,11 +256,9 @@ def deviation(game: Any, record: Steps) -> Measured:
 def gain_on_copies(
     numbers: Array, contest: ContestRules, limit: int = 201, reply: int | None = None
 ) -> tuple[float, int]:
-    """Return a reply's gain in prizes if all others draw from these numbers, and the reply.
-
-    By default the best one; in ranges wider than `limit` only the numbers themselves and best
-    replies to some profiles are tried.
-    """
+    """Return a reply's gain in prizes if all others draw from these numbers, and the reply."""
+    # By default the best one; in ranges wider than `limit` only the numbers themselves and best
+    # replies to some profiles are tried.
     times = min(contest.high - contest.low, limit)
     others, chances = draws(numbers, contest.players - 1, times * (1 if reply is None else 4))
     kinds, counts = np.unique(numbers, return_counts=True)

@@ -50,11 +50,9 @@ def equilibrium(game: BertrandCompetition) -> Prices:
 
 @lru_cache(64)
 def cartel(game: BertrandCompetition) -> Prices:
-    """Return the prices that maximise joint profit; `a` for firms that then sell nothing.
-
-    Those of the highest costs, if they would not sell at ``(a + c_i) / 2``, unless demands go below
-    0.
-    """
+    """Return the prices that maximise joint profit; `a` for firms that then sell nothing."""
+    # Those of the highest costs, if they would not sell at ``(a + c_i) / 2``, unless demands go
+    # below 0.
     if game.demand == "logit":
         return _logit_cartel(game)
     if game.demand_clip == "none" and game.d < game.beta:
@@ -244,12 +242,10 @@ def surplus(game: BertrandCompetition, steps: Steps) -> tuple[Array, Array]:
 
 
 def consumer_surplus(game: BertrandCompetition, prices: PerPlayer, demands: PerPlayer) -> Array:
-    """Return the buyers' value of the goods less what they pay in a round, `prices` in ticks.
-
-    Linear: with the utility ``a sum(q) - (beta sum(q_i^2) + d sum(q_i q_j)) / 2`` (Singh & Vives
-    1984). Logit: mu times the log of the sum over all goods and buying nothing, less its value
-    without a market (Small & Rosen 1981).
-    """
+    """Return the buyers' value of the goods less what they pay in a round, `prices` in ticks."""
+    # Linear: with the utility ``a sum(q) - (beta sum(q_i^2) + d sum(q_i q_j)) / 2`` (Singh & Vives
+    # 1984). Logit: mu times the log of the sum over all goods and buying nothing, less its value
+    # without a market (Small & Rosen 1981).
     money = prices / game.unit
     if game.demand == "logit":
         mu, none = float(game.mu), float(game.outside)

@@ -127,11 +127,9 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their winners; without a sale it is 0.
-
-    At the second price one may bid all its money and the others 0, if nobody has more and values it
-    above that.
-    """
+    """Return the items' worth to their winners; without a sale it is 0."""
+    # At the second price one may bid all its money and the others 0, if nobody has more and values
+    # it above that.
     values, winner = steps["valuations"] / game.unit, steps["winner"]
     total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
     best = values.max(axis=0).sum(axis=-1)

@@ -27,11 +27,10 @@ def regret(bids: PerPlayer, golds: int) -> PerPlayer:
 
 
 def distance(bids: PerPlayer, golds: int) -> PerTable:
-    """Return the L1 distance to the nearest pure equilibrium.
-
-    One without gain for anybody is reached by raising bids until the highest is at least ``golds /
-    (players - 1)`` and the others' sum is `golds`; where the sum is `golds` nobody bids below 0.
-    """
+    """Return the L1 distance to the nearest pure equilibrium."""
+    # One without gain for anybody is reached by raising bids until the highest is at least ``golds
+    # / (players - 1)`` and the others' sum is `golds`; where the sum is `golds` nobody bids below
+    # 0.
     total, highest = np.sum(bids, axis=0), np.max(bids, axis=0)
     below = -np.minimum(bids, 0).sum(axis=0)
     top = np.maximum(highest, -(-golds // (len(bids) - 1)))

@@ -39,12 +39,6 @@ class Evacuation:
         """The round of the last escape; None if some people did not get out."""
         return int(self.escaped.max()) if self.escaped.all() else None
 
-    def time_of(self, share: float) -> int | None:
-        """Return the round in which this share of all was out; None if it never was."""
-        out = np.sort(self.escaped[self.escaped > 0])
-        needed = int(np.ceil(share * len(self.escaped) - 1e-9))
-        return int(out[needed - 1]) if 0 < needed <= len(out) else None
-
     @property
     def mean_escape_round(self) -> float:
         """The mean round of escape of those who got out; NaN if nobody did."""

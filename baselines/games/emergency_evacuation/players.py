@@ -58,7 +58,9 @@ def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
         if not moving.any():
             return rule(view, noise)
         step = walk(view, noise.of("step"))
-        return step if moving.all() else np.where(moving, step, rule(view, noise))
+        if not moving.all():
+            step = np.where(moving, step, rule(view, noise))
+        return step
 
     return act
 

@@ -42,11 +42,9 @@ def waiting(distance: Array, chosen: Array, widths: Array) -> Array:
 
 
 def fifo(distance: Array, widths: Array) -> Array:
-    """Return exits by which nobody would be out sooner by another, −1: none.
-
-    Round by round each exit takes the nearest who has none yet: one passed over stays behind for
-    good, so this is a pure equilibrium of the choice of exits.
-    """
+    """Return exits by which nobody would be out sooner by another, −1: none."""
+    # Round by round each exit takes the nearest who has none yet: one passed over stays behind for
+    # good, so this is a pure equilibrium of the choice of exits.
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
     choices_by_table = [_fifo(near, widths.tolist()) for near in tables]

@@ -40,11 +40,9 @@ def knapsack(costs: Array, gains: Array, budget: int) -> Array:
 def bears(
     budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: Array
 ) -> Array:
-    """Return whether buying now at a price leaves no better use of the money, ``(*batch)``.
-
-    ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
-    costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
-    """
+    """Return whether buying now at a price leaves no better use of the money, ``(*batch)``."""
+    # ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
+    # costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
     units = -(-costs // np.asarray(step)[..., None])
     both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
     kinds, row = np.unique(both, axis=0, return_inverse=True)
@@ -55,10 +53,8 @@ def bears(
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:
-    """Return the expected prices of later items by money in the room, ``(*batch, items)``.
-
-    Start prices (0: no item) times all bidders' money over all start prices, within 1 to 2.
-    """
+    """Return the expected prices of later items by money in the room, ``(*batch, items)``."""
+    # Start prices (0: no item) times all bidders' money over all start prices, within 1 to 2.
     total = np.maximum(starts.sum(axis=-1) + start, 1)
     return -(-starts * np.clip(money, total, 2 * total)[..., None] // total[..., None])
 
@@ -66,10 +62,9 @@ def expected_prices(starts: Array, start: Array, money: Array) -> Array:
 def regret(
     values: PerPlayer, winner: PerTable, price: PerTable, least: PerTable, purses: PerPlayer
 ) -> PerPlayer:
-    """Return each seat's loss in hindsight on an item.
-
-    The winner (-1: nobody) could pay at most the value, others buy it for `least`, if purses allow.
-    """
+    """Return each seat's loss in hindsight on an item."""
+    # The winner (-1: nobody) could pay at most the value, others buy it for `least`, if purses
+    # allow.
     won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
     missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
     return np.where(won, np.maximum(price - values, 0), missed)

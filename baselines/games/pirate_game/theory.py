@@ -102,10 +102,8 @@ def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
 
 
 def nearest_plan(plan: Array, quota: str = "half") -> Array:
-    """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences.
-
-    Batches share one amount of gold. If the proposer is lost anyway every plan is optimal.
-    """
+    """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences."""
+    # Batches share one amount of gold. If the proposer is lost anyway every plan is optimal.
     plan, solution, prices = _read(plan, quota)
     if not solution.proposer_survives:
         return plan

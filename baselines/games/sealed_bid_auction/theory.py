@@ -134,11 +134,9 @@ def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlay
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain on copies of a seat that shade values as it does, and the reply.
-
-    Copies bid `QUANTILES` of its parts; NaN where the valuations' law is unknown or too large. The
-    reply has a bid for each valuation.
-    """
+    """Return a reply's gain on copies of a seat that shade values as it does, and the reply."""
+    # Copies bid `QUANTILES` of its parts; NaN where the valuations' law is unknown or too large.
+    # The reply has a bid for each valuation.
     values, bids = flat(steps["valuations"])[seat], flat(steps["actions"])[seat]
     positive = values > 0
     if not solvable(game) or not positive.any():
@@ -172,10 +170,9 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their winners.
-
-    At the second price, if bids above the value are legal, one may bid above all and the others 0.
-    """
+    """Return the items' worth to their winners."""
+    # At the second price, if bids above the value are legal, one may bid above all and the others
+    # 0.
     values, winner = steps["valuations"], steps["winner"]
     total = at(values, winner).sum(axis=-1)
     worst, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))

@@ -27,10 +27,8 @@ NEVER = int(np.iinfo(np.int64).max)  # the critical price of water that no bid c
 
 
 def endurance(hp: Array, dry: Array) -> Array:
-    """Return the number of further dry days in a row that a resident of health above 0 survives.
-
-    The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
-    """
+    """Return the number of further dry days in a row that a resident of health above 0 survives."""
+    # The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
     b = 2 * dry + 1
     return np.ceil((np.sqrt(b * b + 8 * np.maximum(hp, 1)) - b) / 2).astype(np.int64) - 1
 
@@ -133,10 +131,8 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
 
 
 def critical_price(game: WaterAllocation, bids: PerPlayer, supply: PerTable, seat: int) -> PerTable:
-    """Return the lowest bid that gets the seat its water; `NEVER` if none does.
-
-    Winning is monotone in the own bid (ignored in `bids`): each seat served before leaves less.
-    """
+    """Return the lowest bid that gets the seat its water; `NEVER` if none does."""
+    # Winning is monotone in the own bid (ignored in `bids`): each seat served before leaves less.
     priority = game.precedence.argsort()
     ranked = game.precedence[game.precedence != seat]
     ranked = ranked[np.argsort(-bids[ranked], axis=0, kind="stable")]
@@ -256,11 +252,9 @@ GAMES = 4000  # simulated games from which a response learns the prices
 
 @lru_cache(maxsize=32)
 def response(game: WaterAllocation, seat: int, level: int) -> Response:
-    """Return the rule of a seat at a level, cached on disk.
-
-    Level 1 replies best to `even` players, level ``n`` to level ``n - 1``, at a table with the
-    seat's own play: first at the others' level, then with the first answer to that.
-    """
+    """Return the rule of a seat at a level, cached on disk."""
+    # Level 1 replies best to `even` players, level ``n`` to level ``n - 1``, at a table with the
+    # seat's own play: first at the others' level, then with the first answer to that.
     game = relevant(game)
     digest = sha256(repr(game).encode()).hexdigest()[:16]
 
@@ -302,12 +296,10 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
 
 
 def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
-    """Return a best response's gain in survival in each game, -1 to 1, ``(games,)``; on disk.
-
-    One to the prices in half of the games is played in the other half, all else as recorded, so
-    that nothing flatters it; where it gains nothing where it was learned, the seat's own play
-    stands. The mean is below 0 by chance alone; with few games it falls short.
-    """
+    """Return a best response's gain in survival in each game, -1 to 1, ``(games,)``; on disk."""
+    # One to the prices in half of the games is played in the other half, all else as recorded, so
+    # that nothing flatters it; where it gains nothing where it was learned, the seat's own play
+    # stands. The mean is below 0 by chance alone; with few games it falls short.
     digest = sha256(f"{relevant(game)!r} {seat}".encode())
     for array in (field.survived, field.bids, field.supplies):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -338,11 +330,9 @@ def response_gap(game: WaterAllocation, plays: Sequence[Steps]) -> Array:
 def planned(
     game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
 ) -> PerPlayer:
-    """Return which residents the planner serves today, bool.
-
-    It keeps `keep` of the lowest needs alive: who can wait least (`slack`) comes first, then who
-    needs least; one that does not fit is passed over. The others get the rest.
-    """
+    """Return which residents the planner serves today, bool."""
+    # It keeps `keep` of the lowest needs alive: who can wait least (`slack`) comes first, then who
+    # needs least; one that does not fit is passed over. The others get the rest.
     thrifty = np.lexsort((np.arange(game.players), game.requirements))
     in_plan = living[thrifty] & (living[thrifty].cumsum(axis=0) <= keep)
     urgency = np.where(slack >= days_left, game.days, slack)[thrifty]

@@ -278,8 +278,8 @@ class BudgetAuction(Rounds):
         return -lost, float(self.worth)
 
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
-        remarks = _LATER if state.round and self.shown != "none" else _FIRST
-        remarks = remarks if self.remarks == "econ_arena" else ()
+        asked = _LATER if state.round and self.shown != "none" else _FIRST
+        remarks = asked if self.remarks == "econ_arena" else ()
         high = self.of_each("assets")[seat] * self.unit
         return Real("bid", 0, high, self.decimals, remarks=remarks)
 

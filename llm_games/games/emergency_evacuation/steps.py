@@ -12,10 +12,8 @@ NOBODY = -1
 
 
 def lined(movers: Array, rank: Array, target: Array, far: Array) -> Array:
-    """Return the movers in order, `NOBODY` after the last; all are ``(people, *batch)``.
-
-    Those of one target come together, groups by their first members' `rank`; within, by `far`.
-    """
+    """Return the movers in order, `NOBODY` after the last; all are ``(people, *batch)``."""
+    # Those of one target come together, groups by their first members' `rank`; within, by `far`.
     people, first = len(rank), np.full(rank.shape, len(rank))
     for exit_ in range(int(target.max(initial=0)) + 1):
         same_target = movers & (target == exit_)

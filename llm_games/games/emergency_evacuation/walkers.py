@@ -23,21 +23,17 @@ PART = 2000  # views that are worked out at a time
 
 @lru_cache(maxsize=256)
 def greedy(measure: Distances) -> Array:
-    """Return cells in greedy people's order of preference, int64 ``(exits, cells, 9)``.
-
-    By distance, then by direction. The own cell also fills the place of cells that nobody can
-    enter.
-    """
+    """Return cells in greedy people's order of preference, int64 ``(exits, cells, 9)``."""
+    # By distance, then by direction. The own cell also fills the place of cells that nobody can
+    # enter.
     return _ranked(measure, np.arange(9), stay=True)[..., :9]
 
 
 @lru_cache(maxsize=256)
 def ranked(measure: Distances, stay: bool = False) -> Array:
-    """Return cells in Wang's people's order of preference, int64 ``(exits, cells, 11)``.
-
-    By distance, then row by row; at last the own cell, twice or more, so that a second one exists.
-    With `stay` it is also ranked.
-    """
+    """Return cells in Wang's people's order of preference, int64 ``(exits, cells, 11)``."""
+    # By distance, then row by row; at last the own cell, twice or more, so that a second one
+    # exists. With `stay` it is also ranked.
     return _ranked(measure, np.lexsort(STEPS.T[::-1]), stay)
 
 

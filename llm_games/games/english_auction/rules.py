@@ -49,10 +49,9 @@ def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], A
 
 
 def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
-    """Return each tied seat's chance to lead by AucArena's published code, float64.
-
-    After each reply, in seat order, all earlier equal bids take the lead anew with probability 1/2.
-    """
+    """Return each tied seat's chance to lead by AucArena's published code, float64."""
+    # After each reply, in seat order, all earlier equal bids take the lead anew with probability
+    # 1/2.
     chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
     for seat in range(len(tied)):
         opens = tied[seat] & ~begun
