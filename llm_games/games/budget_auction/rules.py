@@ -232,8 +232,8 @@ class BudgetAuction(Rounds):
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
         payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
-        own = "own valuation of the item"
-        current = [self.now, Fact("valuation", values, 0, worth, own, said="own", now=True)]
+        item = "own valuation of the item"
+        current = [self.now, Fact("valuation", values, 0, worth, item, said="own", now=True)]
         current += [Fact("assets", assets, 1, money, "own assets", now=True)]
         last = [
             self.seat,

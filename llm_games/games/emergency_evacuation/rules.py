@@ -573,7 +573,7 @@ class EmergencyEvacuation(Rulebook):
             next_state, walked = self._set_off(aimed, aiming)
             ending = ending | walked
         next_state, rewards, ends = self._until_asked(next_state, ending)
-        rounds = sum((where.astype(np.int64) for _, where in ends), np.zeros(live.shape, np.int64))
+        rounds = sum((mask.astype(np.int64) for _, mask in ends), np.zeros(live.shape, np.int64))
         record = {
             "actions": np.where(asked, actions, MISSING),
             "phase": state.phase,
@@ -605,7 +605,7 @@ class EmergencyEvacuation(Rulebook):
             "escaped": np.where(has_left, next_state.escape_round, 0),
             "exit": np.where(has_left, next_state.exit_cell, NONE),
             "lost": partial(self._lost, state, next_state, ends),
-            "overtaken": lambda: sum(((s.status == OVERTAKEN) & where for s, where in ends), none),
+            "overtaken": lambda: sum(((s.status == OVERTAKEN) & mask for s, mask in ends), none),
         }
 
     def _lost(
