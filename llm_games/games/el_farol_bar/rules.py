@@ -14,17 +14,10 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, once, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Goal, PerPlayer, PerTable, State
+from llm_games.rounds import LastActions, Paid, Rounds, Seen
+from llm_games.rulebook import Goal, PerPlayer, PerTable
 
 STAY, GO = 0, 1
-
-
-@dataclass(frozen=True)
-class ElFarolBarState(State):
-    """Last round's decisions, 1 = went."""
-
-    decisions: PerPlayer
 
 
 @dataclass(frozen=True)
@@ -40,7 +33,6 @@ class ElFarolBar(Rounds):
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
     shared_goal: ClassVar[Goal] = Goal(unit="points")
-    state_type: ClassVar[type[State]] = ElFarolBarState
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"capacity_test": "float"},
@@ -90,25 +82,25 @@ class ElFarolBar(Rounds):
         going = np.where(good, float(self.max), float(self.min))
         return np.where(decisions == GO, going, float(self.home))
 
-    def pay(self, state: ElFarolBarState, decisions: PerPlayer, broke: PerPlayer) -> Paid:
+    def pay(self, state: LastActions, decisions: PerPlayer, broke: PerPlayer) -> Paid:
         goers = decisions.sum(axis=0)
         record = {"goers": goers, "good": self.good(goers)}
-        return self.utility(decisions, record["good"]), {"decisions": decisions}, record
+        return self.utility(decisions, record["good"]), {"actions": decisions}, record
 
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
-        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
+        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.actions == GO))
         count = once(lambda s: hears(s, explicit) & (explicit | blind))
         fun = once(lambda s: hears(s, explicit or not blind))
-        goers = once(lambda s: s.decisions.sum(axis=0))
+        goers = once(lambda s: s.actions.sum(axis=0))
         good = once(lambda s: self.good(goers(s)))
-        utility = lambda s: (s.round > 0) * self.utility(s.decisions, good(s))
+        utility = lambda s: (s.round > 0) * self.utility(s.actions, good(s))
         gain, loss = int(self.max > self.home), -int(self.min < self.home)
         better = lambda s: fun(s) * np.where(good(s), gain, loss)
         return (
             self.now,
-            Fact("went", lambda s: s.decisions, 0, 1, "own decision last round, 1 = went"),
+            Fact("went", lambda s: s.actions, 0, 1, "own decision last round, 1 = went"),
             Fact("utility", utility, low, high, "own utility of the last round"),
             Fact("count_known", count, 0, 1, "1 if this player learned how many went"),
             Fact("goers", lambda s: count(s) * goers(s), 0, self.players,
@@ -139,15 +131,15 @@ class ElFarolBar(Rounds):
         pays = [*map(float, (self.min, self.max, self.home))]
         return min(pays), max(pays)
 
-    def asks(self, state: ElFarolBarState, seat: int) -> Choice:
+    def asks(self, state: LastActions, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
-    def spectacle(self, state: ElFarolBarState) -> Seen:
-        goers, blank = int(state.decisions.sum()), (np.full(self.players, ""), "")
+    def spectacle(self, state: LastActions) -> Seen:
+        goers, blank = int(state.actions.sum()), (np.full(self.players, ""), "")
         if not state.round:
             return "", {"decision": blank, "utility": blank}
         good = self.good(goers)
         caption = f"{goers} of {self.players} went, {'good' if good else 'crowded'}"
-        decisions = np.where(state.decisions == GO, "go", "stay")
-        utility = self.utility(state.decisions, good)
+        decisions = np.where(state.actions == GO, "go", "stay")
+        utility = self.utility(state.actions, good)
         return caption, {"decision": (decisions, ""), "utility": (utility, "g")}
