@@ -185,9 +185,8 @@ def undecided(head: str, tail: str, rank: int) -> bool:
 
 
 def _doubtful(words: str, differ: bool) -> bool:
-    return bool(
-        _DOUBT.search(words) or _OTHERS.search(words) or (differ and _OFFERED.search(words))
-    )
+    doubt = _DOUBT.search(words) or _OTHERS.search(words)
+    return bool(doubt or (differ and _OFFERED.search(words)))
 
 
 def _sentence_start(text: str) -> str:

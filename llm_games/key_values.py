@@ -14,8 +14,7 @@ def assigned(
 ) -> dict[str, Any]:
     """Read ``NAME=VALUE`` pairs; a value is TOML, or else the text itself.
 
-    Raises BadParameter, naming the option `flag` and an `example`, for another form, or a name that
-    comes twice or is `taken`.
+    Raises BadParameter, naming `flag`, for another form, or a name that comes twice or is `taken`.
     """
     settings: dict[str, Any] = {}
     for pair in pairs or ():

@@ -40,8 +40,7 @@ def named(text: str, mentioned: Callable[[str], Iterable[Any]], anybody: bool = 
     mine = [sentence for sentence in statements if _OWN.search(sentence)]
     shared = [s for s in statements if s not in mine and (_ALL.search(s) or not _OTHERS.search(s))]
     for sentences in (mine, shared):
-        moves = {move for sentence in sentences for move in mentioned(sentence)}
-        if moves:
+        if moves := {move for sentence in sentences for move in mentioned(sentence)}:
             return moves.pop() if len(moves) == 1 else None
     return None
 
