@@ -538,9 +538,8 @@ class EmergencyEvacuation(Rulebook):
         if seats is not None:
             cell, asked = of_seats(cell, seats), of_seats(asked, seats)
         aiming = (state.phase == TARGET)[..., None]
-        legal = np.broadcast_to(
-            np.arange(self.bounds()[1] + 1) < len(self.exits), (*cell.shape, self.bounds()[1] + 1)
-        )
+        exits = np.arange(self.bounds()[1] + 1) < len(self.exits)
+        legal = np.broadcast_to(exits, (*cell.shape, len(exits)))
         if self.walker == "player" and not aiming.all():
             ways = np.zeros_like(legal)
             ways[..., : len(WAYS)] = np.moveaxis(self.ways(state, cell), 0, -1)

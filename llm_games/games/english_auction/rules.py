@@ -263,8 +263,7 @@ class EnglishAuction(Rulebook):
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
         replies, round_limits = self.players if self.bidding == "cyclic" else 1, []
-        for start in (item.start for item in self.catalogue):
-            longest = 0
+        for start, longest in ((item.start, 0) for item in self.catalogue):
             for cuts in range(self.max_discounts + 1 if self.discount else 1):
                 bids = (self._richest - start) // int(self.raise_from(start)) + 1
                 longest = max(longest, (cuts + 1) * replies + max(bids, 0))
@@ -282,9 +281,8 @@ class EnglishAuction(Rulebook):
     def fictions(self) -> tuple[str, ...]:
         if self.values == "private":
             return ()
-        shares = ", ".join(
-            f"{share:+d} %" for share in dict.fromkeys(self.of_each("overestimate_pct"))
-        )
+        percents = dict.fromkeys(self.of_each("overestimate_pct"))
+        shares = ", ".join(f"{percent:+d} %" for percent in percents)
         return (f"that an estimate may be too high or too low: each is {shares} off",)
 
     def draws(self) -> Sequence[Draw]:
@@ -582,20 +580,17 @@ class EnglishAuction(Rulebook):
 
     def recalled(self) -> Sequence[Fact]:
         """Return the value and the estimate of the dearest item with announced value; else 0."""
-        places, unsold = np.arange(len(self.catalogue)), self.announces_unsold
-
-        def dearest(values: str) -> Callable[[EnglishAuctionState], PerPlayer]:
-            def recall(s: EnglishAuctionState) -> PerPlayer:
-                public = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
-                public = public & self.announces
-                return at_item(getattr(s, values) * public, (s.values[0] * public).argmax(axis=0))
-
-            return recall
-
+        value, estimate = (partial(self._recalled, name) for name in ("values", "estimates"))
         return (
-            Fact("told_value", dearest("values"), 0, np.inf, "value of the dearest item announced"),
-            Fact("told_estimate", dearest("estimates"), 0, np.inf, "own estimate of the same item"),
+            Fact("told_value", value, 0, np.inf, "value of the dearest item announced"),
+            Fact("told_estimate", estimate, 0, np.inf, "own estimate of the same item"),
         )
+
+    def _recalled(self, name: str, state: EnglishAuctionState) -> PerPlayer:
+        closed = tall(np.arange(len(self.catalogue)), state.round.shape) < state.item
+        public = closed & ((state.sold_to >= 0) | self.announces_unsold) & self.announces
+        dearest = (state.values[0] * public).argmax(axis=0)
+        return at_item(getattr(state, name) * public, dearest)
 
     def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
         names, index, on_sale = self.names(), int(state.item), not state.over

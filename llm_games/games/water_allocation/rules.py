@@ -347,9 +347,8 @@ class WaterAllocation(Rulebook):
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
         effective = bids if self.no_bid == "none" else np.where(alive, np.maximum(bids, 0), NO_BID)
-        effective = np.where(
-            over_budget, purse if self.over_budget == "clip" else NO_BID, effective
-        )
+        lowered = purse if self.over_budget == "clip" else NO_BID
+        effective = np.where(over_budget, lowered, effective)
         won, remaining = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
