@@ -126,12 +126,12 @@ def fixed(choice: int, view: View, noise: Noise) -> Array:
     return walking_to(lambda view, noise: np.full(shape(view), choice))(view, noise)
 
 
-rational = walking_to(seat_choice(theory.equilibrium), around)
+queueing = partial(walking_to, seat_choice(theory.equilibrium), around)
 PLAYERS = Players(
     {
-        "rational": rational,
-        "best_response": rational,
-        "fifo": Kind("chooses its part of an equilibrium of queues at exits", rational),
+        "rational": queueing(),
+        "best_response": queueing(),
+        "fifo": Kind("chooses its part of an equilibrium of queues at exits", queueing()),
         "cooperative": walking_to(seat_choice(theory.planned)),
         "nearest": Kind("chooses the side of the nearest exit", walking_to(nearest)),
         "random_side": Kind("chooses any exit", walking_to(random_side)),
