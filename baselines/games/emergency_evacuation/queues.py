@@ -83,11 +83,8 @@ def _served(near: Array, widths: Array, rounds: int) -> tuple[Array, Array]:
 
 
 def matching(layout: Layout, cells: Array, rounds: int) -> Array:
-    """Return rounds in which people at `cells` would be out if nobody stood in the way; 0: never.
-
-    An exit passes one a round; payoffs, and the number out by each round, are the largest that
-    allows.
-    """
+    """Return rounds in which people at `cells` could be out if nobody stood in a way; 0: never."""
+    # An exit passes one a round; payoffs, and the number out by each round, are the largest.
     return _served(layout.steps[:, cells], np.ones(len(layout.exits), int), rounds)[0]
 
 

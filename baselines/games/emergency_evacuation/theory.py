@@ -82,10 +82,8 @@ def _solver(game: Any, solve: Any) -> Any:
 
 
 def shortest(game: Any, state: Any) -> PerPlayer:
-    """Return choices of the least ``max(distance, people before me / width)``, the first of ties.
-
-    Before me at an exit are those nearer to it than I who have no nearer one.
-    """
+    """Return choices of the least ``max(distance, people before me / width)``, the first ones."""
+    # Before me at an exit are those nearer to it than I who have no nearer one.
     steps, widths, _ = queues(game.measure, game.target_choice)
     far = steps[:, state.cell]
     first, costs = far.argmin(axis=0), []
