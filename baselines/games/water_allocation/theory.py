@@ -165,8 +165,8 @@ def unit(game: WaterAllocation) -> int:
 
 def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
     """Return the chance that a bid wins, ``(days, supplies, levels)``; 0: too little water."""
-    # From critical prices in simulated games, days smoothed by 1/2, 1, 1/2, with a prior of weight 1:
-    # certain from 20 dollars times the day, below in proportion.
+    # From critical prices in simulated games, days smoothed by 1/2, 1, 1/2, with a prior of weight
+    # 1: certain from 20 dollars times the day, below in proportion.
     levels, days = LEVELS * unit(game), np.arange(game.days)
     span, width = game.supply_top - game.supply_low + 1, len(levels) + 1
     wins = np.zeros((game.days + 2, span, width))
