@@ -1,7 +1,6 @@
 """One generic PettingZoo environment for all rulebooks, in PettingZoo's two forms.
 
-`SimultaneousGame` is a `ParallelEnv`, `SequentialGame` an `AECEnv`. Both sit at a `Table` and look
-through `Windows`; neither knows any game. Every game has both forms.
+Both sit at a `Table` and look through `Windows`; neither knows any game.
 """
 
 from __future__ import annotations
@@ -75,7 +74,6 @@ class Windows:
     def _each(
         self, name: str, value: str | Mapping[str, str], choices: Sequence[str], default: str
     ) -> dict[str, str]:
-        """Return a setting by agent, from one for all or a mapping without some."""
         if not isinstance(value, (str, Mapping)):
             raise BadParameter(f"{name} must be one of {choices}, or one by agent, got {value!r}")
         chosen = dict.fromkeys(self.agents, value) if isinstance(value, str) else value
@@ -209,11 +207,9 @@ class TableEnv:
         self._next()
 
     def _hush(self) -> None:
-        """Tell the talk not to wait for seats without words."""
         self.table.hush(self.windows.mute)
 
     def _next(self) -> None:
-        """Begin a step of the rules."""
         self.windows.begin()
         self._moves: dict[int, Action] = {}
         self._waiting = self.table.asked
@@ -231,7 +227,6 @@ class TableEnv:
         return True
 
     def _play(self) -> Outcome:
-        """Play the moves of a step."""
         outcome = self.table.step(self._moves)
         self._readings = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
@@ -270,10 +265,7 @@ class TableEnv:
         return self.windows.numbers(self.table.ready()).ravel()
 
     def render(self) -> Any:
-        """Return the table as text (``ansi``) or pixels (``rgb_array``), or print it (``human``).
-
-        Pixels are uint8 ``(height, width, 3)``.
-        """
+        """Return text (``ansi``), pixels, uint8 ``(height, width, 3)``, or print it (``human``)."""
         if self.render_mode is None:
             modes = ", ".join(map(repr, RENDER_MODES))
             raise BadParameter(f"render_mode is None: make the environment with one of {modes}")
@@ -376,8 +368,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
 class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     """A game as an `AECEnv`: the asked seats move one after another, blind to moves of one step.
 
-    A seat whose move needs several actions stays selected. ``infos`` as in `SimultaneousGame`.
-    Arguments and errors: see `llm_games.make`.
+    A seat whose move needs several actions stays selected. Else as `SimultaneousGame`.
     """
 
     def __init__(self, game: Rulebook, **settings: Any) -> None:
@@ -408,9 +399,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     def step(self, action: Any) -> None:
         """Take the selected agent's action; None of an agent that is done, or gives no answer.
 
-        Raises:
-            NotReady: the game was never reset, or is over.
-            IllegalAction: the action is outside its space.
+        Raises NotReady or IllegalAction as `SimultaneousGame.step`.
         """
         self.table.ready()
         if not self.agents:

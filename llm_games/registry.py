@@ -26,12 +26,9 @@ GAME = (
 def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
     """Return a game's class. ``public_goods``, ``public_goods-v0`` and ``_v0`` are the same.
 
-    A game of one's own is ``module:Class``, see `named`, or the class. Its room has what lies
-    beside it; by its own name it is known from then on.
-
-    Raises:
-        UnknownName: there is no such game; names the nearest.
-        BadParameter: its room has no ``rules.py`` with one class of that name, or it is no game.
+    A game of one's own is ``module:Class``, see `named`, or the class; later its name. Raises
+    UnknownName, naming the nearest, or BadParameter if its room has no one class of that name in
+    ``rules.py``, or it is no game.
     """
     if isinstance(name, type) or is_named(str(name)):
         return _user_game(name)
@@ -54,7 +51,6 @@ def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
 
 
 def _user_game(game: str | type[Rulebook]) -> type[Rulebook]:
-    """Return a user's game, and register its room under its name."""
     rules = _checked(named(game, "game") if isinstance(game, str) else game, game)
     address = game if isinstance(game, str) else name_of(game)
     if address and not (rules.name in ROOMS and game_class(rules.name) is rules):
@@ -174,19 +170,10 @@ def make(
     forms: dict[str, Any] = {"parallel": SimultaneousGame, "aec": SequentialGame}
     if form not in forms:
         raise BadParameter(f'form must be "parallel" or "aec", got {form!r}')
-    return forms[form](
-        game,
-        obs_mode=obs_mode,
-        actions=actions,
-        reask=reask,
-        normalize=normalize,
-        masks=masks,
-        render_mode=render_mode,
-        max_cycles=max_cycles,
-        prompts=prompts,
-        prompt_folder=prompt_folder,
-        on_illegal=on_illegal,
-    )
+    settings: dict[str, Any] = {"obs_mode": obs_mode, "actions": actions, "reask": reask}
+    settings |= {"normalize": normalize, "masks": masks, "prompts": prompts}
+    settings |= {"prompt_folder": prompt_folder, "render_mode": render_mode}
+    return forms[form](game, max_cycles=max_cycles, on_illegal=on_illegal, **settings)
 
 
 def list_games() -> list[dict[str, str]]:

@@ -25,8 +25,8 @@ def following(seed: int) -> np.random.Generator:
 class Table:
     """A table at which one episode after another is played; `steps` counts those of this episode.
 
-    An episode's chance is its seed's, whatever interface plays it. `caller` names the episode in
-    requests to players; by default by game and seed. `sight` is the state as all seats see it.
+    An episode's chance is its seed's, whatever plays it. `who` names it in requests to players
+    (else game and seed). `sight` is the state as all seats see it.
     """
 
     def __init__(self, game: Rulebook, who: Who | None = None) -> None:
@@ -37,10 +37,7 @@ class Table:
         self._seeds: np.random.Generator | None = None
 
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
-        """Start the episode of a seed; without one, the next that follows the last seed given.
-
-        `fixed_chance` and errors as of `Rulebook.reset`; a seed must be at least 0.
-        """
+        """Start the episode of a seed of at least 0, or the next; see `Rulebook.reset`."""
         if seed is None and self._seeds is not None:
             self.seed = int(self._seeds.integers(2**63))
         else:
