@@ -7,7 +7,7 @@ through `Windows`; neither knows any game. Every game has both forms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -168,6 +168,24 @@ def options_of(options: Any) -> Mapping[str, Any]:
     return options or {}
 
 
+class Seated(Protocol):
+    """A player on a seat, of which the environment knows what it gave for this step."""
+
+    speaks: bool
+
+    def begin(self, seat: int) -> None:
+        """An episode begins; the table was reset."""
+
+    def hear(self) -> None:
+        """The table has entered another state."""
+
+    def finish(self) -> Any:
+        """Look back at an episode that is over, once."""
+
+    def claim(self, action: Any) -> Action:
+        """Return the exact move behind the action it gave; IllegalAction for any other."""
+
+
 class TableEnv:
     """Base of all forms: text, views, rendering, and moves that come in parts."""
 
@@ -191,6 +209,7 @@ class TableEnv:
         self.table, self.windows = Table(game), Windows(game, **windows)
         self.game, self.render_mode, self.max_cycles = game, render_mode, max_cycles
         self.strict = on_illegal == "raise"
+        self.seated: dict[int, Seated] = {}
         self.possible_agents = list(self.windows.agents)
         low, high = self.windows.low, self.windows.high
         n = game.players
@@ -203,14 +222,39 @@ class TableEnv:
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        for player in self.seated.values():
+            player.finish()
         self.table.reset(seed, options_of(options).get("chance"))
-        self._hush()
         self.agents, self._readings = list(self.possible_agents), {}
+        self._open()
         self._next()
 
-    def _hush(self) -> None:
-        """Tell the talk not to wait for seats without words."""
-        self.table.hush(self.windows.mute)
+    def _open(self) -> None:
+        """Tell the talk not to wait for seats without words; those who are seated begin."""
+        speakers = {seat: player.speaks for seat, player in self.seated.items()}
+        if self.game.core is not self.game:
+            unseated = [seat for seat in self.windows.mute if seat not in speakers]
+            self.table.hush(unseated + [seat for seat, speaks in speakers.items() if not speaks])
+        for seat, player in self.seated.items():
+            player.begin(seat)
+
+    def seat(self, player: Seated, agent: str) -> None:
+        """Let a player sit on an agent's seat, in place of whoever sat there, see `llm_games.sit`.
+
+        Raises:
+            NotReady: in the middle of an episode.
+        """
+        sight, table = self.table.sight, self.table
+        if sight is not None and (table.steps or self._moves) and self._is_playing():
+            raise NotReady(f"{agent} is in the middle of an episode: sit down before its first step")
+        self.seated[self._seat(agent)] = player
+        if sight is not None and self._is_playing():
+            table.reopen()
+            self._open()
+            self._next()
+
+    def _is_playing(self) -> bool:
+        return bool(self.agents)
 
     def _next(self) -> None:
         """Begin a step of the rules."""
@@ -222,7 +266,10 @@ class TableEnv:
         """Take an asked seat's action; return whether it made a whole move."""
         sight = self.table.sight
         assert sight is not None
-        move = self.windows.codecs[seat].take(View(sight, seat), action)
+        if seat in self.seated:
+            move: Action | None = self.seated[seat].claim(action)
+        else:
+            move = self.windows.codecs[seat].take(View(sight, seat), action)
         if move is None:
             return False
         if self.strict:
@@ -233,6 +280,8 @@ class TableEnv:
     def _play(self) -> Outcome:
         """Play the moves of a step."""
         outcome = self.table.step(self._moves)
+        for player in self.seated.values():
+            player.hear()
         self._readings = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if words := self.windows.codecs[seat].reading:

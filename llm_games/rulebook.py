@@ -639,6 +639,14 @@ class Rulebook(ABC):
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {span}")
         return round(exact)
 
+    def encode(self, state: Any, seat: int, move: Any) -> Any:
+        """Return the member of `space` that comes nearest to a move, the inverse of `decode`."""
+        low, high = self.bounds()
+        nearest = min(max(int(move), low), high)
+        if self.unit > 1:
+            return np.array([nearest / self.unit])
+        return nearest if high - low < LARGEST_DISCRETE else np.array([nearest], np.int64)
+
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put moves of single seats of one table into an array of actions, ``(players,)``."""
         return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])

@@ -239,8 +239,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._done = False
         return self._observation(), self._infos()
 
-    def _hush(self) -> None:
+    def _open(self) -> None:
         """The others' words are their own; whose seat is the learner's is known later."""
+
+    def _is_playing(self) -> bool:
+        return not self._done
 
     def _move(self, previous_seat: int) -> None:
         """Take the seat of this episode; notes stay with players who keep their seat."""
@@ -250,8 +253,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._take_seat(seat)
             here = self.opponents
             self._notes = {s: n for s, n in self._notes.items() if here.get(s) is old_opponents[s]}
-        if seat in self.windows.mute:
+        speaks = seat not in self.windows.mute
+        for player in self.seated.values():
+            self.seated, speaks = {seat: player}, player.speaks
+        if not speaks:
             self.table.hush([seat])
+        if self.seated:
+            self.seated[seat].begin(seat)
 
     @property
     def _ended(self) -> bool:
