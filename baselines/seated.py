@@ -1,4 +1,4 @@
-"""Players of ours in anybody's loop: PettingZoo's two forms, Gymnasium's, and wrappers of others."""
+"""Players of ours in loops of others: PettingZoo's two forms, Gymnasium's, under any wrappers."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
     game = inner.game if policy.speaks else inner.game.core
     policy.start(game, seat, 0)
     seated = SeatedPlayer(policy, inner, seat)
-    inner.seat(seated, agent)
+    inner.seat_player(seated, agent)
     return seated
 
 

@@ -546,7 +546,7 @@ class Beside(Codec):
         action = self.moves.first(core) if talks else self.moves.encode(core, move)
         if not self.symbols:
             return action
-        symbol = int(move) if talks and isinstance(move, int) else 0
+        symbol = max(int(move), 0) if talks and isinstance(move, int) else 0  # no answer is silence
         if isinstance(self.space, spaces.Discrete):
             said = talks and view.question is not None
             return int(self.space.start + self.moves.space.n) + symbol if said else action

@@ -42,8 +42,10 @@ class Windows:
         reask: int = 0,
         normalize: bool = False,
         masks: str = "observation",
+        words: bool = False,
     ) -> None:
         check_integer("reask", reask, 0)
+        check_choice("words", words, (False, True))
         check_choice("masks", masks, MASKS)
         check_choice("normalize", normalize, (False, True))
         self.game, self.agents = game, game.names()
@@ -55,7 +57,7 @@ class Windows:
         self.mute = [] if game.core is game else [c.seat for c in self.codecs if not c.speaks]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
-        self.masks_apart = masks == "info"
+        self.masks_apart, self.in_parts = masks == "info", words
         free = not any(map(self.shows_mask, self.codecs))  # short ways for most environments
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
@@ -101,12 +103,20 @@ class Windows:
         """Observations of a seat with this codec have a mask."""
         return codec.masked and not self.masks_apart
 
-    def mask_apart(self, view: View) -> dict[str, Any]:
-        """Return the mask of a seat for its infos, if masks are there."""
-        codec = self.codecs[view.seat]
-        if not (codec.masked and self.masks_apart):
-            return {}
-        return {"action_mask": codec.mask(view).astype(np.int8)}
+    def extras(self, view: View) -> dict[str, Any]:
+        """Return what the infos of a seat have on request: its mask, and its words in parts."""
+        codec, extras = self.codecs[view.seat], dict[str, Any]()
+        if codec.masked and self.masks_apart:
+            extras["action_mask"] = codec.mask(view).astype(np.int8)
+        if self.in_parts:
+            prompts, question = self.words(), view.question
+            extras["words"] = {
+                "rules": prompts.rules(view.game, view.seat),
+                "report": prompts.report(view),
+                "request": prompts.request(view),
+                "schema": None if question is None else question.schema(),
+            }
+        return extras
 
     def begin(self) -> None:
         """Forget unfinished moves: another step has come."""
@@ -238,7 +248,7 @@ class TableEnv:
         for seat, player in self.seated.items():
             player.begin(seat)
 
-    def seat(self, player: Seated, agent: str) -> None:
+    def seat_player(self, player: Seated, agent: str) -> None:
         """Let a player sit on an agent's seat, in place of whoever sat there, see `llm_games.sit`.
 
         Raises:
@@ -246,7 +256,7 @@ class TableEnv:
         """
         sight, table = self.table.sight, self.table
         if sight is not None and (table.steps or self._moves) and self._is_playing():
-            raise NotReady(f"{agent} is in the middle of an episode: sit down before its first step")
+            raise NotReady(f"{agent} is in the middle of an episode: sit down before it begins")
         self.seated[self._seat(agent)] = player
         if sight is not None and self._is_playing():
             table.reopen()
@@ -279,6 +289,7 @@ class TableEnv:
 
     def _play(self) -> Outcome:
         """Play the moves of a step."""
+        spoken = self.windows.wordy and bool(self.table.ready().talking)
         outcome = self.table.step(self._moves)
         for player in self.seated.values():
             player.hear()
@@ -286,7 +297,7 @@ class TableEnv:
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if words := self.windows.codecs[seat].reading:
                 # Another move may be played in place of one that broke a rule, or was no speech.
-                actions = outcome.record["actions"].tolist()
+                actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
                 self._readings[seat] = {**words, "played": played}
         self._next()
@@ -294,12 +305,12 @@ class TableEnv:
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         reading = self.windows.codecs[seat].reading or self._readings.get(seat, {})
-        return {"asked": asked, "broke": broke, **reading, **self._mask(seat)}
+        return {"asked": asked, "broke": broke, **reading, **self._extras(seat)}
 
-    def _mask(self, seat: int) -> dict[str, Any]:
-        if not self.windows.masks_apart:
+    def _extras(self, seat: int) -> dict[str, Any]:
+        if not (self.windows.masks_apart or self.windows.in_parts):
             return {}
-        return self.windows.mask_apart(self.table.ready().view(seat))
+        return self.windows.extras(self.table.ready().view(seat))
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
@@ -417,7 +428,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
 
     def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        if not (self.windows.wordy or self.windows.masks_apart):
+        if not (self.windows.wordy or self.windows.masks_apart or self.windows.in_parts):
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
@@ -475,7 +486,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         if self._waiting:
             self.agent_selection = self.possible_agents[self._waiting[0]]
             seat = self.windows.seats[agent]
-            self.infos[agent] |= self.windows.codecs[seat].reading | self._mask(seat)
+            self.infos[agent] |= self.windows.codecs[seat].reading | self._extras(seat)
             return
         outcome, limit = self._play(), self._limit_reached()
         for agent in self.agents:

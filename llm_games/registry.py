@@ -132,6 +132,7 @@ def make(
     reask: int = 0,
     normalize: bool = False,
     masks: str = "observation",
+    words: bool = False,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -155,6 +156,8 @@ def make(
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
         masks: in games in which some indexes are illegal, where an agent finds which: beside what
             it sees (``"observation"``), or as ``"action_mask"`` in its ``"info"``.
+        words: infos have ``words``: the rules, the report and the request that a model reads, each
+            apart (the report and the request may be ""), and the JSON schema of the reply.
         render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
             ``"rgb_array"`` (returns pixels; needs Pillow).
         max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;
@@ -181,6 +184,7 @@ def make(
         reask=reask,
         normalize=normalize,
         masks=masks,
+        words=words,
         render_mode=render_mode,
         max_cycles=max_cycles,
         prompts=prompts,

@@ -595,6 +595,12 @@ class Rulebook(ABC):
         """Actions count in units of ``1 / unit``; 1 for whole numbers."""
         return 1
 
+    def in_units(self, actions: Array, spoken: Any = False) -> Array:
+        """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
+        if self.unit == 1:
+            return actions
+        return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
+
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
         low, high = self.bounds()

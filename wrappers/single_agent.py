@@ -145,9 +145,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
             `llm_games.baselines.regret.regret`; None: infos have none.
         max_episode_steps: truncate after so many steps of the learner, as Gymnasium's `TimeLimit`.
-        actions, reask, normalize, masks, prompts, prompt_folder, render_mode: see `llm_games.make`,
+        actions, reask, normalize, masks, words, prompts, prompt_folder: see `llm_games.make`,
             also for what is raised.
-        max_cycles, on_illegal, parameters: the same.
+        render_mode, max_cycles, on_illegal, parameters: the same.
     """
 
     metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
@@ -163,6 +163,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         reask: int = 0,
         normalize: bool = False,
         masks: str = "observation",
+        words: bool = False,
         regret: Regret | None = None,
         render_mode: str | None = None,
         max_cycles: int | None = None,
@@ -191,6 +192,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             reask=reask,
             normalize=normalize,
             masks=masks,
+            words=words,
         )
         self._take_seat(0 if isinstance(seat, str) else seat)
         self.observation_space = self.windows.spaces[self.agent]
@@ -314,7 +316,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             "payoff": self._payoff,
             "seat": self.seat,
             **self._played,
-            **self._mask(self.seat),
+            **self._extras(self.seat),
         }
         if self._outcomes:
             info["opponents"], self._outcomes = dict(self._outcomes), Counter()
@@ -351,10 +353,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._outcomes.update(reply.outcome for reply in decisions.values() if reply.attempts)
 
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
-        actions = record["actions"].tolist()
+        spoken = any_true(self.game.talking(previous_state))
+        actions = self.game.core.in_units(record["actions"], spoken).tolist()
         infos: dict[str, Any] = {"action": actions[self.seat]}
         if self.game.division is not None and any_true(self.game.sharers(previous_state)):
             infos["plan"] = np.array(actions, np.int64)
-        if self.regret is not None and not any_true(self.game.talking(previous_state)):
+        if self.regret is not None and not spoken:
             infos["regret"] = float(self.regret(self.game.core, record)[self.seat])
         return infos
