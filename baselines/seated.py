@@ -145,14 +145,15 @@ def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
         raise BadParameter(
             f"env must be one environment of llm_games, in any wrappers, and no vector: got {env!r}"
         )
-    alone = isinstance(inner, SingleAgentEnv)
-    names = [inner.agent] if alone else inner.possible_agents
-    agent = inner.agent if alone and agent is None else agent
+    if isinstance(inner, SingleAgentEnv):
+        names, agent, seen = [inner.agent], agent or inner.agent, env.action_space
+    else:
+        names, agent = inner.possible_agents, agent or ""
+        seen = env.action_space(agent) if agent in names else None
     if agent not in names:
         raise unknown("agent", agent, names)
     seat = inner.game.names().index(agent)
     space = inner.windows.codecs[seat].space
-    seen = env.action_space if alone else env.action_space(agent)
     if seen != space:
         raise BadParameter(f"a wrapper changed the actions of {agent} from {space} to {seen}")
     policy = make_player(player, inner.game) if isinstance(player, str) else policy_of(player)
