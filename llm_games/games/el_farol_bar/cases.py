@@ -41,7 +41,7 @@ BAD_PARAMETERS = [
     ({"rounds": 0}, "rounds"),
 ]
 REPLY_KEY = "decision"
-REPLIES = [
+REPLIES: list[tuple[dict[str, str], object, int | str]] = [
     *(({}, word, action) for word, action in (("go", 1), (" Stay ", 0), ("GO", 1))),
     *(({}, word, "format") for word in ("going", True, 1, None)),
 ]
