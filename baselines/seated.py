@@ -166,8 +166,8 @@ def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
 
 def _is_same(given: Any, arrived: Any) -> bool:
     """Test whether an action is the one that was given, also after a cast to float32."""
-    if isinstance(given, str) or isinstance(arrived, str | None):
-        return bool(given == arrived)
+    if given is arrived or isinstance(given, str) or isinstance(arrived, str | None):
+        return bool(given is arrived or given == arrived)
     one, two = np.ravel(given), np.ravel(arrived)
     if one.size != two.size or two.dtype.kind not in "iuf":
         return False
