@@ -254,17 +254,20 @@ class TableEnv:
         Raises:
             NotReady: in the middle of an episode.
         """
-        sight, table = self.table.sight, self.table
-        if sight is not None and (table.steps or self._moves) and self._is_playing():
+        if self._is_playing() and not self._can_reopen():
             raise NotReady(f"{agent} is in the middle of an episode: sit down before it begins")
         self.seated[self._seat(agent)] = player
-        if sight is not None and self._is_playing():
-            table.reopen()
+        if self._is_playing():
+            self.table.reopen()
             self._open()
             self._next()
 
+    def _can_reopen(self) -> bool:
+        """Nobody has moved yet."""
+        return not (self.table.steps or self._moves)
+
     def _is_playing(self) -> bool:
-        return bool(self.agents)
+        return self.table.sight is not None and bool(self.agents)
 
     def _next(self) -> None:
         """Begin a step of the rules."""
@@ -454,6 +457,14 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         self.infos = {a: self._info(s, False, False) for a, s in self.windows.seats.items()}
         self._skip_agent_selection = None
         self._select()
+
+    def seat_player(self, player: Seated, agent: str) -> None:
+        """Do the same, and select whoever is asked first now."""
+        super().seat_player(player, agent)
+        if self._is_playing():
+            for info in self.infos.values():
+                info["asked"] = False
+            self._select()
 
     def _select(self) -> None:
         for seat in self._waiting:

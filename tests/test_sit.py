@@ -269,11 +269,30 @@ def test_players_hear_look_back_and_recall_over_three_episodes():
     assert diary.lines[-3:] == [("start", 0), ("recall", [17]), ("hear", 0)]
 
 
+@pytest.mark.parametrize("form", ["aec", "parallel"])
+def test_whoever_sits_down_before_the_first_step_is_not_waited_for(form):
+    game = lg.rules("public_goods", players=2, rounds=2, talk={"turns": 1})
+    payoffs = lg.play(game, [RandomPolicy(), LLMPolicy(Hashing())], 2).payoffs.tolist()
+    env = lg.make(
+        "public_goods-v0", form=form, actions="text", players=2, rounds=2, talk={"turns": 1}
+    )
+    env.reset(seed=2)
+    players = {"player_0": RandomPolicy(), "player_1": LLMPolicy(Hashing())}
+    seats = {agent: lg.sit(player, env, agent) for agent, player in players.items()}
+    if form == "aec":
+        assert env.agent_selection == "player_1"
+        assert [info["asked"] for info in env.infos.values()] == [False, True]
+    env.reset = lambda seed: (dict.fromkeys(seats), {})
+    assert moves_on(env, seats, 2) == payoffs
+
+
 def test_gymnasium_and_a_learner_that_moves():
     diary = Diary()
     env = lg.learner("public_goods", players=3, rounds=2, seat="rotate", actions="unit")
-    assert diary.lines == []
     seat = lg.sit(diary, env)
+    env.reset(seed=1)
+    with pytest.raises(NotReady, match="middle of an episode"):
+        lg.sit("random", env)
     diary.lines.clear()
     for episode in range(3):
         observation, _ = env.reset(seed=5 if episode == 0 else None)

@@ -245,7 +245,10 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         """The others' words are their own; whose seat is the learner's is known later."""
 
     def _is_playing(self) -> bool:
-        return not self._done
+        return self.table.sight is not None and not self._done
+
+    def _can_reopen(self) -> bool:
+        return False  # the others may have moved
 
     def _move(self, previous_seat: int) -> None:
         """Take the seat of this episode; notes stay with players who keep their seat."""
