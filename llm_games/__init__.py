@@ -22,6 +22,7 @@ from llm_games.version import __version__
 if TYPE_CHECKING:
     from llm_games.baselines.learner import learner, learners, rollouts
     from llm_games.baselines.players import make_player as player
+    from llm_games.baselines.seated import sit
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.play import play
     from llm_games.wrappers.tools import Tool
@@ -37,6 +38,7 @@ _LATER = {
     "resume": "llm_games.benchmarks.run.api:resume",
     "rollouts": "llm_games.baselines.learner:rollouts",
     "run": "llm_games.benchmarks.run.api:run",
+    "sit": "llm_games.baselines.seated:sit",
 }
 """What is imported when it is asked for."""
 
@@ -61,6 +63,7 @@ __all__ = [
     "rollouts",
     "rules",
     "run",
+    "sit",
 ]
 
 

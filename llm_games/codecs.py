@@ -39,7 +39,13 @@ and where a move is whole, bool ``(*batch)``."""
 
 
 class Words(spaces.Text):
-    """A space of texts, which Gymnasium cannot share between processes: it then returns tabs."""
+    """A space of all texts of at most `LONGEST_TEXT` characters; what is drawn is printable ASCII.
+
+    Gymnasium cannot share it between processes, where texts came back as tabs.
+    """
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str) and len(x) <= LONGEST_TEXT
 
 
 @create_shared_memory.register
@@ -52,8 +58,7 @@ def text_space() -> Words:
 
 
 def in_text_space(text: str) -> str:
-    """Return a text as one of the space: others' speeches may be long, or not in ASCII."""
-    text = text if text.isascii() else text.encode("ascii", "backslashreplace").decode()
+    """Return a text as one of the space: others' speeches may be long."""
     half = LONGEST_TEXT // 2 - 10
     return text if len(text) <= LONGEST_TEXT else f"{text[:half]} [...] {text[-half:]}"
 
@@ -81,6 +86,27 @@ class Codec(ABC):
     @abstractmethod
     def take(self, view: View, action: Any) -> Action | None:
         """Turn an action into a move of the rules, None until it is whole, or `refuse` it."""
+
+    def encode(self, view: View, move: Action) -> Any:
+        """Return the member of the space that comes nearest to a move, the inverse of `take`.
+
+        Of a plan it is the first share. No answer is the first legal index, or the lowest number.
+        """
+        if view.question is None or not _is_move(move):
+            return self.first(view)
+        return self.nearest(view, move)
+
+    def nearest(self, view: View, move: Any) -> Any:
+        """Do the same for moves in the rules' units."""
+        return self.first(view)
+
+    def first(self, view: View) -> Any:
+        """Return the first legal index, or the lowest numbers of the space."""
+        if isinstance(self.space, spaces.Discrete):
+            return int(self.space.start) + int(np.argmax(self.mask(view)))
+        if isinstance(self.space, spaces.Box):
+            return self.space.low.copy()
+        return np.zeros_like(self.space.sample())
 
     @abstractmethod
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
@@ -163,6 +189,9 @@ class Rules(Codec):
     def take(self, view: View, action: Any) -> Action:
         return self.game.decode(view.sight.state, self.seat, action)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        return self.game.encode(view.sight.state, self.seat, move)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         shape = (*mask.shape, *(self.space.shape or ()))
         array = array_of(actions)
@@ -197,6 +226,9 @@ class Index(Codec):
             return self.low + action
         return MISSING if action is None else self.low + _index(self, action)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        return min(max(move - self.low, 0), int(self.space.n) - 1)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         index = self._indexes(view, actions, mask)
         return (self.low + index) * mask if self.low else index, mask
@@ -221,6 +253,11 @@ class Steps(Codec):
         index = _index(self, action) - self.declines
         return _share(view, index, self.parts) if index >= 0 else self.game.decline
 
+    def nearest(self, view: View, move: Any) -> Any:
+        if self.declines and move == self.game.decline:
+            return 0
+        return self.declines + round(_portion(view, move) * self.parts)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         index = self._indexes(view, actions, mask) - self.declines
         amounts = _shares(view, np.maximum(index, 0), self.parts)
@@ -237,6 +274,9 @@ class NamedActions(Codec):
 
     def take(self, view: View, action: Any) -> Action:
         return MISSING if action is None else int(self.actions[_index(self, action)])
+
+    def nearest(self, view: View, move: Any) -> Any:
+        return int(np.argmin(np.abs(self.actions - float(move))))
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         return self.actions[self._indexes(view, actions, mask)] * mask, mask
@@ -264,6 +304,16 @@ class Unit(Codec):
             return _share(view, parts, FINE)
         legal = np.flatnonzero(self._picks.mask(view))
         return self._picks.low + int(legal[min(parts * len(legal) // FINE, len(legal) - 1)])
+
+    def nearest(self, view: View, move: Any) -> Any:
+        act = [1.0] * self.declines
+        if self.declines and move == self.game.decline:
+            return np.array([-1.0, -1.0], np.float32)
+        if not self.game.picks:
+            return np.array([*act, 2 * _portion(view, move) - 1], np.float32)
+        legal = np.flatnonzero(self._picks.mask(view)) + self._picks.low
+        rank = int(np.argmin(np.abs(legal - float(move))))
+        return np.array([*act, (2 * rank + 1) / len(legal) - 1], np.float32)
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         *act, share = self._floats(view, actions, mask)
@@ -318,6 +368,12 @@ class Division(Codec):
         if self.whole:
             return np.minimum(number, remaining) if self.batch else min(number, remaining)
         return _part(0, remaining, number, self.game.steps - 1)
+
+    def nearest(self, view: View, move: Any) -> Any:
+        if not isinstance(view.question, Shares):
+            return int(move > 0)
+        share = min(max(move[view.question.ranks[0] - 1], 0), self.total)
+        return share if self.whole else round(share / self.total * (self.game.steps - 1))
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
@@ -387,6 +443,12 @@ class UnitDivision(Division):
     def share(self, number: Any, remaining: Any) -> Any:
         return _part(0, remaining, number, FINE)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        if not isinstance(view.question, Shares):
+            return np.array([1 if move > 0 else -1], np.float32)
+        share = min(max(move[view.question.ranks[0] - 1], 0), self.total)
+        return np.array([2 * share / self.total - 1], np.float32)
+
 
 class Beside(Codec):
     """A seat's moves in a game with talk, and `symbols` to say beside them, if there are any.
@@ -448,6 +510,19 @@ class Beside(Codec):
             return max(int(symbol), 0)
         foreign = isinstance(self.space, spaces.Discrete) and symbol >= 0
         return MISSING if foreign else self.moves.take(view.core, move)
+
+    def encode(self, view: View, move: Action) -> Any:
+        talks, core = bool(view.sight.talking), view.core
+        action = self.moves.first(core) if talks else self.moves.encode(core, move)
+        if not self.symbols:
+            return action
+        symbol = max(int(move), 0) if talks and isinstance(move, int) else 0  # no answer is silence
+        if isinstance(self.space, spaces.Discrete):
+            said = talks and view.question is not None
+            return int(self.space.start + self.moves.space.n) + symbol if said else action
+        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+            return np.append(action, (2 * symbol + 1) / self.symbols - 1).astype(self.space.dtype)
+        return np.append(action, symbol).astype(self.space.dtype)
 
     def _fits(self, array: Array, shape: tuple[int, ...]) -> bool:
         kinds = "iuf" if isinstance(self.space, spaces.Box) else "iu"
@@ -523,6 +598,16 @@ class FreeText(Codec):
         self.reading, move = self._read(view, action, ())
         return move
 
+    def first(self, view: View) -> str:
+        return ""
+
+    def nearest(self, view: View, move: Any) -> str:
+        state, game = view.sight.state, view.game
+        if game.breaks(state, game.assemble(state, {view.seat: move}))[view.seat]:
+            return ""
+        assert view.question is not None
+        return view.question.reply(move)[:LONGEST_TEXT]
+
     def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
         """Return how a reply was read, and the move; None if it is asked for again."""
         assert view.question is not None
@@ -586,6 +671,17 @@ def indexed(game: Rulebook) -> bool:
     low, high = game.bounds()
     fixed = game.picks or (game.same_limits and game.decline is None)
     return fixed and high - low < MOST_INDEXES
+
+
+def _is_move(move: Any) -> bool:
+    """Test whether there is an answer at all, legal or not."""
+    return isinstance(move, tuple | str) or int(move) != MISSING
+
+
+def _portion(view: View, move: int) -> float:
+    """Return how far from the smallest legal amount to the largest a move is, 0 to 1."""
+    low, high = (int(limit) for limit in view.amounts)
+    return min(max((move - low) / (high - low), 0.0), 1.0) if high > low else 0.0
 
 
 def _index(codec: Codec, action: Any) -> int:

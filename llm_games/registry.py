@@ -128,6 +128,7 @@ def make(
     reask: int = 0,
     normalize: bool = False,
     masks: str = "observation",
+    words: bool = False,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -151,6 +152,8 @@ def make(
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
         masks: in games in which some indexes are illegal, where an agent finds which: beside what
             it sees (``"observation"``), or as ``"action_mask"`` in its ``"info"``.
+        words: infos have ``words``: the rules, the report and the request that a model reads, each
+            apart (the report and the request may be ""), and the JSON schema of the reply.
         render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
             ``"rgb_array"`` (returns pixels; needs Pillow).
         max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;
@@ -171,7 +174,7 @@ def make(
     if form not in forms:
         raise BadParameter(f'form must be "parallel" or "aec", got {form!r}')
     settings: dict[str, Any] = {"obs_mode": obs_mode, "actions": actions, "reask": reask}
-    settings |= {"normalize": normalize, "masks": masks, "prompts": prompts}
+    settings |= {"normalize": normalize, "masks": masks, "words": words, "prompts": prompts}
     settings |= {"prompt_folder": prompt_folder, "render_mode": render_mode}
     return forms[form](game, max_cycles=max_cycles, on_illegal=on_illegal, **settings)
 

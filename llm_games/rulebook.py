@@ -554,6 +554,12 @@ class Rulebook(ABC):
         """Actions count in units of ``1 / unit``; 1 for whole numbers."""
         return 1
 
+    def in_units(self, actions: Array, spoken: Any = False) -> Array:
+        """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
+        if self.unit == 1:
+            return actions
+        return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
+
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
         low, high = self.bounds()
@@ -594,6 +600,14 @@ class Rulebook(ABC):
             span = f"{kind} from {low / self.unit:g} to {high / self.unit:g}"
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {span}")
         return round(exact)
+
+    def encode(self, state: Any, seat: int, move: Any) -> Any:
+        """Return the member of `space` that comes nearest to a move, the inverse of `decode`."""
+        low, high = self.bounds()
+        nearest = min(max(int(move), low), high)
+        if self.unit > 1:
+            return np.array([nearest / self.unit])
+        return nearest if high - low < LARGEST_DISCRETE else np.array([nearest], np.int64)
 
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put moves of single seats of one table into an array of actions, ``(players,)``."""

@@ -33,6 +33,7 @@ class Table:
         self.game, self.who = game, who
         self.seed, self.steps = 0, 0
         self.state: Any = None
+        self._dealt: Any = None
         self.sight: Sight | None = None
         self._seeds: np.random.Generator | None = None
 
@@ -45,8 +46,13 @@ class Table:
             check_integer("seed", seed, 0)
             self.seed = int(seed)
             self._seeds = following(self.seed)
+        self._dealt = self.game.reset(self.seed, given=given)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Enter the first state of this episode, in which talk waits for all seats' words."""
         self.steps = 0
-        self._enter(self.game.reset(self.seed, given=given))
+        self._enter(self._dealt)
 
     def _enter(self, state: Any) -> None:
         self.state = state

@@ -138,9 +138,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
             `llm_games.baselines.regret.regret`; None: infos have none.
         max_episode_steps: truncate after so many steps of the learner, as Gymnasium's `TimeLimit`.
-        actions, reask, normalize, masks, prompts, prompt_folder, render_mode: see `llm_games.make`,
+        actions, reask, normalize, masks, words, prompts, prompt_folder: see `llm_games.make`,
             also for what is raised.
-        max_cycles, on_illegal, parameters: the same.
+        render_mode, max_cycles, on_illegal, parameters: the same.
     """
 
     metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
@@ -156,6 +156,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         reask: int = 0,
         normalize: bool = False,
         masks: str = "observation",
+        words: bool = False,
         regret: Regret | None = None,
         render_mode: str | None = None,
         max_cycles: int | None = None,
@@ -184,6 +185,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             reask=reask,
             normalize=normalize,
             masks=masks,
+            words=words,
         )
         self._take_seat(0 if isinstance(seat, str) else seat)
         self.observation_space = self.windows.spaces[self.agent]
@@ -228,8 +230,14 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._done = False
         return self._observation(), self._infos()
 
-    def _hush(self) -> None:
+    def _open(self) -> None:
         """The others' words are their own; whose seat is the learner's is known later."""
+
+    def _is_playing(self) -> bool:
+        return self.table.sight is not None and not self._done
+
+    def _can_reopen(self) -> bool:
+        return False  # the others may have moved
 
     def _move(self, previous_seat: int) -> None:
         """Take the seat of this episode; notes stay with players who keep their seat."""
@@ -239,8 +247,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._take_seat(seat)
             here = self.opponents
             self._notes = {s: n for s, n in self._notes.items() if here.get(s) is old_opponents[s]}
-        if seat in self.windows.mute:
+        speaks = seat not in self.windows.mute
+        for player in self.seated.values():
+            self.seated, speaks = {seat: player}, player.speaks
+        if not speaks:
             self.table.hush([seat])
+        if self.seated:
+            self.seated[seat].begin(seat)
 
     @property
     def _ended(self) -> bool:
@@ -295,7 +308,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             "payoff": self._payoff,
             "seat": self.seat,
             **self._played,
-            **self._mask(self.seat),
+            **self._extras(self.seat),
         }
         if self._outcomes:
             info["opponents"], self._outcomes = dict(self._outcomes), Counter()
@@ -329,10 +342,11 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._notes = {seat: decision.notes for seat, decision in last_decisions.items()}
 
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
-        actions = record["actions"].tolist()
+        spoken = any_true(self.game.talking(previous_state))
+        actions = self.game.core.in_units(record["actions"], spoken).tolist()
         infos: dict[str, Any] = {"action": actions[self.seat]}
         if self.game.division is not None and any_true(self.game.sharers(previous_state)):
             infos["plan"] = np.array(actions, np.int64)
-        if self.regret is not None and not any_true(self.game.talking(previous_state)):
+        if self.regret is not None and not spoken:
             infos["regret"] = float(self.regret(self.game.core, record)[self.seat])
         return infos

@@ -108,7 +108,8 @@ class TeamVectorEnv:
         fixed_chance, n = options_of(options).get("chance"), self.num_envs
         self._start(seeds_of(seed, n), fixed_chance=fixed_chance)
         shape = self.game.players, n
-        self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._moves = np.zeros(shape, np.int64)
+        self._action = np.zeros(shape, np.int64 if self.game.core.unit == 1 else np.float64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
         self._broke, self._waiting = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self._next(np.ones(n, np.bool_))
@@ -146,7 +147,10 @@ class TeamVectorEnv:
         self._broke = np.zeros(self._moves.shape, np.bool_)
         if ready.any():
             part = None if ready.all() else np.flatnonzero(ready)
-            self._played(self.tables.step(self._moves, part), ready, rewards)
+            spoken = self.game.talking(self.tables.state)[ready]
+            outcome = self.tables.step(self._moves, part)
+            self._action[:, ready] = self.game.core.in_units(outcome.record["actions"], spoken)
+            self._played(outcome, ready, rewards)
         limit = np.inf if self.max_cycles is None else self.max_cycles
         finished = self._finished
         cut = (self.tables.state.round - self.game.core.begun >= limit) & ~finished
@@ -183,7 +187,6 @@ class TeamVectorEnv:
         rewards[:, mask] = outcome.rewards
         self._payoff[:, mask] += outcome.rewards
         self._broke[:, mask] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
-        self._action[:, mask] = outcome.record["actions"]
         self._finished = self._finished.copy()
         self._finished[:, mask] = outcome.finished
 

@@ -125,7 +125,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._moved, self._waits, self._fresh, self._looked, self._planned, *other_flags = flags
         self._acted, self._broke, self._finished, self._done, self._spoke = other_flags
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
-        self._action, self._steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._steps = np.zeros(n, np.int64)
+        self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
 
@@ -313,13 +314,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._acted[acted] = True
         self._broke[acted] = outcome.broke[row][moved]
         actions = outcome.record["actions"]
-        self._action[acted] = actions[row][moved]
+        talking: Array = self.game.talking(previous_state)[part]
+        self._action[acted] = self.game.core.in_units(actions[row][moved], talking[moved])
         if self.game.division is not None:
             planned: Array = np.any(self.game.sharers(previous_state), axis=0)
             self._planned[acted] = planned[acted]
             self._plan[acted] = actions[:, moved].T
         if self.regret is not None:
-            talking: Array = self.game.talking(previous_state)[part]
             self._spoke[acted] = talking[moved]
             if not all_true(talking):
                 lost = regret_of(self.game, self.regret, outcome, talking)

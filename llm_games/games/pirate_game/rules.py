@@ -271,6 +271,14 @@ class PirateGame(Rulebook):
         first = int(state.proposer)  # shares of pirates who are out are not part of the plan
         return (*[0] * first, *value[first:-1].tolist())
 
+    def encode(self, state: PirateGameState, seat: int, move: Any) -> Any:
+        row = np.zeros(self.players + 1, np.int64)
+        if int(state.phase) == VOTE:
+            row[-1] = move > 0
+        else:
+            row[:-1] = np.clip(move, 0, self.gold)
+        return row
+
     def assemble(self, state: PirateGameState, moves: Mapping[int, Action]) -> Array:
         """Put single seats' moves together: votes by seat, or the proposer's plan for all seats."""
         if int(state.phase) == VOTE:
