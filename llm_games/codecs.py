@@ -520,7 +520,7 @@ class Beside(Codec):
         if isinstance(self.space, spaces.Discrete):
             said = talks and view.question is not None
             return int(self.space.start + self.moves.space.n) + symbol if said else action
-        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+        if isinstance(self.space, spaces.Box) and self.space.dtype == np.float32:
             return np.append(action, (2 * symbol + 1) / self.symbols - 1).astype(self.space.dtype)
         return np.append(action, symbol).astype(self.space.dtype)
 
