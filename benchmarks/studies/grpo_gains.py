@@ -8,7 +8,6 @@ before and after.
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,12 +27,13 @@ from llm_games.benchmarks.studies.dated import (
     made_with,
     markdown,
     read,
+    settings,
     today,
     write,
 )
 
 FILE = RESULTS / "grpo_gains.csv"
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SETTINGS = settings(__file__)
 PACKAGES = "trl", "transformers", "torch"
 JUDGED = "payoff"
 """Of games that it was not trained on."""

@@ -9,7 +9,6 @@ matching the mean of the seeds (least to most), and what is left to gain in its 
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +27,14 @@ from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.plot_style import CYCLE, DASHES, Look
-from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, settings, today, write
 from llm_games.benchmarks.studies.training_gains import TrainingResult, record, text, train
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
 FILE = RESULTS / "solver_gaps.csv"
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SETTINGS = settings(__file__)
 SOLVERS: dict[str, type[Solver]] = {"cfr": CFR, "fictitious_play": FictitiousPlay}
 DRAWN: dict[str, type[Solver]] = {
     "regret_matching": RegretMatching,
