@@ -45,9 +45,9 @@ class PromptPart(NamedTuple):
 
 
 class CompletionView(NamedTuple):
-    """A completion: the messages that had not been sent before it, and its answer.
+    """A completion: messages that had not been `sent` before it, `repeated` ones, its answer.
 
-    `repeated` counts messages sent again; `leniencies` explain what reading the answer let pass.
+    `leniencies` explain what reading the answer let pass.
     """
 
     attempt: AttemptRow
@@ -78,9 +78,9 @@ class Noted(NamedTuple):
 
 
 class Better(NamedTuple):
-    """The best reply to the moves of the others, None where theory knows none.
+    """The best reply to the moves of the others, None where theory knows none; `best` in words.
 
-    `best` are its first moves in words, `means` what regret is, "" where it is the step's payoff.
+    `means` says what regret is, "" where it is the step's payoff.
     """
 
     hindsight: Hindsight | None
@@ -90,11 +90,10 @@ class Better(NamedTuple):
 
 
 class DecisionPage(NamedTuple):
-    """The page of a decision; `here` is the address of its run.
+    """The page of a decision, None for a question after the end; `here` is its run's address.
 
-    `decision` is None for what a seat was asked when the game was over. `previous` and `following`
-    are the addresses of those beside it, None if there is none: of the same seat, or those of the
-    list that led here.
+    `previous` and `following` are addresses of the same seat's, or of those of the list that led
+    here; None if there is none.
     """
 
     here: str
@@ -142,10 +141,9 @@ def page(
     replayed = played.read(records, episode)
     key = _check(replayed, step, seat)
     decision, attempts = replayed.decisions.get(key), replayed.attempts.get(key, [])
-    turn = next((turn for turn in replayed.turns if turn.steps[1] == step), None)
+    turn = replayed.turn_of(step)
     question = turn.questions.get(seat) if turn else None
-    row = replayed.row
-    back = (f"Episode {row.number}", f"{here}/episode/{row.id}")
+    back = (f"Episode {replayed.row.number}", f"{here}/episode/{episode}")
     previous, following = beside or _beside(replayed, key, here)
     return DecisionPage(
         here=here,
@@ -173,12 +171,8 @@ def _beside(replayed: ReplayedEpisode, key: played.At, here: str) -> tuple[str |
     """Addresses of the same seat's decisions before and after one."""
     step, seat = key
     steps = sorted(s for s, other in {*replayed.decisions, *replayed.attempts} if other == seat)
-    ends = [None, *steps, None]
-    previous, following = (
-        None if step is None else f"{here}/decision/{replayed.row.id}/{step}/{seat}"
-        for step in (ends[steps.index(step)], ends[steps.index(step) + 2])
-    )
-    return previous, following
+    pages = [None, *(f"{here}/decision/{replayed.row.id}/{s}/{seat}" for s in steps), None]
+    return pages[steps.index(step)], pages[steps.index(step) + 2]
 
 
 def text(records: Records, episode: int, step: int, seat: int, name: str) -> str:
@@ -198,7 +192,7 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
         if kind == "all":
             return _everything(records, replayed, key)
         if kind == "move":
-            turn = next((turn for turn in replayed.turns if turn.steps[1] == step), None)
+            turn = replayed.turn_of(step)
             return _move(replayed.decisions.get(key), turn.questions.get(seat) if turn else None)
         if kind == "note":
             return _written(replayed.notes[key][indices[0]].content)
@@ -247,9 +241,7 @@ def _replacement(
     if done is None or len(done.record.get("actions", [])) <= decision.seat:
         return ""
     played = int(replayed.episode.rules.effective(done.record)[decision.seat])
-    if played in (decision.action, MISSING):
-        return ""
-    return words(question, played)
+    return "" if played in (decision.action, MISSING) else words(question, played)
 
 
 def _hearers(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
@@ -320,9 +312,9 @@ def _called(call: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _about(attempt: AttemptRow) -> dict[str, str]:
-    parts, thought = {"cached": attempt.tokens_cached}, attempt.tokens_reasoning
-    parts["written"] = attempt.tokens_written
+    parts = {"cached": attempt.tokens_cached, "written": attempt.tokens_written}
     details = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    thought = attempt.tokens_reasoning
     of_thoughts = f" ({thought:,} of thoughts)" if thought else ""
     facts = {
         "model": attempt.model,
@@ -341,13 +333,11 @@ def _about(attempt: AttemptRow) -> dict[str, str]:
 def _sums(attempts: Sequence[AttemptRow]) -> dict[str, str]:
     if not attempts:
         return {}
-    into, out = sum(a.tokens_in for a in attempts), sum(a.tokens_out for a in attempts)
-    seconds = sum(a.latency for a in attempts)
     return {
         "completions": str(len(attempts)),
-        "tokens in": f"{into:,}",
-        "tokens out": f"{out:,}",
-        "latency": f"{seconds:.3g} s",
+        "tokens in": f"{sum(attempt.tokens_in for attempt in attempts):,}",
+        "tokens out": f"{sum(attempt.tokens_out for attempt in attempts):,}",
+        "latency": f"{sum(attempt.latency for attempt in attempts):.3g} s",
     }
 
 
@@ -356,15 +346,12 @@ def _sums(attempts: Sequence[AttemptRow]) -> dict[str, str]:
 
 def _noted(number: int, note: NoteRow) -> Noted:
     kind = "a prompt that the server refused as too long" if note.kind == OVERFLOW else note.kind
-    content = note.content
-    if len(content) == 1:
-        [only] = content.values()
-        if isinstance(only, list) and all(isinstance(line, str) for line in only):
-            shown = "\n".join(f"• {line}" for line in only)
-        else:
-            shown = only if isinstance(only, str) else _written(content)
-    else:
-        shown = _written(content)
+    content, shown = note.content, _written(note.content)
+    match [*content.values()]:
+        case [str(text)]:
+            shown = text
+        case [list(lines)] if all(isinstance(line, str) for line in lines):
+            shown = "\n".join(f"• {line}" for line in lines)
     return Noted(kind, PromptPart(f"note-{number}", kind, piece(shown)), list(_against(content)))
 
 
@@ -434,14 +421,11 @@ def _in_words(judged: Hindsight, question: Question) -> list[str]:
     best = list(judged.best)
     if not all(isinstance(move, int) for move in best) or not hasattr(question, "low"):
         return [words(question, _plain_move(move)) for move in best[:10]]
-    moves = sorted(int(move) for move in best)  # type: ignore[arg-type]
-    breaks = [i for i in range(1, len(moves)) if moves[i] - moves[i - 1] > 1 or moves[i - 1] < 0]
-    runs = np.split(np.array(moves), breaks)
-    texts = []
-    for run in runs[:10]:
-        first, last = (words(question, int(move)) for move in (run[0], run[-1]))
-        texts.append(first if first == last else f"{first} to {last}")
-    return texts
+    moves = np.sort(np.array(best, np.int64))
+    breaks = np.flatnonzero((np.diff(moves) > 1) | (moves[:-1] < 0)) + 1
+    runs = np.split(moves, breaks)[:10]
+    ends = ([words(question, int(move)) for move in (run[0], run[-1])] for run in runs)
+    return [" to ".join(dict.fromkeys(pair)) for pair in ends]
 
 
 def _plain_move(move: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -72,7 +73,7 @@ class EpisodePage(NamedTuple):
 
     `previous_first` and `next_first` are the first rounds of the pages beside this one, `earlier`
     and `later` the ids of the episodes beside it. `pictures` are captions, [] for a game that draws
-    none. `afterwards` are steps and seats of those who looked back when it was over.
+    none. `afterwards`: steps and seats asked when it was over.
     """
 
     here: str
@@ -109,7 +110,7 @@ def page(
         RoundLines(number, _rows(replayed, [*round_turns]), _picture(replayed, number, numbers))
         for number, round_turns in groupby(turns, key=lambda turn: turn.round)
     ]
-    siblings = replayed.siblings
+    siblings = [None, *replayed.siblings, None]
     index = siblings.index(row.id)
     pictures = [title for _, title in replayed.scenes]
     last_picture = len(pictures) - 1
@@ -127,8 +128,8 @@ def page(
         picture=last_picture if picture is None else min(max(picture, 0), last_picture),
         previous_first=_page_before(replayed.turns, first),
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
-        earlier=siblings[index - 1] if index else None,
-        later=siblings[index + 1] if index + 1 < len(siblings) else None,
+        earlier=siblings[index - 1],
+        later=siblings[index + 1],
         afterwards=sorted(
             key for key in replayed.attempts if key[0] >= last and key not in replayed.decisions
         ),
@@ -154,27 +155,24 @@ def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
 
 def _of_page(turns: Sequence[TalkRound], first: int) -> list[TalkRound]:
     """The turns from a round on that have room on a page, whole rounds, at least one."""
+    return _filling(turn for turn in turns if turn.round >= first)
+
+
+def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
+    """Return the first round of the page before one that begins with a round."""
+    before = _filling(turn for turn in reversed(turns) if turn.round < first)
+    return before[-1].round if before else None
+
+
+def _filling(turns: Iterable[TalkRound]) -> list[TalkRound]:
     page_turns: list[TalkRound] = []
     cells = 0
     for turn in turns:
-        if turn.round < first:
-            continue
         if page_turns and turn.round != page_turns[-1].round and cells >= CELLS:
             break
         page_turns.append(turn)
         cells += len(turn.moves) + len(turn.talk)
     return page_turns
-
-
-def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
-    """Return the first round of the page before one that begins with a round."""
-    cells, begin = 0, None
-    for turn in reversed([turn for turn in turns if turn.round < first]):
-        if begin is not None and turn.round != begin and cells >= CELLS:
-            break
-        begin = turn.round
-        cells += len(turn.moves) + len(turn.talk)
-    return begin
 
 
 def _picture(replayed: ReplayedEpisode, number: int, numbers: Sequence[int]) -> int | None:
@@ -197,22 +195,17 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
 
 
 def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
-    cells = {}
+    cells, step = {}, turn.steps[1]
     for seat, move in turn.moves.items():
-        decision = replayed.decisions[turn.steps[1], seat]
-        cells[seat] = _cell(replayed, decision, words(turn.questions.get(seat), move))
+        attempts = replayed.attempts.get((step, seat), [])
+        cells[seat] = DecisionCell(
+            decision=replayed.decisions[step, seat],
+            move=words(turn.questions.get(seat), move),
+            regret=replayed.regret_of(step, seat),
+            again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
+            thinking=any(attempt.thoughts for attempt in attempts),
+        )
     return MoveLine([_message_line(replayed, message) for message in turn.talk], cells)
-
-
-def _cell(replayed: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionCell:
-    attempts = replayed.attempts.get((decision.step, decision.seat), [])
-    return DecisionCell(
-        decision=decision,
-        move=move,
-        regret=replayed.regret_of(decision.step, decision.seat),
-        again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
-        thinking=any(attempt.thoughts for attempt in attempts),
-    )
 
 
 def _message_line(replayed: ReplayedEpisode, message: Message) -> MessageLine:
@@ -234,24 +227,14 @@ def words(question: Question | None, action: Any) -> str:
         return "no answer"
     if isinstance(action, int) and abs(action) >= BEYOND:
         return "a number too large for any game"
-    if question is not None:
-        try:
+    with suppress(StopIteration, IndexError):  # against the rules: no word means it
+        if question is not None:
             return visible(question.spoken(move_of(action)))
-        except (StopIteration, IndexError):  # against the rules: no word means it
-            pass
     return visible(str(action))
 
 
 def _seats(replayed: ReplayedEpisode) -> list[Seat]:
-    payoffs = replayed.episode.rewards.sum(axis=0)
-    regrets = replayed.regret
-    return [
-        Seat(
-            seat=seat,
-            name=name,
-            player=player,
-            payoff=float(payoffs[seat]),
-            regret=None if regrets is None else float(regrets[seat]),
-        )
-        for seat, (name, player) in enumerate(zip(replayed.names, replayed.row.seats, strict=True))
-    ]
+    payoffs, names = replayed.episode.rewards.sum(axis=0).tolist(), replayed.names
+    regrets = [None] * len(names) if replayed.regret is None else replayed.regret.tolist()
+    columns = names, replayed.row.seats, payoffs, regrets
+    return [Seat(seat, *values) for seat, values in enumerate(zip(*columns, strict=True))]

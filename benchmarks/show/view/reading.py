@@ -44,12 +44,6 @@ def key_of(episode: Any, step: Any, seat: Any = 0) -> Any:
     return (episode << (STEP_BITS + SEAT_BITS)) | (step << SEAT_BITS) | seat
 
 
-def place_of(key: int) -> tuple[int, int, int]:
-    """Episode, step and seat of a key."""
-    step = key >> SEAT_BITS
-    return step >> STEP_BITS, step & ((1 << STEP_BITS) - 1), key & ((1 << SEAT_BITS) - 1)
-
-
 @dataclass
 class EpisodeProgress:
     """The next step of an episode to read, and its moves so far.
@@ -65,26 +59,6 @@ class EpisodeProgress:
     state: Any = None
 
 
-class Names:
-    """Codes of names by kind, in the order of their first mention."""
-
-    def __init__(self, **lists: Sequence[str]) -> None:
-        self.lists: dict[str, list[str]] = {k: list(v) for k, v in lists.items()}
-        self._places = {k: {n: i for i, n in enumerate(v)} for k, v in self.lists.items()}
-
-    def code(self, kind: str, name: str) -> int:
-        """The position of a name, at the end if it is new."""
-        places = self._places.setdefault(kind, {})
-        if name not in places:
-            places[name] = len(places)
-            self.lists.setdefault(kind, []).append(name)
-        return places[name]
-
-    def find(self, kind: str, name: str) -> int:
-        """The position of a name, -1 for none."""
-        return self._places.get(kind, {}).get(name, -1)
-
-
 class Chunk(NamedTuple):
     """Columns of decisions by name: of each episode at most `limit` steps from the `first` on."""
 
@@ -96,14 +70,26 @@ class Chunk(NamedTuple):
 
 @dataclass
 class IndexReading:
-    """Progress of reading a run; `without` says of which games no regret is known, and why."""
+    """Progress of reading a run; `without` says of which games no regret is known, and why.
 
-    names: Names = field(default_factory=lambda: Names(game=(), player=(), outcome=()))
+    `codes` are by name, for ``game``, ``player`` and ``outcome``, in the order of first mention.
+    """
+
+    codes: dict[str, dict[str, int]] = field(
+        default_factory=lambda: {"game": {}, "player": {}, "outcome": {}}
+    )
     progress: dict[int, EpisodeProgress] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     without: dict[str, str] = field(default_factory=dict)
     _rules: dict[Any, Rulebook | None] = field(default_factory=dict)
     _by_moves: set[int] = field(default_factory=set)
+
+    def listed(self, kind: str) -> list[str]:
+        """Names by code; at once, since another thread may read on."""
+        return list(self.codes[kind])
+
+    def _code(self, kind: str, name: str) -> int:
+        return self.codes[kind].setdefault(name, len(self.codes[kind]))
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -122,8 +108,7 @@ class IndexReading:
         asked = records.asked_since(first, limit)
         whole = {e: self.progress[e].step - first[e] for e in rows}
         ends = {e for e, r in rows.items() if r.status in ("done", "void") and whole[e] < limit}
-        ended_at = {episode: self.progress[episode].step for episode in ends}
-        asked_after = [row for row in asked if row[0] in ends and row[1] >= ended_at[row[0]]]
+        asked_after = [a for a in asked if a[0] in ends and a[1] >= self.progress[a[0]].step]
         columns = self._columns(rows, decided, asked_after)
         _count(columns, asked)
         self._count_rounds(Chunk(columns, rows, first, limit), records)
@@ -142,12 +127,11 @@ class IndexReading:
         rest = [*zip(*asked_after, strict=True)] or [()] * 8
         for i, name in enumerate(("episode", "step", "seat")):
             arrays[name][:] = np.array(columns[i] + rest[i], np.int64)
-        code_of = self.names.code
+        code_of = self._code
         arrays["outcome"][:] = [code_of("outcome", o or "unread") for o in columns[3] + rest[7]]
         arrays["broke"][:size] = columns[4]
         arrays["payoff"][:size] = columns[5]
-        talk = np.array([phase == TALK for phase in columns[6]], np.bool_)
-        arrays["phase"][:size] = np.where(talk, TALKED, MOVE)
+        arrays["phase"][:size] = [TALKED if phase == TALK else MOVE for phase in columns[6]]
         arrays["phase"][size:] = AFTER
         arrays["regret"][:] = np.nan
         wide = {name: arrays[name].astype(np.int64) for name in ("episode", "step", "seat")}
@@ -186,8 +170,7 @@ class IndexReading:
 
     def _by_moves_alone(self, row: EpisodeRow) -> bool:
         rules = self._rules_of(row)
-        counted = rules is None or isinstance(rules, Rounds)
-        return counted or row.game.id in self._by_moves
+        return rules is None or isinstance(rules, Rounds) or row.game.id in self._by_moves
 
     def _round(
         self, row: EpisodeRow, rules: Rulebook | None, record: Plain | None, phase: int

@@ -136,9 +136,9 @@ def run(run: RunFile) -> Context:
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
-    columns, names = decisions.columns(), decisions.reading.names
+    columns, codes = decisions.columns(), decisions.reading.codes["game"]
     for game in games:
-        mine = np.flatnonzero(columns["game"] == names.find("game", game.game.label))
+        mine = np.flatnonzero(columns["game"] == codes.get(game.game.label, -1))
         regret = np.nan_to_num(columns["regret"][mine], nan=0.0)
         worst = None
         if len(mine) and regret.max() > 0:
@@ -149,7 +149,7 @@ def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[Game
 def outcomes(decisions: Decisions) -> list[tuple[str, int]]:
     """Counts of decisions, the most frequent outcome first."""
     counts = Counter[int](decisions.columns()["outcome"].tolist())
-    names = decisions.reading.names.lists["outcome"]
+    names = decisions.reading.listed("outcome")
     return [(names[code], count) for code, count in counts.most_common()]
 
 
@@ -245,7 +245,8 @@ def game(run: RunFile, label: str) -> Context:
     row, seats = game.game, game.game.seats
     parameters = ", ".join(f"{name} = {value}" for name, value in row.params.items())
     seating = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
-    columns, names = run.decisions.columns(), run.decisions.reading.names.lists
+    columns, reading = run.decisions.columns(), run.decisions.reading
+    names = {kind: reading.listed(kind) for kind in ("game", "player")}
     figures = (curve(columns, names, label, column) for column in ("regret", "payoff"))
     return _below(run, progress, label) | {
         "live": live_address,
