@@ -99,8 +99,7 @@ def _tell(ghost: Ghost, as_json: bool) -> None:
     if as_json:
         print(json.dumps(ghost.plain()))
         return
-    terminal = console()
-    decisions = ghost.play
+    terminal, decisions = console(), ghost.play
     seats = ", ".join(map(str, ghost.seats))
     amount = f"{len(decisions.action)} decisions in {decisions.episodes} episodes"
     terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {amount}", **common.PLAIN)
@@ -118,10 +117,8 @@ def _table(ghost: Ghost) -> ResultTable:
     weights, rows = ghost.weights, []
     for name, evaluation in ghost.judged.items():
         row = [name, weights.get(name), evaluation.loss, evaluation.right, evaluation.off]
-        table_evaluation = ghost.at_table.get(name)
-        rows.append(
-            row + [table_evaluation.loss if table_evaluation else None] * bool(ghost.at_table)
-        )
+        beside = ghost.at_table.get(name)
+        rows.append(row + [beside and beside.loss] * bool(ghost.at_table))
     note = (
         "Held-out episodes: nats a decision, the share of decisions whose likeliest answer came, "
         "and how far the chance given to that answer was off."

@@ -46,7 +46,7 @@ class CurveLine(NamedTuple):
 class Curve(NamedTuple):
     """A figure: `across` and `up` are positions and words on both axes.
 
-    `left_out` counts players that are not drawn; a point has so many rounds `together`.
+    A point has so many rounds `together`; `left_out` players are not drawn.
     """
 
     title: str

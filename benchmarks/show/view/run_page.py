@@ -33,6 +33,7 @@ from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
 
+DEFAULT = "as they are"
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -63,10 +64,7 @@ PATIENCE = 20
 
 
 class ListedRun(NamedTuple):
-    """A run in the list of all; `why` says why a file has no `progress`.
-
-    `read` decisions of it had been read before.
-    """
+    """A run in the list of all; `why` a file has no `progress`, and decisions `read` before."""
 
     id: str
     path: Path
@@ -139,9 +137,8 @@ def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[Game
     columns, codes = decisions.columns(), decisions.reading.codes["game"]
     for game in games:
         mine = np.flatnonzero(columns["game"] == codes.get(game.game.label, -1))
-        regret = np.nan_to_num(columns["regret"][mine], nan=0.0)
-        worst = None
-        if len(mine) and regret.max() > 0:
+        regret, worst = np.nan_to_num(columns["regret"][mine], nan=0.0), None
+        if regret.max(initial=0) > 0:
             worst = decisions.find(columns["key"][mine[regret.argmax()]])
         yield GameLine(game, len(mine), int(columns["broke"][mine].sum()), worst)
 
@@ -169,8 +166,7 @@ def warnings(progress: RunProgress, path: Path) -> Iterator[str]:
     if progress.state == "stopped":
         unfinished = counted(progress.episodes - progress.ended, "episode is", "episodes are")
         yield f"{unfinished} left, and nobody plays them; go on with: llm-games resume {path.name}"
-    void = [row for game in progress.games for row in game.episodes if row.status == "void"]
-    if void:
+    if void := [row for game in progress.games for row in game.episodes if row.status == "void"]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         yield f"{counted(len(void), 'void episode')} without a score: {'; '.join(reasons)}"
 
@@ -252,15 +248,9 @@ def game(run: RunFile, label: str) -> Context:
         "live": live_address,
         "base": f"/run/{run.id}",
         "about": _about(row.game),
-        "facts": [
-            ("game", row.game),
-            ("seats", seating),
-            ("parameters", parameters or "as they are"),
-        ],
+        "facts": [("game", row.game), ("seats", seating), ("parameters", parameters or DEFAULT)],
         "others": [
-            other.game.label
-            for other in progress.games
-            if other.game.game == row.game and other is not game
+            g.game.label for g in progress.games if g.game.game == row.game and g is not game
         ],
         "curves": [figure for figure in figures if figure],
         "episodes": episode_lines(run.decisions, game.episodes[:EPISODES]),

@@ -29,9 +29,9 @@ def serve(
     port: int | None = None,
     ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
 ) -> None:
-    """Serve runs until interrupted; `ready` receives the address. Raises NotARun, BadParameter.
+    """Serve runs until interrupted, by default at `PORT` or a free one; `ready` gets the address.
 
-    Without a `port` it is `PORT`, or a free one if that is taken.
+    Raises NotARun, BadParameter.
     """
     try:
         import uvicorn
