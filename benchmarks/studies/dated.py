@@ -72,6 +72,7 @@ def interval(values: Sequence[float] | Array) -> SeedInterval:
     return SeedInterval(float(sample.mean()), float(low), float(high))
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: str = "") -> str:
+    """A table; in `numbers` a column has a colon if it is aligned to the right."""
+    lines = [heads, [f"---{mark}".strip() for mark in numbers.ljust(len(heads))], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

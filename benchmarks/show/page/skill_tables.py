@@ -46,8 +46,6 @@ def skill_grid(run: Run) -> ResultTable:
             row += [mean["exploitability"], mean["predicted"], mean["distance"]]
             row += [mean["efficiency"], skill.anarchy, skill.welfare if skill.efficiency else None]
             rows.append(row + [mean["consumer surplus"], mean["total surplus"]] * surplus)
-    note, strong = (
-        "\n".join([NOTE] * bool(rows) + list(failed)),
-        ["solver's reply", "best-reply gap"],
-    )
+    note = "\n".join([NOTE] * bool(rows) + list(failed))
+    strong = ["solver's reply", "best-reply gap"]
     return ResultTable(heads, rows, name="skill", note=note, strong=strong)
