@@ -132,7 +132,9 @@ def sft(
     for game in games(records):
         for episode in game.played:
             columns = {row.step: column for column, row in enumerate(episode.steps)}
-            lost, payoffs = _lost_in(episode, hindsight), episode.rewards.sum(axis=0).tolist()
+            lost, payoffs = np.zeros((0, 0)), episode.rewards.sum(axis=0).tolist()
+            if episode.steps:  # else it was stopped in its first
+                lost = move_regrets(episode.rules, episode.stacked(), hindsight)
             for reply in _replies(episode, names):
                 if reply.kind not in kinds or reply.outcome != "valid" or not reply.text:
                     continue
@@ -264,7 +266,7 @@ def _hashable(move: Any) -> Any:
 # -- what was lost ---------------------------------------------------------------------------------
 
 
-def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
+def move_regrets(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
     """Loss of each seat by step, float64 ``(players, steps)``; NaN: not defined."""
     regrets = np.full((rules.players, *np.shape(steps["actions"])[1:]), np.nan)
     with suppress(BadParameter):  # of a game too large to be solved
@@ -273,12 +275,6 @@ def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Arr
         if np.isnan(regrets).any() and theory.has_deviation(rules.name):
             regrets = np.where(np.isnan(regrets), theory.regret(rules, steps), regrets)
     return regrets
-
-
-def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
-    if not episode.steps:  # of a run that was stopped in its first
-        return np.zeros((episode.rules.players, 0))
-    return regret(episode.rules, episode.stacked(), hindsight)
 
 
 @dataclass(frozen=True)
@@ -299,7 +295,7 @@ class _DecisionAddress:
         each = {name: np.repeat(np.asarray(v)[..., None], count, -1) for name, v in arrays}
         state = self.state.replace(**each)
         _, outcome = rules.step(state, actions)
-        regrets = regret(rules, outcome.record, hindsight)[self.seat]
+        regrets = move_regrets(rules, outcome.record, hindsight)[self.seat]
         return np.where(outcome.broke[self.seat], np.nan, regrets)
 
     def legal(self) -> list[Any]:

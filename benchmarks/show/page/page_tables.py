@@ -83,16 +83,13 @@ def score_grid(
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (len(heads) - 3)) for name, mean in means.items()]
-    notes = [INSTEAD] * any(references.values()) + _conditional(run)
+    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
+    notes = [INSTEAD] * any(references.values())
+    notes += [f"{label}: {why}" for label, why in games.items() if why]
     notes += apart(meant(game, run.edition) for game in run.games if game.done)
     note = "\n".join(notes)
     strong = [score, *others]
     return ResultTable(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
-
-
-def _conditional(run: Run) -> list[str]:
-    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
-    return [f"{label}: {why}" for label, why in games.items() if why]
 
 
 def payoff_grid(run: Run) -> ResultTable:

@@ -93,7 +93,7 @@ class _Site:
             Route(f"/run/{{run}}/raw/{text}", self.raw),
             Route(f"/run/{{run}}/more/{text}", self.continuation),
             WebSocketRoute("/live", self.live),
-            Route("/static/report.css", _style),
+            Route("/static/report.css", lambda _: Response(css(), media_type="text/css")),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
 
@@ -187,10 +187,6 @@ class _Site:
         run = self.shelf.run(name)
         run.follow()
         return run.number
-
-
-def _style(_: Request) -> Response:
-    return Response(css(), media_type="text/css")
 
 
 async def _until_gone(socket: WebSocket) -> None:

@@ -194,9 +194,9 @@ class Decisions:
             sizes = np.cumsum([len(chunk.columns["key"]) for _, chunk in self._due])
             due = self._due[: np.searchsorted(sizes, TOGETHER) + 1]
             starts, chunks = zip(*due, strict=True)
-            for number, regret in self.reading.judge(records, chunks):
+            for start, regret in zip(starts, self.reading.judge(records, chunks), strict=True):
                 with self._lock:
-                    self._arrays["regret"][starts[number] :][: len(regret)] = regret
+                    self._arrays["regret"][start:][: len(regret)] = regret
             del self._due[: len(chunks)]
             yield
 

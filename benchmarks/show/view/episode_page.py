@@ -103,7 +103,8 @@ def page(
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
-    turns = _of_page(replayed.turns, first)
+    turns = _filling(turn for turn in replayed.turns if turn.round >= first)
+    before = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
     if replayed.regret is None:
         replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
@@ -126,7 +127,7 @@ def page(
         all_rounds=len(numbers),
         pictures=pictures,
         picture=last_picture if picture is None else min(max(picture, 0), last_picture),
-        previous_first=_page_before(replayed.turns, first),
+        previous_first=before[-1].round if before else None,
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
         earlier=siblings[index - 1],
         later=siblings[index + 1],
@@ -153,18 +154,8 @@ def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
     ]
 
 
-def _of_page(turns: Sequence[TalkRound], first: int) -> list[TalkRound]:
-    """The turns from a round on that have room on a page, whole rounds, at least one."""
-    return _filling(turn for turn in turns if turn.round >= first)
-
-
-def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
-    """Return the first round of the page before one that begins with a round."""
-    before = _filling(turn for turn in reversed(turns) if turn.round < first)
-    return before[-1].round if before else None
-
-
 def _filling(turns: Iterable[TalkRound]) -> list[TalkRound]:
+    """The first turns, as many as have room on a page, whole rounds, at least one."""
     page_turns: list[TalkRound] = []
     cells = 0
     for turn in turns:

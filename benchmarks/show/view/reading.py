@@ -208,33 +208,28 @@ class IndexReading:
 
     # -- regret --------------------------------------------------------------------------------
 
-    def judge(self, records: Records, chunks: Sequence[Chunk]) -> Iterator[tuple[int, Array]]:
-        """The number and the regret of each chunk; moves by the same rules are judged at once."""
-        groups: dict[int, tuple[Rulebook, str, list[tuple[int, int]], list[Plain]]] = {}
-        for number, chunk in enumerate(chunks):
+    def judge(self, records: Records, chunks: Sequence[Chunk]) -> list[Array]:
+        """The regret of each chunk; moves by the same rules are judged at once."""
+        groups: dict[int, tuple[Rulebook, str, dict[int, Plain]]] = {}
+        for chunk in chunks:
             for episode, step, record in records.happened_since(chunk.first, chunk.limit):
                 row = chunk.rows[episode]
                 rules = self._rules_of(row)
                 if rules is not None and record.get("phase") != TALK:
-                    group = groups.setdefault(id(rules), (rules, row.game.label, [], []))
-                    group[2].append((number, key_of(episode, step)))
-                    group[3].append(record)
-        lost = {key: self._regret(*group) for key, group in groups.items()}
-        for number, chunk in enumerate(chunks):
-            arrays = chunk.columns
-            regret = np.full(len(arrays["key"]), np.nan)
-            steps = arrays["key"] >> SEAT_BITS
-            for key, (_, _, moves, _) in groups.items():
-                mine = [(move >> SEAT_BITS, i) for i, (n, move) in enumerate(moves) if n == number]
-                if not mine:
-                    continue
-                judged, columns = np.array(sorted(mine), np.int64).T
-                nearest = np.minimum(np.searchsorted(judged, steps), len(judged) - 1)
-                rows = np.flatnonzero((judged[nearest] == steps) & (arrays["phase"] == MOVE))
-                regret[rows] = lost[key][arrays["seat"][rows], columns[nearest[rows]]]
-            yield number, regret
+                    group = groups.setdefault(id(rules), (rules, row.game.label, {}))
+                    group[2][key_of(episode, step)] = record
+        names = "key", "seat", "phase"
+        keys, seats, phases = (np.concatenate([c.columns[name] for c in chunks]) for name in names)
+        regret, steps = np.full(len(keys), np.nan), keys >> SEAT_BITS << SEAT_BITS
+        for rules, label, recorded in groups.values():
+            moves = np.array(sorted(recorded))
+            lost = self._regret(rules, label, [recorded[move] for move in moves.tolist()])
+            nearest = np.minimum(np.searchsorted(moves, steps), len(moves) - 1)
+            rows = np.flatnonzero((moves[nearest] == steps) & (phases == MOVE))
+            regret[rows] = lost[seats[rows], nearest[rows]]
+        return np.split(regret, np.cumsum([len(chunk.columns["key"]) for chunk in chunks])[:-1])
 
-    def _regret(self, rules: Rulebook, label: str, _: Any, records: Sequence[Plain]) -> Array:
+    def _regret(self, rules: Rulebook, label: str, records: Sequence[Plain]) -> Array:
         """Regret in hindsight ``(players, steps)``, NaN if unknown."""
         try:
             return deviation(rules, stacked(records)).regret
