@@ -61,10 +61,7 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 def run_tables(
     games: Sequence[GameResult], overall: MeanCell | None, paper_tables: Sequence[ResultTable] = ()
 ) -> Iterator[ResultTable]:
-    """Yield a run's tables: scores or a paper's measure and rule breaks, then players' payoffs.
-
-    A paper's tables stand in place of payoffs; those without a title are for files alone.
-    """
+    """Yield scores or measures, then payoffs, or a paper's tables that have a title."""
     alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
     for game in games:
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
@@ -184,10 +181,7 @@ def replies_table(rows: Sequence[Cached]) -> ResultTable:
 
 
 class Move(NamedTuple):
-    """A person's move and an equilibrium player's there ("" if none is defined), as written.
-
-    `regret` is what another action would have gained, in hindsight; None where it is not defined.
-    """
+    """A person's move, `rational` play there, "" if undefined, and the `regret` in hindsight."""
 
     step: int
     action: str

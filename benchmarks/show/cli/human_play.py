@@ -52,10 +52,10 @@ def planned(
     server: Mapping[str, Any],
     seed: int,
 ) -> RunPlan:
-    """Return the run of one episode in which a person, called `YOU`, sits at a seat of a game.
+    """The run of one episode with a person, called `YOU`, at a seat; raises LLMGamesError.
 
     `raw` are the game's entries in a configuration; `against` one spec for all the other seats, or
-    one for each, with the settings of `server` for those behind one. Raises LLMGamesError.
+    one for each, with the settings of `server` for those behind one.
     """
     if not 0 <= seat < game.players:
         raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
@@ -77,20 +77,13 @@ def planned(
 
 
 def record(plan: RunPlan, path: Path) -> None:
-    """Play it and record it; raises what `play_run` raises.
-
-    `PersonLeft`: the person has closed the input; what was played is in the file.
-    """
+    """Play and record it; raises what `play_run` does, and PersonLeft if the input was closed."""
     with seated_players(plan) as policies:
         play_run(lambda: start(plan, path), plan, policies)
 
 
 class PlayedByPerson(NamedTuple):
-    """A person's game: seats with players and payoffs, moves, and the last report.
-
-    `best` is the best of all replies that theory names and what it had gained; "" if none does, or
-    the game was left.
-    """
+    """A person's game; `best`: the best reply that theory names and its gain, "" of a game left."""
 
     payoffs: list[tuple[str, str, float]]
     moves: list[Move]

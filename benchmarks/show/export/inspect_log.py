@@ -1,9 +1,8 @@
 """A run as logs of inspect_ai, whose viewer and data frames then open it: one for each game.
 
 An episode is a sample: its scores, and as its messages the last conversation of the first seat that
-asked a model. Its events are all calls of all seats, in spans for steps and seats, and what each
-step paid. A record has the times of an episode and how long each call took; when a call began is
-put together from these, seats of a step at the same time.
+asked a model; its events are all calls, in spans for steps and seats, and what each step paid. When
+a call began is put together from how long each took, seats of a step at the same time.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ SCORE = "score"
 
 
 def export_eval(records: Records, folder: Path) -> dict[Path, int]:
-    """Write a log for each game, in place of an older one; samples by path.
-
-    Raises MissingPackage without inspect_ai, Unwritable if the folder cannot be made or written.
-    """
+    """Write a log for each game; samples by path. Raises MissingPackage, Unwritable."""
     try:
         from inspect_ai.log import write_eval_log
     except ImportError:

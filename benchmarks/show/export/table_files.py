@@ -63,7 +63,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
-    """Write all tables as ``"csv"`` or ``"parquet"``, also of a run that goes on; rows by path.
+    """Write all tables as ``"csv"`` or ``"parquet"``; rows by path.
 
     Raises UnknownName for another form, MissingPackage without pyarrow, and Unwritable.
     """

@@ -53,10 +53,7 @@ class ReportExtraMissing(LLMGamesError, ImportError):
 
 
 class Picture(NamedTuple):
-    """A figure: SVG in the page's colours, what explains it, and SVG and PNG on white, if wanted.
-
-    `empty`: nothing was there to be drawn.
-    """
+    """SVG in the page's colours, what explains it, and SVG and PNG on white, if wanted."""
 
     inline: Markup
     sentence: str
@@ -73,10 +70,7 @@ def picture(
     files: bool = True,
     linked: Callable[[Axes], None] = lambda axes: None,
 ) -> Picture:
-    """Draw one plot, its size in inches; its ids on the page start with `name`.
-
-    `linked` makes what was drawn links. Raises ReportExtraMissing.
-    """
+    """Draw one plot, in inches; its ids begin with `name`. Raises ReportExtraMissing."""
     matplotlib = require()
     from matplotlib.figure import Figure
 
@@ -277,10 +271,7 @@ def means(table: Array) -> Array:
 
 
 def band(table: Array, ends: Ends, fewest: int = BANDED) -> tuple[Array, Array]:
-    """Ends of each column's 95 % interval within `ends`, NaN below the `fewest` runs.
-
-    Each point has an interval of its own: all of them together cover less often.
-    """
+    """Ends of each column's own 95 % interval within `ends`, NaN below the `fewest` runs."""
     masked = np.ma.masked_invalid(table)
     n = masked.count(axis=0)
     few = np.where(n > 1, n, 2)
@@ -406,8 +397,8 @@ def beside_published(
 ) -> None:
     """Draw columns of a result table by row: one's own above a line, the published below.
 
-    Rows begin with a name and its source. `series`: column, colour, marker and how far below the
-    middle of its row, by name. `filled` says whether the marks of a column are.
+    Rows begin with a name and its source. `series`, by name: column, colour, marker and how far
+    below the middle of its row; `filled` says whether the marks of a column are.
     """
     for name, (column, colour, mark, below) in series.items():
         values = [row[column] for row in rows]

@@ -46,10 +46,7 @@ TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "tokens
 def tables(
     runs: Sequence[Run], grids: Iterable[tuple[Run, ResultTable]], files: Files, page: Parts
 ) -> list[str]:
-    """Add the runs' numbers and their papers' tables as CSV; return the paths.
-
-    Tables of one name share a file. Published rows belong to no run and are there once.
-    """
+    """Add numbers and papers' tables as CSV, published rows once; tables of a name share a file."""
 
     def listed(of: Callable[[Run], Iterator[Row]]) -> bytes:
         return as_csv({"run": run.stem} | row for run in runs for row in of(run))

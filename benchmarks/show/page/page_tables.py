@@ -39,10 +39,7 @@ def score_grid(
     total: MeanCell | None,
     references: Mapping[str, Sequence[Reference]],
 ) -> ResultTable:
-    """Return a row for each game of a run, its `references` below it, and one for its Overall.
-
-    `scored` are the labels of games that can have a score; what papers judge others by has columns.
-    """
+    """A row for each game and its `references`; `scored` are labels of games that have scores."""
     default, second = editions()[:2]
     kinds = run.edition, default if run.edition == second else second
     shown = [statistic for statistic in results.STATISTICS if "page" in statistic.shown]

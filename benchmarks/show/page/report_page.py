@@ -146,10 +146,7 @@ def html(
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
-    """The report about a run as a part of a page that a server shows: without files and styles.
-
-    Numbers, points and names are links below the address `links`, such as ``/run/ab12/``.
-    """
+    """The report as a part of a served page, with links below an address such as ``/run/ab12/``."""
     canvas.require()
     _check_scoring(scoring)
     run = read(file, scoring or edition_of(file.config))

@@ -44,10 +44,7 @@ class CurveLine(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A figure: `across` and `up` are positions and words on both axes.
-
-    A point has so many rounds `together`; `left_out` players are not drawn.
-    """
+    """`across` and `up` are positions and words on both axes; a point has rounds `together`."""
 
     title: str
     lines: list[CurveLine]

@@ -66,10 +66,7 @@ class Facet(NamedTuple):
 
 
 class ListedDecision(NamedTuple):
-    """A decision in a list; `number` is its episode's within the game, `text` how a reply begins.
-
-    `regret` is None where it is not defined; `calls` are completions, 0 without a model.
-    """
+    """A decision in a list; `number` is its episode's in the game, `text` how a reply begins."""
 
     episode: int
     step: int
@@ -153,10 +150,7 @@ class Decisions:
         return records
 
     def read(self, seconds: float = math.inf, judge: bool = True) -> int:
-        """Read for about so long; the number of new decisions. Raises StoreError.
-
-        Regret comes last, if at all: it takes longer, and what is read is listed without it.
-        """
+        """Read for about so long, regret last; the number of new decisions. Raises StoreError."""
         previous_count, until = self._count, time.monotonic() + seconds
         with self.open() as records:
             if not self.created:

@@ -30,6 +30,8 @@ from llm_games.replies import LENIENCIES, split_thoughts
 from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 
+OTHERS = 20
+"""Seats whose moves in the same step are shown."""
 OPEN = 4
 """Messages of a conversation that stand open, its first and its last ones; others are folded."""
 NAMES = re.compile("all|move|(note|reply|thoughts)-[0-9]{1,9}|(sent|tool)(-[0-9]{1,9}){2}")
@@ -45,10 +47,7 @@ class PromptPart(NamedTuple):
 
 
 class CompletionView(NamedTuple):
-    """A completion: messages that had not been `sent` before it, `repeated` ones, its answer.
-
-    `leniencies` explain what reading the answer let pass.
-    """
+    """A completion: messages not `sent` before, `repeated` ones, and what reading it let pass."""
 
     attempt: AttemptRow
     repeated: int
@@ -78,10 +77,7 @@ class Noted(NamedTuple):
 
 
 class Better(NamedTuple):
-    """The best reply to the moves of the others, None where theory knows none; `best` in words.
-
-    `means` says what regret is, "" where it is the step's payoff.
-    """
+    """The best reply to others' moves, None if unknown; `means`: what regret is, if not direct."""
 
     hindsight: Hindsight | None
     best: Sequence[str]
@@ -90,11 +86,7 @@ class Better(NamedTuple):
 
 
 class DecisionPage(NamedTuple):
-    """The page of a decision, None for a question after the end; `here` is its run's address.
-
-    `previous` and `following` are addresses of the same seat's, or of those of the list that led
-    here; None if there is none.
-    """
+    """The page of a decision, None for a question after the end; `here` is its run's address."""
 
     here: str
     replayed: ReplayedEpisode
@@ -134,16 +126,21 @@ def page(
     here: str = "",
     beside: tuple[str | None, str | None] | None = None,
 ) -> DecisionPage:
-    """The page of a decision, or of a question after the end; raises NoSuchPage.
-
-    `here` is the address of its run, `beside` those of its neighbours in the list that led here.
-    """
+    """The page of a decision; `beside`: addresses in the list that led here. Raises NoSuchPage."""
     replayed = played.read(records, episode)
     key = _check(replayed, step, seat)
     decision, attempts = replayed.decisions.get(key), replayed.attempts.get(key, [])
     turn = replayed.turn_of(step)
-    question = turn.questions.get(seat) if turn else None
-    back = (f"Episode {replayed.row.number}", f"{here}/episode/{episode}")
+    questions = turn.questions if turn else {}
+    question = questions.get(seat)
+    episode_steps, row, hearers = replayed.episode.every_step, replayed.row, ""
+    is_over = row.status in ("done", "void") and episode_steps
+    phase = "after the game" if is_over else "not decided"
+    if decision is not None and (phase := decision.phase or "move") == TALK:
+        record = next(done.record for done in episode_steps if done.step == step)
+        hearers = hearing(replayed, record["hearers"][seat])
+    moves = [(s, m) for s, m in turn.moves.items() if s != seat] if turn else []
+    back = (f"Episode {row.number}", f"{here}/episode/{episode}")
     previous, following = beside or _beside(replayed, key, here)
     return DecisionPage(
         here=here,
@@ -153,14 +150,14 @@ def page(
         decision=decision,
         title=f"{replayed.names[seat]}, round {replayed.round_of(step)}",
         crumbs=[*crumbs(replayed, here), back],
-        phase=_phase(replayed, decision),
+        phase=phase,
         move=PromptPart("move", "", piece(_move(decision, question))),
         replacement=_replacement(replayed, decision, question),
-        hearers=_hearers(replayed, decision),
+        hearers=hearers,
         calls=list(_calls(records, attempts)),
         notes=[_noted(number, note) for number, note in enumerate(replayed.notes.get(key, []))],
         better=_better(replayed, turn, decision, question) if turn and decision else None,
-        others=_others(turn, replayed, seat),
+        others=[(s, replayed.names[s], words(questions.get(s), m)) for s, m in moves[:OTHERS]],
         about=_sums(attempts),
         previous=previous,
         following=following,
@@ -176,11 +173,7 @@ def _beside(replayed: ReplayedEpisode, key: played.At, here: str) -> tuple[str |
 
 
 def text(records: Records, episode: int, step: int, seat: int, name: str) -> str:
-    """One whole text of a decision, as it was received or sent; raises NoSuchPage.
-
-    Names are ``move``, ``reply-0``, ``thoughts-0``, ``tool-0-0``, ``sent-0-3`` (a message of the
-    prompt of completion 0), ``note-0``, and ``all`` for everything as JSON.
-    """
+    """One whole text of a decision, by its `NAMES`, ``all`` as JSON; raises NoSuchPage."""
     replayed = played.read(records, episode)
     key = _check(replayed, step, seat)
     attempts = replayed.attempts.get(key, [])
@@ -216,13 +209,6 @@ def _check(replayed: ReplayedEpisode, step: int, seat: int) -> played.At:
     return key
 
 
-def _phase(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
-    if decision is None:
-        is_over = replayed.row.status in ("done", "void") and replayed.episode.every_step
-        return "after the game" if is_over else "not decided"
-    return decision.phase or "move"
-
-
 def _move(decision: DecisionRow | None, question: Question | None) -> str:
     if decision is None:
         return ""
@@ -242,23 +228,6 @@ def _replacement(
         return ""
     played = int(replayed.episode.rules.effective(done.record)[decision.seat])
     return "" if played in (decision.action, MISSING) else words(question, played)
-
-
-def _hearers(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
-    if decision is None or decision.phase != TALK:
-        return ""
-    row = next(step for step in replayed.episode.every_step if step.step == decision.step)
-    return hearing(replayed, row.record["hearers"][decision.seat])
-
-
-def _others(
-    turn: TalkRound | None, replayed: ReplayedEpisode, seat: int
-) -> list[tuple[int, str, str]]:
-    """Seat, name and move of others in the step, of at most 20."""
-    if turn is None:
-        return []
-    moves = [(s, m) for s, m in turn.moves.items() if s != seat][:20]
-    return [(s, replayed.names[s], words(turn.questions.get(s), move)) for s, move in moves]
 
 
 # -- what was sent and answered --------------------------------------------------------------------

@@ -71,9 +71,8 @@ class Seat(NamedTuple):
 class EpisodePage(NamedTuple):
     """The page of an episode; `here` is the address of its run.
 
-    `previous_first` and `next_first` are the first rounds of the pages beside this one, `earlier`
-    and `later` the ids of the episodes beside it. `pictures` are captions, [] for a game that draws
-    none. `afterwards`: steps and seats asked when it was over.
+    `previous_first` and `next_first` are first rounds of the pages beside this one, `earlier` and
+    `later` ids of episodes; `pictures` are captions, `afterwards` steps and seats asked at the end.
     """
 
     here: str
@@ -96,10 +95,7 @@ class EpisodePage(NamedTuple):
 def page(
     replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
 ) -> EpisodePage:
-    """The page of an episode from a round on.
-
-    `here` is its run's address, `picture` the round after which it is shown, by default the last.
-    """
+    """The page of an episode from a round on; `picture`: after which round, by default the last."""
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
@@ -196,13 +192,12 @@ def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
             again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
             thinking=any(attempt.thoughts for attempt in attempts),
         )
-    return MoveLine([_message_line(replayed, message) for message in turn.talk], cells)
-
-
-def _message_line(replayed: ReplayedEpisode, message: Message) -> MessageLine:
-    text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
-    words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
-    return MessageLine(message, words, hearing(replayed, message.hearers))
+    lines = []
+    for message in turn.talk:
+        text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
+        text = visible(text[:LONGEST]) + " …" * (len(text) > LONGEST)
+        lines.append(MessageLine(message, text, hearing(replayed, message.hearers)))
+    return MoveLine(lines, cells)
 
 
 def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:

@@ -66,10 +66,9 @@ class Chip(NamedTuple):
 
 
 def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The list of decisions that fit a query; all if it cannot be read, with what is wrong.
+    """The list of decisions that fit a query; all, and what is wrong, if it cannot be read.
 
-    Of a file that has gone it shows what was read before; StoreError: it was never read. `MARKS`
-    narrow nothing: without scripts they are sent along.
+    Of a file that has gone it shows what was read before, if anything; else StoreError.
     """
     live_address, problem, gone = live(run), "", ""
     try:

@@ -46,11 +46,7 @@ def key_of(episode: Any, step: Any, seat: Any = 0) -> Any:
 
 @dataclass
 class EpisodeProgress:
-    """The next step of an episode to read, and its moves so far.
-
-    `tells_round`: the game's record tells the round; `state` is that of the moves played again,
-    where only this does.
-    """
+    """The next step to read and the moves so far; `state` of moves played again, for the round."""
 
     step: int = 0
     moves: int = 0
@@ -70,10 +66,7 @@ class Chunk(NamedTuple):
 
 @dataclass
 class IndexReading:
-    """Progress of reading a run; `without` says of which games no regret is known, and why.
-
-    `codes` are by name, for ``game``, ``player`` and ``outcome``, in the order of first mention.
-    """
+    """Progress of reading; `codes` by kind and name; `without` says why games have no regret."""
 
     codes: dict[str, dict[str, int]] = field(
         default_factory=lambda: {"game": {}, "player": {}, "outcome": {}}
@@ -96,10 +89,7 @@ class IndexReading:
     def chunk(
         self, records: Records, episodes: Sequence[EpisodeRow], limit: int
     ) -> tuple[Chunk, bool]:
-        """Read so many steps of episodes, without regret; say whether there are more.
-
-        The episodes must have been read before; a step is recorded with all its decisions at once.
-        """
+        """Read so many whole steps of episodes, without regret; say whether there are more."""
         rows = {row.id: row for row in sorted(episodes, key=lambda row: row.id)}
         first = {e: self.progress.setdefault(e, EpisodeProgress()).step for e in rows}
         decided = records.decided_since(first, limit)

@@ -51,11 +51,7 @@ class _InMemory(RecordedEpisode):
 
 @dataclass
 class ReplayedEpisode:
-    """One episode: what happened, and what today's rules say of it.
-
-    `siblings` are the ids of all episodes of its game, in order. `why` says why its moves could not
-    be played again: there are no questions, words for moves, regrets or pictures then.
-    """
+    """One episode by today's rules; `why` it cannot be played again, and has no regret."""
 
     episode: RecordedEpisode
     decisions: dict[At, DecisionRow]
@@ -139,10 +135,7 @@ class ReplayedEpisode:
 
 
 def read(records: Records, number: int) -> ReplayedEpisode:
-    """Read an episode, and play its moves again by today's rules; raises NoSuchPage.
-
-    One that has ended is cached: a page has many pictures.
-    """
+    """Read an episode and play it again by today's rules; ended ones are cached. NoSuchPage."""
     rows = {row.id: row for row in records.episodes()}
     if number not in rows:
         raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {len(rows)}")

@@ -1,7 +1,4 @@
-"""Run files on a shelf: each with a short id that stays, and with words for what is wrong with it.
-
-A folder is looked through again at every look, so that runs that begin meanwhile appear.
-"""
+"""Run files on a shelf, each with an id that stays; folders are looked through at every look."""
 
 from __future__ import annotations
 
@@ -54,10 +51,9 @@ class Stamp(NamedTuple):
 
 
 class RunFile:
-    """One run's file; its `decisions` are read by a thread while somebody asks for them.
+    """A run's file, read by a thread while somebody asks; `number` grows with all that is new.
 
-    `id` is of the path, so that links outlive the viewer; `problem` is what is wrong with the file
-    now, "" if nothing is; `number` grows with all that is new.
+    `id` is of the path, so that links outlive the viewer; `problem`: what is wrong now, or "".
     """
 
     def __init__(self, path: Path, folder: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Full-text search of what models said and thought: an index in the user's cache folder.
 
-What is not in it is looked for in the run's file, for a moment; so is what words do not tell
-(signs, scripts without spaces), which takes a second for a million replies.
+What is not in it, and what words do not tell (signs, scripts without spaces), is looked for in the
+run's file, which takes a second for a million replies.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ _TERMS = re.compile(r'"([^"]+)"?|([^\s"]+)')
 
 
 class Search:
-    """The replies of one run, with an index of them in a file of its own, or without one.
-
-    One thread may `fill` it, all may `find`. `broken` says why there is no index.
-    """
+    """The replies of a run and an index, which one thread may `fill`; `broken`: why without."""
 
     def __init__(self, run: Path, index: Path | None) -> None:
         self.run, self.index = run, index
@@ -45,10 +42,7 @@ class Search:
         self._answers: dict[str, Array] = {}
 
     def find(self, text: str, upto: Mapping[int, int]) -> tuple[Array, str]:
-        """Sorted keys of decisions that hold all terms, and a note on how they were found.
-
-        Of these episodes up to these steps at least; case does not matter. Raises StoreError.
-        """
+        """Sorted keys of decisions that hold all terms, up to these steps; raises StoreError."""
         indexed = dict(self._next_steps or {})  # before it is asked: another thread may fill it
         due = {e: indexed.get(e, 0) for e, step in upto.items() if indexed.get(e, 0) < step}
         if not due and text in (answers := self._answers):
