@@ -346,7 +346,7 @@ def dots(
         placed = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
         if placed:
             heights, cells = zip(*placed, strict=True)
-            drawn = {"color": look.colour, "ms": 6, "label": name[:24]}
+            drawn: dict[str, Any] = {"color": look.colour, "ms": 6, "label": name[:24]}
             axes.plot([cell.mean - less for cell in cells], heights, look.mark, **drawn)
             across(axes, heights, cells, look.colour, less)
     down(axes, rows)

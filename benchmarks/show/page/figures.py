@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -118,11 +118,11 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
     for player, (name, (colour, mark, _)) in enumerate(assign_looks(game.players)):
         rows, seats = np.nonzero(sitting[dots] == player)
-        faint = {"color": colour, "alpha": 0.4, "ms": 4, "mew": 0}
+        faint: dict[str, Any] = {"color": colour, "alpha": 0.4, "ms": 4, "mew": 0}
         axes.plot(seats + shift[rows], totals[dots[rows], seats], mark or "o", **faint)
         taken = np.flatnonzero((sitting == player).any(axis=0))
         player_totals = np.where(sitting == player, totals, np.nan)[:, taken]
-        bar = {"color": colour, "ms": 16, "mew": 2.4}
+        bar: dict[str, Any] = {"color": colour, "ms": 16, "mew": 2.4}
         bar |= {"label": name[:40]} if len(game.players) > 1 else {}
         axes.plot(taken, canvas.means(player_totals), "_", **bar)
         axes.vlines(taken, *canvas.band(player_totals, ends), color=colour, linewidth=1)

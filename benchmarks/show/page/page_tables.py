@@ -113,7 +113,7 @@ def usage_grid(run: Run) -> ResultTable:
     for label, episodes, did in parts:
         took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
         spent = run.spent.total if label == "all" else run.spent.games.get(label)
-        asked = _spent(run, spent) if spent and spent.calls else [None] * 4
+        asked: list[Value] = _spent(run, spent) if spent and spent.calls else [None] * 4
         if did.calls and asked[0] is None:  # replies of a record, which cost nothing
             asked = [did.calls, did.tokens_in, did.tokens_out, None]
         waited = seconds(sum(did.latencies)) if did.calls else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def sketches(runs: Mapping[str, Run], comparisons: Sequence[Comparisons]) -> lis
                 scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
     what = comparisons[0].change if len(comparisons) == 1 else "differences to A"
     for (family, name), labels in scales.items():
-        shown = {"labels": [*labels], "family": family, "name": name}
+        shown: dict[str, Any] = {"labels": [*labels], "family": family, "name": name}
         draw = partial(_differences, comparisons=comparisons, **shown)
         size = canvas.tall(len(labels), len(comparisons))
         figures.append(Sketch(f"{name.capitalize()}, {what}", draw, size))

@@ -40,7 +40,7 @@ def skill_grid(run: Run) -> ResultTable:
             if skill.why:
                 failed[f"“{game.label}” could not be measured: {skill.why}"] = None
             mean = skill.means()
-            row = [game.label, Label(skill.player), skill.per, mean["regret"]]
+            row: list[Value] = [game.label, Label(skill.player), skill.per, mean["regret"]]
             row += [mean["interim regret"], mean["solver's reply"], skill.solver or None]
             row += [mean["best-reply gap"], skill.best or None, mean["response gap"]]
             row += [mean["exploitability"], mean["predicted"], mean["distance"]]
