@@ -120,11 +120,7 @@ def learn(
         tables.run(DRAWN)
     best = tables.best.reshape(markets, n, states)
     return Learned(
-        grid=grid,
-        best=best,
-        state=tables.state,
-        rested=tables.rested,
-        periods=tables.periods,
+        grid=grid, best=best, state=tables.state, rested=tables.rested, periods=tables.periods
     )
 
 

@@ -31,8 +31,7 @@ def talk(
         int | None, value("N", "print the conversation of this episode beside its moves", min=0)
     ] = None,
     silent: Annotated[
-        Path | None,
-        value("FILE", "the same run without talk (--talk turns=0): who persuaded whom"),
+        Path | None, value("FILE", "the same run without talk (--talk turns=0): who persuaded whom")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -133,10 +133,7 @@ def check_out(out: Path) -> None:
 
 
 def html(
-    runs: Sequence[Run],
-    comparing: bool = False,
-    baselines: bool = True,
-    conversations: int = 0,
+    runs: Sequence[Run], comparing: bool = False, baselines: bool = True, conversations: int = 0
 ) -> tuple[str, Files, Mapping[str, Exception]]:
     """Return the page about these runs, the files that it links to, and what could not be made."""
     files, page = Files(), Parts()

@@ -23,12 +23,7 @@ from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import EpisodeRow
 from llm_games.benchmarks.show.view.filter import PHASES, ROWS, Filter
-from llm_games.benchmarks.show.view.reading import (
-    COLUMNS,
-    Chunk,
-    EpisodeProgress,
-    IndexReading,
-)
+from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, EpisodeProgress, IndexReading
 from llm_games.benchmarks.show.view.search import Search
 from llm_games.rulebook import Array
 from llm_games.version import __version__

@@ -183,7 +183,11 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
             raise ValueError
         indices = [int(number) for number in numbers]
         if kind == "all":
-            return _everything(records, replayed, key)
+            decision = replayed.decisions.get(key)
+            asked = [vars(a) | {"prompt": records.messages(a.prompt)} for a in attempts]
+            notes = [vars(note) for note in replayed.notes.get(key, [])]
+            about = {"decision": decision and vars(decision), "attempts": asked, "notes": notes}
+            return _written(about)
         if kind == "move":
             turn = replayed.turn_of(step)
             return _move(replayed.decisions.get(key), turn.questions.get(seat) if turn else None)
@@ -410,14 +414,3 @@ def _means(game: Rulebook) -> str:
     theory: Any = rooms.part(game.name, "theory")
     summary = (getdoc(theory.deviation) or "").partition("\n\n")
     return " ".join((summary[2] or summary[0]).split())
-
-
-def _everything(records: Records, replayed: ReplayedEpisode, key: played.At) -> str:
-    decision = replayed.decisions.get(key)
-    attempts = [
-        vars(attempt) | {"prompt": records.messages(attempt.prompt)}
-        for attempt in replayed.attempts.get(key, [])
-    ]
-    notes = [vars(note) for note in replayed.notes.get(key, [])]
-    whole = {"decision": decision and vars(decision), "attempts": attempts, "notes": notes}
-    return json.dumps(whole, ensure_ascii=False, indent=1)

@@ -243,6 +243,8 @@ def game(run: RunFile, label: str) -> Context:
     seating = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
     columns, reading = run.decisions.columns(), run.decisions.reading
     names = {kind: reading.listed(kind) for kind in ("game", "player")}
+    listed = game.episodes[:EPISODES]
+    counts, means = run.decisions.by_episode(max((row.id for row in listed), default=0) + 1)
     figures = (curve(columns, names, label, column) for column in ("regret", "payoff"))
     return _below(run, progress, label) | {
         "live": live_address,
@@ -253,7 +255,7 @@ def game(run: RunFile, label: str) -> Context:
             g.game.label for g in progress.games if g.game.game == row.game and g is not game
         ],
         "curves": [figure for figure in figures if figure],
-        "episodes": episode_lines(run.decisions, game.episodes[:EPISODES]),
+        "episodes": [EpisodeLine(e, int(counts[e.id]), float(means[e.id])) for e in listed],
         "cut": max(0, len(game.episodes) - EPISODES),
     }
 
@@ -264,12 +266,6 @@ class EpisodeLine(NamedTuple):
     row: EpisodeRow
     decisions: int
     regret: float
-
-
-def episode_lines(decisions: Decisions, episodes: Sequence[EpisodeRow]) -> list[EpisodeLine]:
-    """Decisions that have been read, and the mean of their regret, by episode."""
-    counts, means = decisions.by_episode(max((row.id for row in episodes), default=0) + 1)
-    return [EpisodeLine(row, int(counts[row.id]), float(means[row.id])) for row in episodes]
 
 
 def _about(name: str) -> str:
