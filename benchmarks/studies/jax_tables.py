@@ -624,8 +624,8 @@ class JaxFigure(NamedTuple):
 
 def figures() -> Iterator[JaxFigure]:
     """Yield all figures as they are measured."""
-    end = {"day": today(), "device": jax.devices()[0].device_kind}
-    figure_of = partial(JaxFigure, **end, versions=made_with("jax", "numpy"))
+    device, versions = jax.devices()[0].device_kind, made_with("jax", "numpy")
+    figure_of = partial(JaxFigure, day=today(), device=device, versions=versions)
 
     def of(game: str, others: str, words: str, copies: int, all_of: Any) -> Iterator[JaxFigure]:
         for measure, figure in all_of.items():
