@@ -121,7 +121,7 @@ def table(points: list[SolverPoint]) -> str:
                 if (p.game, p.method) == (game, method):
                     by_iteration.setdefault(p.iteration, []).append(p)
             ends = by_iteration[max(by_iteration)]
-            cells = [shown(by_iteration.get(after, [])) for after in (16, 128, 1024, 8192)]
+            cells = [shown(by_iteration.get(n, [])) for n in (16, 128, 1024, 8192)]
             label = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
             joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
             payoffs = ends[0].payoffs if len(ends) == 1 else ""

@@ -104,8 +104,8 @@ def played(path: Path, seat: int, prompts: str = "v1") -> PlayedByPerson:
         ended = bool(state.over)
         for skill in skills(game) if ended else ():
             if skill.player == YOU and skill.gap is not None:
-                more = f"{skill.gap.gap:.2f} more a {skill.per}"
-                best = f"{skill.best}: {more}" if skill.best else NONE
+                gain = f"{skill.gap.gap:.2f} more a {skill.per}"
+                best = f"{skill.best}: {gain}" if skill.best else NONE
         report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
     return PlayedByPerson(payoffs, moves, report, best)
 

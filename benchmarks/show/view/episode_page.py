@@ -100,7 +100,7 @@ def page(
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
     turns = _filling(turn for turn in replayed.turns if turn.round >= first)
-    before = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
+    previous = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
     if replayed.regret is None:
         replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
@@ -123,7 +123,7 @@ def page(
         all_rounds=len(numbers),
         pictures=pictures,
         picture=last_picture if picture is None else min(max(picture, 0), last_picture),
-        previous_first=before[-1].round if before else None,
+        previous_first=previous[-1].round if previous else None,
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
         earlier=siblings[index - 1],
         later=siblings[index + 1],
