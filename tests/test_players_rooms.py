@@ -102,7 +102,7 @@ def crumb(size, view, rng):
 PLAYERS = Players(
     {
         "best_response": greedy,
-        "crumb": Kind("bids so little", crumb, "<size>", True, READ),
+        "crumb": Kind("bids so little", crumb, "<size>", READ),
     },
     assumed="whatever they do",
 )

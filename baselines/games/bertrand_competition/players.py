@@ -115,7 +115,6 @@ PLAYERS = Players(
             "sets so much less than the lowest rival, but no less than its cost",
             undercut,
             "<amount>",
-            needs_value=True,
             read=_by,
             meaning=_ticks,
         ),
@@ -123,7 +122,6 @@ PLAYERS = Players(
             "does what it learned by Q-learning in a market, where its rivals learned, too",
             acts,
             "<market>",
-            needs_value=True,
             read=count_from(
                 0,
                 SHIPPED - 1,

@@ -157,7 +157,6 @@ PLAYERS = Players(
             "raises by the minimum, so many times an item, whatever the item is worth",
             rule,
             "<bids>",
-            needs_value=True,
             read=count_from(1, 999, "rule needs 1 to 999 bids an item, as in rule:4"),
         ),
         "naive": Kind("raises by the minimum up to its estimate", truthful),

@@ -76,7 +76,6 @@ PLAYERS = Players(
             "replies best, by dynamic programming, to players of the level below (0: even)",
             dp,
             "<level>",
-            needs_value=True,
             read=count_from(1, 9, "dp needs a level from 1 to 9, as in dp:1"),
         ),
     },
