@@ -77,7 +77,7 @@ class Noted(NamedTuple):
 
 
 class Better(NamedTuple):
-    """The best reply to others' moves, None if unknown; `means`: what regret is, if not direct."""
+    """The best reply to others' moves, None if unknown; `means`: what regret is, or none."""
 
     hindsight: Hindsight | None
     best: Sequence[str]
