@@ -2,10 +2,7 @@
 
 from collections import Counter
 
-from playing import each_row
-
-from llm_games.benchmarks.studies import carried
-from llm_games.benchmarks.studies.carried import FILE, GAMES, CarryResult, shown
+from llm_games.benchmarks.studies.carried import FILE, GAMES, SEEDS, CarryResult, shown
 from llm_games.benchmarks.studies.dated import read, write
 
 
@@ -35,19 +32,14 @@ def test_the_table_has_means_with_students_intervals_of_payoffs_and_gains():
     assert lines[2] == f"| beauty_contest | learner, first ghost | {paid} | {gains} |"
 
 
-def test_rows_are_added_and_read_again_as_they_were(tmp_path):
+def test_rows_are_read_again_as_they_were_and_each_game_was_played_with_all_seeds(tmp_path):
     file, found = tmp_path / "rows.csv", made_up()
     assert read(CarryResult, file) == []
-    write(found[:3], file)
-    write([*read(CarryResult, file), *found[3:]], file)
+    write(found, file)
     assert read(CarryResult, file) == found
-
-
-@each_row("name", dict.fromkeys(row.game for row in read(CarryResult, FILE)))
-def test_each_game_in_the_file_was_played_with_all_seeds(name):
-    found = Counter(
-        (r.seed, r.player, r.ghost, r.against) for r in read(CarryResult, FILE) if r.game == name
-    )
-    assert set(found.values()) == {1}
-    assert len({seed for seed, *_ in found}) >= carried.SEEDS
-    assert len(found) == len({seed for seed, *_ in found}) * (2 + 3 * 3)
+    rows = read(CarryResult, FILE)
+    assert set(Counter(row[:5] for row in rows).values()) == {1}
+    for name in {row.game for row in rows}:
+        seeds = {row.seed for row in rows if row.game == name}
+        assert len(seeds) >= SEEDS
+        assert sum(row.game == name for row in rows) == len(seeds) * (2 + 3 * 3)

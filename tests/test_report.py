@@ -570,7 +570,7 @@ def test_figures_and_tables_say_what_they_are(tmp_path):
 
 
 def test_twelve_players_have_twelve_looks():
-    looks = canvas.looks(12)
+    looks = canvas.make_looks(12)
     assert len({(look.colour, str(look.dash)) for look in looks}) == 12
     assert len({look.mark for look in looks}) == 12
 

@@ -2,7 +2,7 @@
 
 Episodes pair if they have the same label, number, seed and seating, so that both sides met the same
 chance (common random numbers) at the same seats; the difference of a pair is then free of much of
-the noise. The tests, and how often each gives a false alarm: docs/statistics.md.
+the noise. The tests: docs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tests of differences between two players over paired episodes, and the episodes that they need.
 
-Source of the methods and their false alarms: docs/statistics.md. A `change` is B minus A of paired
+Source of the methods: docs/statistics.md. A `change` is B minus A of paired
 episodes, one value each; `columns` are those of several games, which must be independent.
 """
 

@@ -25,23 +25,18 @@ def estimate_table(rows: Sequence[Estimate]) -> ResultTable:
     if priced := any(row.priced for row in rows):
         heads["money"] = ">"
 
-    def line(
-        label: str, counts: Sequence[int], low: Usage, high: Usage, costs: bool, chain: int
-    ) -> list[Any]:
-        ends = [(getattr(low, name), getattr(high, name)) for name in ("tokens_in", "tokens_out")]
+    def line(label: str, games: Sequence[Estimate]) -> list[Any]:
+        low, high = added(game.low for game in games), added(game.high for game in games)
+        counts = sum(game.episodes for game in games), sum(game.decisions for game in games)
+        chain = max((game.chain for game in games), default=0)
+        tokens = _range(low.tokens_in, high.tokens_in), _range(low.tokens_out, high.tokens_out)
+        costs = any(game.priced for game in games)
         money = [_range(low.money, high.money) if costs else None] * priced
-        return [label, *counts, low.calls, chain, *(_range(*pair) for pair in ends), *money]
+        return [label, *counts, low.calls, chain, *tokens, *money]
 
-    lines = [
-        line(r.label, (r.episodes, r.decisions), r.low, r.high, r.priced, r.chain) for r in rows
-    ]
-    sums = [sum(row.episodes for row in rows), sum(row.decisions for row in rows)]
-    ends = (added(row.low for row in rows), added(row.high for row in rows))
-    longest = max((row.chain for row in rows), default=0)
+    lines, foot = [line(row.label, [row]) for row in rows], [line("all, about", rows)]
     note = "in a row: the longest chain of calls that wait for one another, of one episode"
-    return ResultTable(
-        heads, lines, foot=[line("all, about", sums, *ends, priced, longest)], note=note
-    )
+    return ResultTable(heads, lines, foot=foot, note=note)
 
 
 def _range(low: Any, high: Any) -> str:
@@ -66,10 +61,7 @@ def budget_lines(budget: Budget, rows: Sequence[Estimate]) -> Iterator[str]:
 def run_tables(
     games: Sequence[GameResult], overall: MeanCell | None, paper_tables: Sequence[ResultTable] = ()
 ) -> Iterator[ResultTable]:
-    """Yield a run's tables: scores or a paper's measure, rule breaks, and then players' payoffs.
-
-    A paper's `own` tables stand in place of these; those without a title are for files alone.
-    """
+    """Yield scores or measures, then payoffs, or a paper's tables that have a title."""
     alike: dict[str, list[GameResult]] = {}  # one table for each thing that games are judged by
     for game in games:
         alike.setdefault(game.measure.name if game.measure else "", []).append(game)
@@ -90,9 +82,7 @@ def _payoffs(games: Sequence[GameResult]) -> ResultTable:
     }
     rows: list[list[Any]] = []
     aside: list[int] = []
-    for game in games:
-        if not game.payoff_of:
-            continue
+    for game in (game for game in games if game.payoff_of):
         for player in game.payoff_of:
             lines = (game.series_by_player[name][player] for name in shown)
             rows.append([game.label, player, *(line.mean for line in lines)])
@@ -122,15 +112,10 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     rows: list[list[Any]] = []
     aside = []
     for game in games:
-        rows.append(
-            [
-                game.label,
-                *_means(game.series, shown),
-                ", ".join(f"{count} {status}" for status, count in game.episodes.items()),
-                str(sum(game.bad_replies.values())),
-                f"{game.filled_in} of {game.decisions}{' !' * game.marked}",
-            ]
-        )
+        states = ", ".join(f"{count} {status}" for status, count in game.episodes.items())
+        filled = f"{game.filled_in} of {game.decisions}{' !' * game.marked}"
+        bad_replies = str(sum(game.bad_replies.values()))
+        rows.append([game.label, *_means(game.series, shown), states, bad_replies, filled])
         for reference in game.references:
             aside.append(len(rows))
             cells = _means(reference.series, shown)
@@ -146,18 +131,14 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
             row.append(bad.get(row[0]))
         foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
-    missing = (
-        (game.label, reference) for game in games for reference in game.references if reference.why
-    )
     notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
-    notes += [
-        f"{label}: no {reference.player} reference: {reference.why}" for label, reference in missing
-    ]
+    for game in games:
+        missing = (reference for reference in game.references if reference.why)
+        notes += [f"{game.label}: no {r.player} reference: {r.why}" for r in missing]
     if any(game.marked for game in games):
         notes.append("! more than 5 % of the decisions were filled in")
-    if without := lacking(
-        [(game.game, game.scores) for game in games if game.episodes.get("done")]
-    ):
+    done = [(game.game, game.scores) for game in games if game.episodes.get("done")]
+    if without := lacking(done):
         notes.append(f"No overall: these formulas have no score for {', '.join(without)}.")
     if not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
@@ -200,10 +181,7 @@ def replies_table(rows: Sequence[Cached]) -> ResultTable:
 
 
 class Move(NamedTuple):
-    """A person's move and an equilibrium player's there ("" if none is defined), as written.
-
-    `regret` is what another action would have gained, in hindsight; None where it is not defined.
-    """
+    """A person's move, `rational` play there, "" if undefined, and the `regret` in hindsight."""
 
     step: int
     action: str

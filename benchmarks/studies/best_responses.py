@@ -8,9 +8,7 @@ theory names; it is chosen in other games than it is valued in.
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +16,12 @@ import numpy as np
 from llm_games.baselines.batch_play import play_rules
 from llm_games.baselines.best_response import best_response
 from llm_games.baselines.regret import replies
-from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, settings, today, write
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
 FILE = RESULTS / "best_responses.csv"
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SETTINGS = settings(__file__)
 FIRST = 4 * 10**9
 """First seed of the games that rule players are chosen in; those they are valued in follow."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import time
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +29,7 @@ from llm_games.benchmarks.studies.dated import (
     interval,
     markdown,
     read,
+    settings,
     today,
     write,
 )
@@ -38,7 +38,6 @@ from llm_games.rulebook import Rulebook
 from llm_games.version import __version__
 
 FILE = RESULTS / "carried.csv"
-SETTINGS = Path(__file__).with_suffix(".toml")
 MODEL, BESIDE = "tiny", "random"
 
 
@@ -50,12 +49,7 @@ class CarrySetting(NamedTuple):
     fixed: str
 
 
-GAMES = {
-    name: CarrySetting(**setting)
-    for name, setting in tomllib.loads(
-        Path(__file__).with_suffix(".toml").read_text("utf-8")
-    ).items()
-}
+GAMES = {name: CarrySetting(**setting) for name, setting in settings(__file__).items()}
 SEEDS = 5
 RECORDED, MORE = 12, 12
 """Games of the first record, and games that are added to it."""
@@ -68,10 +62,10 @@ FIRST = 4 * 10**9
 
 
 class CarryResult(NamedTuple):
-    """What a player came to, in the mean over games, against a ghost or the model.
+    """Mean payoff of a player over games against a ghost or the model.
 
-    `ghost`: which one was learned against, or is meant: ``first``, ``refitted`` with the learner at
-    the table, or ``control``, with as many more games beside the random seat.
+    `ghost`, which was learned against or is meant: ``first``, ``refitted`` with the learner at the
+    table, or ``control``, with as many more games beside the random seat.
     """
 
     game: str
@@ -141,10 +135,8 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
     for player in (fixed, BESIDE):
         yield row(player, "", "model", player, MODEL)
     yield from learned(first, "first")
-    for which, beside in (
-        ("refitted", f"sb3:{folder / 'first' / 'player.zip'}"),
-        ("control", BESIDE),
-    ):
+    learner = f"sb3:{folder / 'first' / 'player.zip'}"
+    for which, beside in (("refitted", learner), ("control", BESIDE)):
         ghost = refit(first, beside, folder / f"{which}.db", [0], episodes=MORE, seed=seed)
         yield from learned(ghost, which)
 
@@ -152,31 +144,30 @@ def carried(name: str, seed: int, folder: Path, steps: int = STEPS) -> Iterator[
 # -- the table -------------------------------------------------------------------------------------
 
 
-def shown(found: Sequence[CarryResult]) -> str:
+def shown(rows: Sequence[CarryResult]) -> str:
     """Return the table of means over seeds with their 95 % intervals."""
     heads = "game", "player", "against its ghost", "against the model", "gain promised", "gain kept"
     lines = list[list[str]]()
-    for name in dict.fromkeys(row.game for row in found):
-        own, fixed = [row for row in found if row.game == name], GAMES[name].fixed
-        for who, ghost in ((BESIDE, ""), (fixed, "")):
-            cells = ["", f"{interval(_paid(own, who, ghost, 'model')):.2f}", "", ""]
-            lines.append([name, f"`{who}`", *cells])
-        for which in ("first", "refitted", "control"):
-            pairs = [
-                (_paid(own, "learner", which, other), _paid(own, fixed, ghost, other))
-                for other, ghost in (("ghost", which), ("model", ""))
-            ]
-            values = [*(mine for mine, _ in pairs), *(mine - own for mine, own in pairs)]
-            cells = [f"{interval(value):.2f}" for value in values]
-            lines.append([name, f"learner, {which} ghost", *cells])
+    for name in dict.fromkeys(row.game for row in rows):
+        game_rows, fixed = [row for row in rows if row.game == name], GAMES[name].fixed
+        for player in (BESIDE, fixed):
+            cells = ["", f"{interval(_payoffs(game_rows, player, '', 'model')):.2f}", "", ""]
+            lines.append([name, f"`{player}`", *cells])
+        for ghost in ("first", "refitted", "control"):
+            among_ghosts, among_model = (
+                _payoffs(game_rows, "learner", ghost, against) for against in ("ghost", "model")
+            )
+            promised = among_ghosts - _payoffs(game_rows, fixed, ghost, "ghost")
+            gain = among_model - _payoffs(game_rows, fixed, "", "model")
+            cells = [f"{interval(v):.2f}" for v in (among_ghosts, among_model, promised, gain)]
+            lines.append([name, f"learner, {ghost} ghost", *cells])
     return markdown(heads, lines)
 
 
-def _paid(found: Sequence[CarryResult], player: str, ghost: str, against: str) -> Array:
-    """Return by seed what a player was paid."""
-    which = (player, ghost, against)
-    of = {row.seed: row.payoff for row in found if (row.player, row.ghost, row.against) == which}
-    return np.array([of[seed] for seed in sorted(of)])
+def _payoffs(rows: Sequence[CarryResult], *key: str) -> Array:
+    """Payoffs by seed, of a player, a ghost, and whom it played against."""
+    payoffs = {r.seed: r.payoff for r in rows if (r.player, r.ghost, r.against) == key}
+    return np.array([payoffs[seed] for seed in sorted(payoffs)])
 
 
 def page() -> str:
@@ -191,11 +182,10 @@ def main() -> None:
     args = parser.parse_args()
     for name in args.games:
         for seed in range(1, args.seeds + 1):
-            found = read(CarryResult, FILE)
-            if any((row.game, row.seed) == (name, seed) for row in found):
-                continue
-            with TemporaryDirectory() as folder:
-                write([*found, *carried(name, seed, Path(folder))], FILE)
+            rows = read(CarryResult, FILE)
+            if (name, seed) not in {(row.game, row.seed) for row in rows}:
+                with TemporaryDirectory() as folder:
+                    write([*rows, *carried(name, seed, Path(folder))], FILE)
 
 
 if __name__ == "__main__":

@@ -41,10 +41,7 @@ class RunCost(NamedTuple):
 def row(name: str) -> RunCost:
     plan = plan_of(name)
     estimates = estimate(plan, players(plan))
-    low, high = (
-        added(game_estimate.low for game_estimate in estimates),
-        added(game_estimate.high for game_estimate in estimates),
-    )
+    low, high = added(e.low for e in estimates), added(e.high for e in estimates)
     chain = max((game_estimate.chain for game_estimate in estimates), default=0)
     hours = max(chain, low.calls / AT_ONCE) * SECONDS / 3600
     return RunCost(

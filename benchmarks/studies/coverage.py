@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +64,12 @@ def one_by_one(samples: Array) -> intervals.Ends:
     return ends[:, 0], ends[:, 1]
 
 
+def by_size(
+    heading: str, first: str, sizes: Sequence[int], rows: Sequence[Sequence[str]]
+) -> MarkdownTable:
+    return MarkdownTable(heading, [first, *map("n = {}".format, sizes)], rows)
+
+
 # -- tables ----------------------------------------------------------------------------------------
 
 
@@ -78,9 +84,7 @@ def scores(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
             [shape.name, *(of_shape(shape, method, n, rng, samples).written() for n in SIZES)]
             for shape in all_shapes
         ]
-        yield MarkdownTable(
-            f"{name}; scores 0 to 100", ["shape", *map("n = {}".format, SIZES)], rows
-        )
+        yield by_size(f"{name}; scores 0 to 100", "shape", SIZES, rows)
 
 
 def published(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
@@ -98,15 +102,11 @@ def published(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
                     plain.append(covered(student(x), shape.mean))
             wholes.append(whole(drawn, row))
         mixed = whole([shape.draw(rng, n, sims) for shape in wild], wild)
-        columns.append(
-            [
-                *(_mean(cells), min(cells), _mean(plain)),
-                *(_mean(wholes), min(wholes), mixed),
-            ]
-        )
+        games = _mean(cells), min(cells), _mean(plain)
+        columns.append([*games, _mean(wholes), min(wholes), mixed])
     rows = [[name, *(c[i].written(1) for c in columns)] for i, name in enumerate(names)]
     heading = "Beta laws with mean and deviation of each cell of the published leaderboard"
-    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES[:-1])], rows)
+    yield by_size(heading, "", SIZES[:-1], rows)
 
 
 def whole(columns: Sequence[Array], row: Sequence[Shape]) -> Covered:
@@ -130,9 +130,7 @@ def money(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
             ends = student(x) if n < intervals.ENOUGH else one_by_one(x)
             row.append(covered(ends, shape.mean).written(1))
         rows.append(row)
-    yield MarkdownTable(
-        "`money`; widths in units of the law", ["shape", *map("n = {}".format, SIZES)], rows
-    )
+    yield by_size("`money`; widths in units of the law", "shape", SIZES, rows)
 
 
 def shares(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
@@ -143,17 +141,13 @@ def shares(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
         coverages = [exact_shares(ps, n, prior) for n in SIZES]
         rows.append([f"{name}: mean", *(_mean(each).written(2) for each in coverages)])
         rows.append([f"{name}: least", *(share(min(each).share) for each in coverages)])
-    heading = "`share` of independent episodes, exact, over p = .02 to .98"
-    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES)], rows)
+    yield by_size("`share` of independent episodes, exact, over p = .02 to .98", "", SIZES, rows)
     rows = []
-    for icc in (0.0, 0.3):
-        for p in (0.5, 0.85):
-            row = [f"p = {p}, ICC = {icc}"]
-            for n in SIZES[2:]:
-                row.append(covered(rule(survivals(rng, p, icc, n, sims), 0.0, 1.0), p).written(2))
-            rows.append(row)
-    heading = "`seats`: shares of 5 seats by episode"
-    yield MarkdownTable(heading, ["", *map("n = {}".format, SIZES[2:])], rows)
+    for icc, p in product((0.0, 0.3), (0.5, 0.85)):
+        samples = (survivals(rng, p, icc, n, sims) for n in SIZES[2:])
+        cells = [covered(rule(x, 0.0, 1.0), p).written(2) for x in samples]
+        rows.append([f"p = {p}, ICC = {icc}", *cells])
+    yield by_size("`seats`: shares of 5 seats by episode", "", SIZES[2:], rows)
 
 
 def exact_shares(ps: Array, n: int, prior: float) -> list[Covered]:
@@ -180,17 +174,15 @@ def correlations(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]
     rows = []
     for rho in (0.0, 0.5, 0.8):
         truth = 6 / np.pi * np.arcsin(rho / 2)
-        coverages = []
-        for n in SIZES[3:]:
-            r = spearman(rng, np.full(sims, rho), n)
-            coverages.append(covered(intervals.correlation_ends(r, n, LEVEL), truth))
+        each_r = ((n, spearman(rng, np.full(sims, rho), n)) for n in SIZES[3:])
+        coverages = [covered(intervals.correlation_ends(r, n, LEVEL), truth) for n, r in each_r]
         rows.append([f"`correlation`, rho = {rho}", "", *(each.written(2) for each in coverages)])
-    coverages = []
-    for n in SIZES[2:]:
-        r = spearman(rng, rng.uniform(0.2, 0.8, n * sims), 20).reshape(n, sims)
-        coverages.append(covered(rule(r, -1.0, 1.0), r.mean()))
+    samples = (
+        spearman(rng, rng.uniform(0.2, 0.8, n * sims), 20).reshape(n, sims) for n in SIZES[2:]
+    )
+    coverages = [covered(rule(r, -1.0, 1.0), r.mean()) for r in samples]
     rows.append(["`score` of the correlations of n episodes", *(c.written(2) for c in coverages)])
-    yield MarkdownTable("Spearman's correlation", ["", *map("n = {}".format, SIZES[2:])], rows)
+    yield by_size("Spearman's correlation", "", SIZES[2:], rows)
 
 
 def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
@@ -203,15 +195,13 @@ def spearman(rng: np.random.Generator, rho: Array, n: int) -> Array:
 
 def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
     sizes, rows = (5, 10, 20, 50), []
-    for gap in (0.0, 0.5):
-        for seat in (0.0, 1.0):
-            row = [f"skills {gap} apart" + (f", seat 0 worth {seat}" if seat else "")]
-            for games in sizes:
-                if seat and games == 5:
-                    row.append("–")  # too few to tell seats from players
-                    continue
-                row.append(rated(rng, gap, seat, games, max(sims // 20, 5)).written(1))
-            rows.append(row)
+    for gap, seat in product((0.0, 0.5), (0.0, 1.0)):
+        few = [5] if seat else []  # too few to tell seats from players
+        cells = (
+            "–" if games in few else rated(rng, gap, seat, games, max(sims // 20, 5)).written(1)
+            for games in sizes
+        )
+        rows.append([f"skills {gap} apart{f', seat 0 worth {seat}' if seat else ''}", *cells])
     heading = "Plackett-Luce, differences of pairs, players in shuffled seats; width in logits"
     yield MarkdownTable(heading, ["", *map("{} games".format, sizes)], rows)
 
@@ -219,16 +209,15 @@ def ratings(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
 def rated(rng: np.random.Generator, gap: float, seat: float, games: int, sims: int) -> Covered:
     """Try the intervals of all differences of 6 players; with a `seat`, its effect is fitted."""
     names, skills = [*"abcdef"], gap * np.arange(6)
-    low, high, truth = [], [], []
+    rows: list[tuple[float, float, float]] = []
     for _ in range(sims):
         fit = plackett_luce(races(rng, names, skills, seat, games), seats=bool(seat))
         for a, b in combinations(range(6), 2):
             _, interval = fit.difference(names[b], names[a])
             assert interval is not None
-            low.append(interval.low)
-            high.append(interval.high)
-            truth.append(skills[b] - skills[a])
-    return covered((np.array(low), np.array(high)), np.array(truth))
+            rows.append((interval.low, interval.high, skills[b] - skills[a]))
+    low, high, truth = np.array(rows).T
+    return covered((low, high), truth)
 
 
 def races(
@@ -244,14 +233,11 @@ def races(
 
 
 def gaps(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable]:
-    sizes = SIZES[1:5]
-    rows = gap_rows(
-        rng, sims // 4, {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}, sizes
-    )
+    sizes, shades = SIZES[1:5], {"the best reply": 0.75, "shade .9": 0.9, "truthful": 1.0}
+    rows = gap_rows(rng, sims // 4, shades, sizes)
     columns = ["plays", "true gap", *map("n = {}".format, sizes), "called above 0"]
-    yield MarkdownTable(
-        "Best-reply gap of 21 shades; an episode is 10 first-price auctions", columns, rows
-    )
+    heading = "Best-reply gap of 21 shades; an episode is 10 first-price auctions"
+    yield MarkdownTable(heading, columns, rows)
 
 
 def gap_rows(
@@ -285,13 +271,11 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable
     chances = {"all at .5": np.full(8, 0.5), "all at .9": np.full(8, 0.9)}
     chances["from .3 to 1"] = np.linspace(0.3, 1, 8)
     rows = []
-    for name, p in chances.items():
-        for k in (2, 5):
-            coverages = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
-            rows.append([name, str(k), *(each.written(2) if each else "–" for each in coverages)])
-    yield MarkdownTable(
-        "`pass_k`, 8 tasks", ["shares", "k", *map("n = {}".format, SIZES[2:])], rows
-    )
+    for (name, p), k in product(chances.items(), (2, 5)):
+        coverages = [passed(rng, p, n, k, sims // 4) if n >= 2 * k else None for n in SIZES[2:]]
+        rows.append([name, str(k), *(each.written(2) if each else "–" for each in coverages)])
+    columns = ["shares", "k", *map("n = {}".format, SIZES[2:])]
+    yield MarkdownTable("`pass_k`, 8 tasks", columns, rows)
     true = (4.0, 9.0, 16.0, 36.0)
     parts = np.array([split(rng, true) for _ in range(max(sims // 4, 10))])
     rows = [
@@ -306,10 +290,9 @@ def reliabilities(rng: np.random.Generator, sims: int) -> Iterator[MarkdownTable
 
 def passed(rng: np.random.Generator, p: Array, n: int, k: int, sims: int) -> Covered:
     """Try the interval of pass^k on tasks of such chances."""
-    interval_ends = np.array(
-        [pass_k(rng.binomial(n, p).tolist(), [n] * len(p), k).interval[:2] for _ in range(sims)]
-    )
-    return covered((interval_ends[:, 0], interval_ends[:, 1]), float((p**k).mean()))
+    counts = (rng.binomial(n, p).tolist() for _ in range(sims))
+    low, high = np.array([pass_k(c, [n] * len(p), k).interval[:2] for c in counts]).T
+    return covered((low, high), float((p**k).mean()))
 
 
 def split(rng: np.random.Generator, true: Sequence[float]) -> list[float]:

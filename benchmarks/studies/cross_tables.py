@@ -21,7 +21,7 @@ from llm_games.benchmarks.papers.cross_play.solved import Crossed
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.run.config import load
-from llm_games.benchmarks.studies.dated import today
+from llm_games.benchmarks.studies.dated import markdown, today
 from llm_games.files import write_whole
 
 FOLDER = Path(__file__).with_name("crosses")
@@ -61,43 +61,24 @@ def tables(cross: Mapping[str, Any]) -> str:
     spent = cross["cpu_seconds"]
     took = "" if spent is None else f", {spent:.0f} CPU seconds"
     versions = ", ".join(f"{package} {number}" for package, number in cross["versions"].items())
-    lines = [
-        f"## {cross['title']}",
-        "",
-        f"`{cross['game']}` with {params}; {cross['episodes']} episodes of each line-up, seed "
-        f"{cross['seed']}; {cross['day']}, {versions}{took}.",
-        "",
-        *_standings(cross["standings"]),
-        "",
-        "What the row's player earns where all others are the column's:",
-        "",
-        *_matrix(cross),
-        "",
-        *_equilibria(cross),
-    ]
-    return "\n".join(lines)
+    about = f"`{cross['game']}` with {params}; {cross['episodes']} episodes of each line-up, seed "
+    about += f"{cross['seed']}; {cross['day']}, {versions}{took}."
+    earned = "What the row's player earns where all others are the column's:"
+    parts = [f"## {cross['title']}", about, _standings(cross["standings"]), earned, _matrix(cross)]
+    return "\n\n".join([*parts, _equilibria(cross)])
 
 
-def _standings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _standings(rows: Sequence[Mapping[str, Any]]) -> str:
     rating = next(name for name in rows[0] if name.startswith("rating above "))
     reference = rating.removeprefix("rating above ")
     heads = ["player", "payoff", rating, "in equilibrium", "loses to it", "α-rank"]
-    lines = [_line(heads), _line(["---", *["---:"] * (len(heads) - 1)])]
+    lines = []
     for row in rows:
-        share = row["in equilibrium"]
-        lines.append(
-            _line(
-                [
-                    f"`{row['player']}`",
-                    _ends(row, "payoff"),
-                    "0" if row["player"] == reference else _ends(row, rating, 2),
-                    "–" if share is None else f"{share:.0%}",
-                    _ends(row, "loses to it"),
-                    _ends(row, "α-rank", 2),
-                ]
-            )
-        )
-    return lines
+        above = "0" if row["player"] == reference else _ends(row, rating, 2)
+        share = "–" if row["in equilibrium"] is None else f"{row['in equilibrium']:.0%}"
+        cells = [f"`{row['player']}`", _ends(row, "payoff"), above, share]
+        lines.append([*cells, _ends(row, "loses to it"), _ends(row, "α-rank", 2)])
+    return markdown(heads, lines, " :::::")
 
 
 def _ends(row: Mapping[str, Any], name: str, digits: int | None = None) -> str:
@@ -116,30 +97,24 @@ def _number(value: float, digits: int) -> str:
     return f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
-def _matrix(result: Mapping[str, Any]) -> list[str]:
+def _matrix(result: Mapping[str, Any]) -> str:
     names = [f"`{name}`" for name in result["players"]]
-    lines = [_line(["", *names]), _line(["---", *["---:"] * len(names)])]
-    for name, row in zip(names, result["matrix"], strict=True):
-        lines.append(
-            _line([name, *(_number(payoff, 0 if abs(payoff) >= 10 else 2) for payoff in row)])
-        )
-    return lines
+    payoffs = [[_number(p, 0 if abs(p) >= 10 else 2) for p in row] for row in result["matrix"]]
+    lines = [[name, *row] for name, row in zip(names, payoffs, strict=True)]
+    return markdown(["", *names], lines, " " + ":" * len(names))
 
 
-def _equilibria(result: Mapping[str, Any]) -> list[str]:
-    lines = [_line(["set", "symmetric equilibrium", "payoff"]), _line(["---:", "---", "---:"])]
+def _equilibria(result: Mapping[str, Any]) -> str:
+    lines = []
     for equilibrium in result["equilibria"]:
         shares = sorted(equilibrium["mixture"].items(), key=lambda pair: -pair[1])
         words = ", ".join(f"{share:.1%} `{name}`" for name, share in shares if share >= LEAST)
-        lines.append(_line([str(equilibrium["set"]), words, _number(equilibrium["payoff"], 2)]))
+        lines.append([str(equilibrium["set"]), words, _number(equilibrium["payoff"], 2)])
+    table = markdown(["set", "symmetric equilibrium", "payoff"], lines, ": :")
     if (ends := result["correlated"]) is None:
-        return lines
+        return table
     low, high = (_number(ends[which], 2) for which in ("least", "most"))
-    return [*lines, "", f"Correlated equilibria pay {low} to {high}."]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"{table}\n\nCorrelated equilibria pay {low} to {high}."
 
 
 def page() -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from llm_games.arrays import Array
 from llm_games.benchmarks.judge.intervals import student_t
@@ -21,18 +23,18 @@ RESULTS = Path(__file__).resolve().parent / "results"
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
+def settings(study: str) -> dict[str, Any]:
+    """Contents of the TOML file beside a study's ``__file__``."""
+    return tomllib.loads(Path(study).with_suffix(".toml").read_text("utf-8"))
+
+
 def read(kind: type[R], file: Path) -> list[R]:
     """Rows of a kind of `NamedTuple`; none where there is no file."""
     if not file.exists():
         return []
+    rows = TypeAdapter(kind)
     with file.open(newline="", encoding="utf-8") as lines:
-        records = list(csv.DictReader(lines))
-    parts = {name: _truth if part is bool else part for name, part in get_type_hints(kind).items()}
-    return [kind(**{name: part(row[name]) for name, part in parts.items()}) for row in records]
-
-
-def _truth(text: str) -> bool:
-    return text == "True"
+        return [rows.validate_python(row) for row in csv.DictReader(lines)]
 
 
 def write(rows: Iterable[tuple[Any, ...]], file: Path) -> None:
@@ -70,6 +72,7 @@ def interval(values: Sequence[float] | Array) -> SeedInterval:
     return SeedInterval(float(sample.mean()), float(low), float(high))
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: str = "") -> str:
+    """A table; in `numbers` a column has a colon if it is aligned to the right."""
+    lines = [heads, [f"---{mark}".strip() for mark in numbers.ljust(len(heads))], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -8,9 +8,9 @@ before and after.
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -28,13 +28,13 @@ from llm_games.benchmarks.studies.dated import (
     made_with,
     markdown,
     read,
+    settings,
     today,
     write,
 )
 
 FILE = RESULTS / "grpo_gains.csv"
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-PACKAGES = "trl", "transformers", "torch"
+SETTINGS = settings(__file__)
 JUDGED = "payoff"
 """Of games that it was not trained on."""
 TRAINED = "train/payoff"
@@ -63,12 +63,11 @@ class TrainingPoint(NamedTuple):
 
 def wanted() -> list[tuple[GRPOOptions, float]]:
     trainings = []
-    for seed in SETTINGS["seeds"]:
-        for table in SETTINGS["tables"]:
-            shared = {key: table[key] for key in ("game", "param", "opponents")}
-            for variant in table["trainings"]:
-                options = GRPOOptions(**SETTINGS["common"], **shared, **variant, seed=seed)
-                trainings.append((options, float(table["best"])))
+    for seed, table in product(SETTINGS["seeds"], SETTINGS["tables"]):
+        shared = {key: table[key] for key in ("game", "param", "opponents")}
+        for variant in table["trainings"]:
+            options = GRPOOptions(**SETTINGS["common"], **shared, **variant, seed=seed)
+            trainings.append((options, float(table["best"])))
     return trainings
 
 
@@ -83,7 +82,7 @@ def play(options: GRPOOptions, best: float) -> list[TrainingPoint]:
         logged = curve(folder)
     spent = round(time.process_time() - began, 1)
     about: Any = {"best": best, "cpu_seconds": spent, "day": today()}
-    about["versions"] = made_with(*PACKAGES)
+    about["versions"] = made_with("trl", "transformers", "torch")
     logged_values = [
         (int(samples), name, float(value))
         for name in (JUDGED, TRAINED, "train/legal", "train/entropy")
@@ -107,23 +106,12 @@ def table(points: Sequence[TrainingPoint]) -> str:
     for training in dict.fromkeys(p.training for p in sorted(points, key=order)):
         training_points = [p for p in points if p.training == training]
         game, credit, scale = training
-        payoffs_before, payoffs_after = ends(training_points)
+        first, last = ends(training_points)
         seconds = {p.seed: p.cpu_seconds for p in training_points}
-        cells = [
-            game,
-            f"a {credit}",
-            f"the {scale}",
-            str(len(payoffs_after)),
-            f"{payoffs_before.mean():.2f}",
-        ]
-        cells += [
-            f"{interval(payoffs_after):.2f}",
-            f"{interval(payoffs_after - payoffs_before):.2f}",
-            f"{training_points[0].best:.2f}",
-        ]
-        cells += [", ".join(f"{value:.2f}" for value in payoffs_after)]
-        cells += [f"{np.mean([*seconds.values()]):.0f}"]
-        lines.append(cells)
+        cells = [game, f"a {credit}", f"the {scale}", str(len(last)), f"{first.mean():.2f}"]
+        cells += [f"{interval(last):.2f}", f"{interval(last - first):.2f}"]
+        cells += [f"{training_points[0].best:.2f}", ", ".join(f"{value:.2f}" for value in last)]
+        lines.append([*cells, f"{np.mean([*seconds.values()]):.0f}"])
     return markdown(heads, lines)
 
 
@@ -136,10 +124,8 @@ def ends(training_points: Sequence[TrainingPoint]) -> tuple[Array, Array]:
     """Return the learner's payoffs in games of their own before and after training, by seed."""
     last = max(p.samples for p in training_points)
     by_seed = sorted((p.seed, p.samples, p.value) for p in training_points if p.measure == JUDGED)
-    payoffs_before, payoffs_after = (
-        [v for _, k, v in by_seed if k == samples] for samples in (0, last)
-    )
-    return np.array(payoffs_before), np.array(payoffs_after)
+    start, end = (np.array([v for _, k, v in by_seed if k == k0]) for k0 in (0, last))
+    return start, end
 
 
 def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
@@ -154,10 +140,8 @@ def drawing(axes: Any, points: Sequence[TrainingPoint]) -> str:
         look = Look(CYCLE[number], MARKS[number])
         game, credit, scale = training
         axes.plot(samples, shares.T, color=look.colour, alpha=0.3, linewidth=0.7)
-        name = f"{game}, {credit}s, {scale}"
-        axes.plot(
-            samples, shares.mean(axis=0), color=look.colour, marker=look.mark, ms=5, label=name
-        )
+        drawn = {"color": look.colour, "marker": look.mark, "ms": 5}
+        axes.plot(samples, shares.mean(axis=0), **drawn, label=f"{game}, {credit}s, {scale}")
     axes.set_xlabel("samples learned from")
     axes.set_ylabel("payoff, share of the best response")
     axes.set_ylim(0, 1.05)
@@ -176,9 +160,8 @@ def svg() -> str:
 def main() -> None:
     for options, best in wanted():
         points = read(TrainingPoint, FILE)
-        if any((*p.training, p.seed) == key(options) for p in points):
-            continue
-        write([*points, *play(options, best)], FILE)
+        if not any((*p.training, p.seed) == key(options) for p in points):
+            write([*points, *play(options, best)], FILE)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
 """Tables of games in JAX: the rules as they stand, traced, on an accelerator; and one PPO.
 
 ``python -m llm_games.benchmarks.studies.jax_tables [CSV]`` compares tables with NumPy's byte by
-byte, measures both and trains. It needs jax, which no extra of ours installs, and for its speed an
-accelerator.
+byte, measures both and trains. It needs jax, which no extra of ours installs.
 
-Rules, facts, rule players and noise are NumPy's: while JAX traces, our modules see `TracedNumPy`
-in place of NumPy, which works on `Traced` stand-ins for arrays. Short ways that hang on data ask
-`any_true` or ``any()`` and are answered yes, `all_true` no: the general way is traced. So a loop
-until nothing is true never ends: the corner of Bertrand's demand, budget_auction's noise. Neither
-do tables that are indexed by what is traced and are no attribute of the game (battle_royale,
-evacuation) trace.
+Rules, facts, rule players and noise are NumPy's: while JAX traces, our modules see `TracedNumPy`,
+which works on `Traced` stand-ins for arrays. `any_true` is answered yes, `all_true` no: the general
+way is traced. So a loop until nothing is true never ends (the corner of Bertrand's demand,
+budget_auction's noise); tables indexed by what is traced that are no attribute of the game
+(battle_royale, evacuation) do not trace either.
 
-XLA divides by a constant by multiplying with its reciprocal, on the CPU also by any number that is
-the same for all entries, and fuses products and sums there; both round otherwise than NumPy.
-`hidden` keeps floats from it. ``XLA_FLAGS=--xla_disable_hlo_passes=algsimp`` or an optimization
-barrier are enough on an accelerator, not on the CPU. Its ``exp`` and ``log`` are not NumPy's:
-logit demand differs.
+XLA divides by a constant, on the CPU by any number that is the same for all entries, by multiplying
+with its reciprocal, and fuses products and sums: both round otherwise than NumPy. `hidden` keeps
+floats from it; ``XLA_FLAGS=--xla_disable_hlo_passes=algsimp`` or a barrier would be enough on an
+accelerator, not on the CPU. Its ``exp`` and ``log`` are not NumPy's: logit demand differs.
 """
 
 from __future__ import annotations
@@ -155,17 +152,11 @@ def binary(of: Callable[[Any, Any], Any], swapped: bool = False) -> Callable[...
     return operate
 
 
-SPECIAL: dict[str, Callable[..., Any]] = {
-    "mul": product,
-    "truediv": quotient,
-    "multiply": product,
-    "true_divide": quotient,
-}
+SPECIAL: dict[str, Callable[..., Any]] = dict.fromkeys(("mul", "multiply"), product)
+SPECIAL |= dict.fromkeys(("truediv", "true_divide"), quotient)
 ARITHMETIC = "add", "sub", "mul", "truediv", "floordiv", "mod", "pow"
-BITWISE, COMPARISONS = (
-    ("and_", "or_", "xor", "lshift", "rshift"),
-    ("lt", "le", "gt", "ge", "eq", "ne"),
-)
+BITWISE = "and_", "or_", "xor", "lshift", "rshift"
+COMPARISONS = "lt", "le", "gt", "ge", "eq", "ne"
 for _name in ARITHMETIC + BITWISE:
     _of = SPECIAL.get(_name) or getattr(operator, _name)
     setattr(Traced, f"__{_name.strip('_')}__", binary(_of))
@@ -226,11 +217,8 @@ class TracedNumPy:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(numpy, name)
-        return (
-            attribute
-            if isinstance(attribute, type) or not callable(attribute)
-            else TracedFunction(name)
-        )
+        is_function = callable(attribute) and not isinstance(attribute, type)
+        return TracedFunction(name) if is_function else attribute
 
     @staticmethod
     def asarray(thing: Any, dtype: Any = None) -> Any:
@@ -313,10 +301,10 @@ class TracedStep(NamedTuple):
 
 
 class TracedTables:
-    """Copies of a game that start again as they end; all seats but the first play by a rule.
+    """Copies of a game that start again as they end; a rule plays all seats but the first, if any.
 
-    Without a rule player the `actions` are those of all seats, else of the first. They are drawn
-    once, legal and illegal ones, ``(RING, seats, copies)``.
+    `actions`, of the first seat or without a rule of all, are drawn once, legal and illegal ones,
+    ``(RING, seats, copies)``.
     """
 
     def __init__(self, game: str, others: str, copies: int, **parameters: Any) -> None:
@@ -327,9 +315,8 @@ class TracedTables:
         self.learner = np.zeros(1, np.int64) if others else None
         self.others = np.arange(1, self.game.players)[:, None]
         (low, high), rng = self.game.bounds(), np.random.default_rng(0)
-        actions = rng.integers(
-            low - 2, high + 3, (RING, 1 if others else self.game.players, copies)
-        )
+        shape = RING, 1 if others else self.game.players, copies
+        actions = rng.integers(low - 2, high + 3, shape)
         self.actions = np.where(rng.random(actions.shape) < 0.05, MISSING, actions)
         self.first = self.begin(np.arange(copies, dtype=np.uint64))
         as_tree(type(self.first.state))
@@ -359,9 +346,8 @@ class TracedTables:
         if any_true(over):
             seeds = seeds + np.uint64(self.copies) * over
             state = self.restarted(state, seeds)
-        step = TracedStep(
-            game.observe(state, self.learner), outcome.rewards[rows], over, outcome.broke[rows]
-        )
+        observation = game.observe(state, self.learner)
+        step = TracedStep(observation, outcome.rewards[rows], over, outcome.broke[rows])
         return TracedEpisodes(state, seeds, zero), step
 
     def in_numpy(self, length: int) -> list[tuple[TracedEpisodes, TracedStep]]:
@@ -419,11 +405,10 @@ def rate(work: Callable[[], int]) -> float:
 
 
 def rates(game: str, others: str, copies: int) -> dict[str, float]:
-    """Return steps of tables a second.
+    """Steps of tables a second.
 
-    In NumPy of a learner's environment (a step there is the learner's, which may be several of the
-    rules) and of the same lines as in JAX; in JAX stepped from Python, which is handed all, and as
-    a rollout that stays where it is.
+    In NumPy of a learner's environment (a step may be several of the rules) and of the same lines
+    as in JAX; in JAX stepped from Python, which is handed all, and as a rollout that stays there.
     """
     tables, length = TracedTables(game, others, copies), max(3, min(LENGTH, 400_000 // copies))
     env = lg.learners(game, copies, opponents=others)
@@ -451,12 +436,8 @@ def rates(game: str, others: str, copies: int) -> dict[str, float]:
         jax.block_until_ready(rollout(tables.first, actions))
         return LENGTH * copies
 
-    works = {
-        "NumPy learners": in_env,
-        "NumPy": in_numpy,
-        "JAX by step": stepped,
-        "JAX scan": scanned,
-    }
+    works = {"NumPy learners": in_env, "NumPy": in_numpy}
+    works |= {"JAX by step": stepped, "JAX scan": scanned}
     return {f"steps/s: {way}": rate(work) for way, work in works.items()}
 
 
@@ -525,9 +506,8 @@ def fit(carry: Any, part: Any, *, updates: int) -> tuple[Any, None]:
     count = count + 1
 
     def moved(weight: Any, m: Any, v: Any) -> Any:
-        return weight - rate_left * (m / (1 - 0.9**count)) / (
-            jnp.sqrt(v / (1 - 0.999**count)) + 1e-5
-        )
+        deviation = jnp.sqrt(v / (1 - 0.999**count)) + 1e-5
+        return weight - rate_left * (m / (1 - 0.9**count)) / deviation
 
     return (jax.tree.map(moved, weights, slope, square), slope, square, count), None
 
@@ -573,10 +553,8 @@ def train(tables: TracedTables, updates: int, first: TracedEpisodes, key: Any) -
             play, (fitted[0], episodes, observation), jax.random.split(key, ROLLOUT)
         )
         advantage = advantages(samples, decide(fitted[0], observation)[1])
-        flat = jax.tree.map(
-            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]),
-            (samples, advantage, advantage + samples.value),
-        )
+        learned_from = samples, advantage, advantage + samples.value
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), learned_from)
         for epoch_key in epoch_keys:
             order = jax.random.permutation(epoch_key, ROLLOUT * tables.copies).reshape(BATCHES, -1)
             parts = jax.tree.map(lambda leaf, order=order: leaf[order], flat)
@@ -620,17 +598,8 @@ COMPARED: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("water_allocation", "", 2048, 100, {}),
     ("english_auction", "rule:4", 512, 300, {}),
     ("english_auction", "", 512, 100, {}),
-    *(
-        (game, "", 256, 60, {})
-        for game in (
-            "beauty_contest",
-            "diners_dilemma",
-            "divide_dollar",
-            "el_farol_bar",
-            "pirate_game",
-            "sealed_bid_auction",
-        )
-    ),
+    *((game, "", 256, 60, {}) for game in ("beauty_contest", "diners_dilemma", "divide_dollar")),
+    *((game, "", 256, 60, {}) for game in ("el_farol_bar", "pirate_game", "sealed_bid_auction")),
 ]
 """Games, their rule players, copies, steps and parameters."""
 COPIES = 512, 4096, 65_536
@@ -655,18 +624,12 @@ class JaxFigure(NamedTuple):
 
 def figures() -> Iterator[JaxFigure]:
     """Yield all figures as they are measured."""
-    figure_of = partial(
-        JaxFigure,
-        day=today(),
-        device=jax.devices()[0].device_kind,
-        versions=made_with("jax", "numpy"),
-    )
+    device, versions = jax.devices()[0].device_kind, made_with("jax", "numpy")
+    figure_of = partial(JaxFigure, day=today(), device=device, versions=versions)
 
-    def of(
-        game: str, others: str, parameters: str, copies: int, all_of: Any
-    ) -> Iterator[JaxFigure]:
+    def of(game: str, others: str, words: str, copies: int, all_of: Any) -> Iterator[JaxFigure]:
         for measure, figure in all_of.items():
-            yield figure_of(game, others, parameters, copies, measure, float(figure))
+            yield figure_of(game, others, words, copies, measure, float(figure))
 
     for game, others, copies, length, parameters in COMPARED:
         tables = TracedTables(game, others, copies, **parameters)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -19,13 +18,14 @@ import numpy as np
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.players import make_player
 from llm_games.baselines.training import ippo, ppo, self_play
-from llm_games.baselines.training.harness import LAST, Options, TrainingTable, curve, judge
+from llm_games.baselines.training.harness import LAST, Options, curve, judge
 from llm_games.benchmarks.studies.dated import (
     RESULTS,
     interval,
     made_with,
     markdown,
     read,
+    settings,
     today,
     write,
 )
@@ -40,12 +40,10 @@ METHODS: dict[str, tuple[type[Options], Any]] = {
 GAMES = 1000
 """Games of a player in all seats; in those of `LAST` it is measured, as those by rule are."""
 RULE = "by rule"
-PACKAGES = "torch", "stable-baselines3", "numpy"
 
 
 def planned() -> tuple[list[dict[str, Any]], list[int]]:
-    contents = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    named = dict[str, dict[str, Any]]()
+    contents, named = settings(__file__), dict[str, dict[str, Any]]()
     for experiment in contents["experiments"]:
         other = named.get(experiment.get("like", ""), {})
         options = {**other.get("options", {}), **experiment["options"]}
@@ -70,100 +68,81 @@ class LeagueResult(NamedTuple):
     versions: str
 
 
-def record(new: Sequence[LeagueResult], file: Path = FILE) -> None:
-    """Rows of the same training are replaced; all or none."""
-    again = {row[:3] for row in new}
-    write(sorted([*(row for row in read(LeagueResult, file) if row[:3] not in again), *new]), file)
-
-
 # -- trainings -------------------------------------------------------------------------------------
 
 
 def trained(experiment: Mapping[str, Any], seed: int) -> list[LeagueResult]:
     """Train once and return the rows: curves, and the final evaluation."""
-    kind, train = METHODS[experiment["method"]]
-    began = time.process_time()
+    method, began = experiment["method"], time.process_time()
+    kind, train = METHODS[method]
     with TemporaryDirectory() as folder:
         options = kind(**experiment["options"], seed=seed, folder=Path(folder, "training"))
         train(options)
-        log, table = curve(Path(folder, "training")), options.table()
-        names = {"ippo": "torch:player.safetensors"}
-        name_pattern = names.get(experiment["method"], "sb3:player.zip").replace(
-            ":", f":{options.folder}/"
-        )
-        player = make_player(name_pattern, table.rules)
-        payoff = judge(table, player, 5 * options.episodes, LAST).payoff
-        last = measured(experiment, table, player)
-    spent, day = round(time.process_time() - began, 1), today()
-    labels = experiment["name"], experiment["method"], seed
-    end = spent, day, made_with(*PACKAGES)
-    curves = [
-        LeagueResult(*labels, int(step), name, round(value, 4), *end)
+        log = curve(Path(folder, "training"))
+        library, file = {"ippo": ("torch", "safetensors")}.get(method, ("sb3", "zip"))
+        address = f"{library}:{options.folder}/player.{file}"
+        last = measured(experiment, options, make_player(address, options.table().rules))
+    values = [
+        (int(step), name, value)
         for name in experiment["curves"]
         for step, value in zip(*log[name], strict=True)
     ]
-    values = {"payoff at last": payoff, **last}
-    return curves + [
-        LeagueResult(*labels, options.steps, name, round(value, 4), *end)
-        for name, value in values.items()
+    values += [(options.steps, name, value) for name, value in last.items()]
+    return results(experiment, method, seed, values, began)
+
+
+def results(
+    experiment: Mapping[str, Any],
+    learner: str,
+    seed: int,
+    values: Iterable[tuple[int, str, float]],
+    began: float,
+) -> list[LeagueResult]:
+    """Return rows of values by steps and measure, begun at this CPU time."""
+    spent = round(time.process_time() - began, 1)
+    versions = made_with("torch", "stable-baselines3", "numpy")
+    return [
+        LeagueResult(
+            experiment=experiment["name"],
+            learner=learner,
+            seed=seed,
+            steps=steps,
+            measure=measure,
+            value=round(value, 4),
+            cpu_seconds=spent,
+            day=today(),
+            versions=versions,
+        )
+        for steps, measure, value in values
     ]
 
 
-def measured(
-    experiment: Mapping[str, Any], table: TrainingTable, player: Policy
-) -> dict[str, float]:
-    """Return a player's payoff and mean move in all seats, for experiments of self-play."""
+def measured(experiment: Mapping[str, Any], options: Options, player: Policy) -> dict[str, float]:
+    """Return a player's payoff; of self-play also its payoff and mean move in all seats."""
+    table = options.table()
+    payoff = {"payoff at last": judge(table, player, 5 * options.episodes, LAST).payoff}
     if experiment["method"] != "self_play":
-        return {}
-    rules, seeds = table.rules, list(range(LAST, LAST + GAMES))
-    sits = np.zeros((rules.players, GAMES), np.int64)
-    played = [outcome for _, outcome in play_batch(rules, [player], sits, seeds)]
-    payoff = sum(float(outcome.rewards.mean()) for outcome in played)
-    moves = [float(outcome.record["actions"].mean()) for outcome in played]
-    return {"payoff among itself": payoff, "mean move": float(np.mean(moves))}
+        return payoff
+    sits = np.zeros((table.rules.players, GAMES), np.int64)
+    played = play_batch(table.rules, [player], sits, list(range(LAST, LAST + GAMES)))
+    outcomes = [outcome for _, outcome in played]
+    return payoff | {
+        "payoff among itself": sum(float(outcome.rewards.mean()) for outcome in outcomes),
+        "mean move": float(np.mean([outcome.record["actions"].mean() for outcome in outcomes])),
+    }
 
 
-def by_rule(experiment: Mapping[str, Any]) -> list[LeagueResult]:
-    """Return the payoffs of players by rule in the learner's place, in the same games."""
-    kind, _ = METHODS[experiment["method"]]
-    options: Options = kind(**experiment["options"])
-    table, rows = options.table(), []
-    end = {"day": today(), "versions": made_with(*PACKAGES)}
+def by_rule(experiment: Mapping[str, Any]) -> Iterable[LeagueResult]:
+    """Yield the payoffs of players by rule in the learner's place, in the same games."""
+    options = METHODS[experiment["method"]][0](**experiment["options"])
     for name in experiment.get("best", ()):
-        player, began = make_player(name, table.rules), time.process_time()
-        payoff = judge(table, player, 5 * options.episodes, LAST).payoff
-        values = {"payoff at last": payoff, **measured(experiment, table, player)}
-        spent = round(time.process_time() - began, 1)
-        rows += [
-            LeagueResult(
-                experiment=experiment["name"],
-                learner=f"{RULE}: {name}",
-                seed=0,
-                steps=0,
-                measure=measure,
-                value=round(value, 4),
-                cpu_seconds=spent,
-                **end,
-            )
-            for measure, value in values.items()
-        ]
-    return rows
+        began = time.process_time()
+        values = measured(experiment, options, make_player(name, options.table().rules))
+        rows = [(0, measure, value) for measure, value in values.items()]
+        yield from results(experiment, f"{RULE}: {name}", 0, rows, began)
 
 
 # -- tables ----------------------------------------------------------------------------------------
-
-
-def final_values(
-    results: Sequence[LeagueResult], experiment: str, measure: str
-) -> tuple[list[float], dict[str, float]]:
-    """Return a measure at the end of each training, and that of players by rule, by name."""
-    measure_rows = [
-        row for row in results if (row.experiment, row.measure) == (experiment, measure)
-    ]
-    learned = [row.value for row in measure_rows if row.seed]
-    return learned, {
-        row.learner.removeprefix(f"{RULE}: "): row.value for row in measure_rows if not row.seed
-    }
 
 
 def compared(results: Sequence[LeagueResult]) -> str:
@@ -171,53 +150,44 @@ def compared(results: Sequence[LeagueResult]) -> str:
     lines = list[list[str]]()
     for experiment in EXPERIMENTS:
         for measure in ("payoff at last", "payoff among itself", "mean move"):
-            learned, rule = final_values(results, experiment["name"], measure)
-            if not learned or not rule:
+            key = experiment["name"], measure
+            rows = [row for row in results if (row.experiment, row.measure) == key]
+            learned = [row.value for row in rows if row.seed]
+            if not learned or not (rule := [row for row in rows if not row.seed]):
                 continue
-            best = max(rule, key=lambda player: rule[player])
-            share = f"{interval([value / rule[best] for value in learned]):.1%}"
-            cells = [
-                experiment["name"],
-                f"`{experiment['method']}`",
-                measure,
-                f"{interval(learned):.1f}",
-            ]
-            lines.append([*cells, f"`{best}` {rule[best]:.1f}", share])
-    return markdown(
-        ("table", "learner", "measure", "learner", "best player by rule", "share of it"), lines
-    )
+            best = max(rule, key=lambda row: row.value)
+            share = f"{interval([value / best.value for value in learned]):.1%}"
+            cells = [key[0], f"`{experiment['method']}`", measure, f"{interval(learned):.1f}"]
+            player = best.learner.removeprefix(f"{RULE}: ")
+            lines.append([*cells, f"`{player}` {best.value:.1f}", share])
+    heads = "table", "learner", "measure", "learner", "best player by rule", "share of it"
+    return markdown(heads, lines)
 
 
-def curves(results: Sequence[LeagueResult], measure: str = "tree/nash_conv") -> str:
-    """Return the table of a measure's course, mean (least to most), from start to end."""
+def curves(results: Sequence[LeagueResult]) -> str:
+    """Return the table of NashConv's course, mean (least to most), from start to end."""
     lines = list[list[str]]()
     for experiment in EXPERIMENTS:
-        measure_rows = [
-            row for row in results if (row.experiment, row.measure) == (experiment["name"], measure)
-        ]
-        if not measure_rows:
+        key = experiment["name"], "tree/nash_conv"
+        rows = [row for row in results if (row.experiment, row.measure) == key]
+        if not (steps := sorted({row.steps for row in rows})):
             continue
-        steps = sorted({row.steps for row in measure_rows})
         marks = [steps[len(steps) * part // 4 - (part == 4)] for part in range(5)]
-        each = [[row.value for row in measure_rows if row.steps == mark] for mark in marks]
+        each = [[row.value for row in rows if row.steps == mark] for mark in marks]
         cells = [f"{np.mean(v):.2g} ({min(v):.2g} to {max(v):.2g})" for v in each]
         lines.append([experiment["name"], *cells])
     heads = "table", "at first", "a quarter", "half", "three quarters", "at the end"
     return markdown(heads, lines)
 
 
-def tables(results: Sequence[LeagueResult]) -> str:
-    spent = sum({row[:3]: row.cpu_seconds for row in results}.values())
-    days, versions = sorted({row.day for row in results}), sorted({row.versions for row in results})
-    steps = max(row.steps for row in results)
-    summary = f"{', '.join(days)}; {'; '.join(versions)}; {spent / 60:.0f} minutes of CPU in all; "
-    summary += f"{steps:,} steps at most."
-    exact = "NashConv, exact, mean (least to most):"
-    return "\n\n".join([compared(results), exact, curves(results), summary])
-
-
 def page() -> str:
-    return tables(read(LeagueResult, FILE))
+    rows = read(LeagueResult, FILE)
+    spent = sum({row[:3]: row.cpu_seconds for row in rows}.values())
+    days, versions = sorted({row.day for row in rows}), sorted({row.versions for row in rows})
+    summary = f"{', '.join(days)}; {'; '.join(versions)}; {spent / 60:.0f} minutes of CPU in all; "
+    summary += f"{max(row.steps for row in rows):,} steps at most."
+    exact = "NashConv, exact, mean (least to most):"
+    return "\n\n".join([compared(rows), exact, curves(rows), summary])
 
 
 def main() -> None:
@@ -225,12 +195,11 @@ def main() -> None:
     for experiment in EXPERIMENTS:
         if wanted and experiment["name"] not in wanted:
             continue
-        held = {(row.experiment, row.seed) for row in read(LeagueResult, FILE)}
-        if "best" in experiment and (experiment["name"], 0) not in held:
-            record(by_rule(experiment))
-        for seed in SEEDS:
-            if (experiment["name"], seed) not in held:
-                record(trained(experiment, seed))
+        for seed in [0, *SEEDS] if "best" in experiment else SEEDS:
+            rows = read(LeagueResult, FILE)
+            if (experiment["name"], seed) not in {(row.experiment, row.seed) for row in rows}:
+                new = trained(experiment, seed) if seed else by_rule(experiment)
+                write(sorted([*rows, *new]), FILE)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ gain of its trained reply over the population's mixture, and the mixture's evalu
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from llm_games.baselines.training.harness import curve
 from llm_games.baselines.training.psro import PSROOptions, train
-from llm_games.benchmarks.studies.dated import RESULTS, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, settings, today, write
 
 FILE = RESULTS / "psro_rounds.csv"
 VALUES = "psro__gain", "psro__players", "payoff", "regret", "exploitability"
@@ -44,7 +43,7 @@ def rounds(folder: Path, seed: int, day: str) -> Iterator[PSRORound]:
 
 
 def main(folder: Path) -> None:
-    about = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    about = settings(__file__)
     all_rounds = list[PSRORound]()
     for seed in about["seeds"]:
         seed_folder = folder / str(seed)

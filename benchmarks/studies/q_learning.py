@@ -66,11 +66,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class Learned:
-    """Strategies that the firms of some markets learned, and the states where they settled.
-
-    A state is the last actions of all firms as one number, see `state_of`; an action is the index
-    of a price.
-    """
+    """Strategies that firms learned, and the states, numbers of `state_of`, where they settled."""
 
     grid: Array  # prices in ticks, (prices,)
     best: Array  # the best action of each firm in each state, (markets, firms, states)
@@ -79,10 +75,7 @@ class Learned:
     periods: Array  # until it came to rest, (markets,)
 
     def play(self, state: Array, periods: int, forced: Array | None = None) -> Array:
-        """Learned actions, ``(periods, firms, markets)``, from a state ``(markets,)``.
-
-        Firm 0's are `forced` in the first period.
-        """
+        """Learned actions, ``(periods, firms, markets)``; firm 0's are `forced` in the first."""
         rows, path = np.arange(len(state)), []
         for period in range(periods):
             action = self.best[rows, :, state].T.copy()
@@ -108,13 +101,10 @@ def profits_of(game: BertrandCompetition, grid: Array) -> Array:
 def learn(
     game: BertrandCompetition, markets: int, seed: int = 0, how: Learning | None = None
 ) -> Learned:
-    """Firms learn in some markets at once until all have come to rest.
+    """Firms learn in some markets at once until all have come to rest; those go on without change.
 
-    A market that has rested goes on without change. Values begin at what an action earns on average
-    against rivals who pick any price, for ever; states at any prices.
-
-    Raises:
-        BadParameter: prices do not fit between ticks, or the tables would be too large.
+    Values begin at what an action earns on average against rivals who pick any price, for ever;
+    states at any prices. BadParameter: prices do not fit between ticks, or tables are too large.
     """
     how = how or Learning()
     grid, n = grid_of(game, how.prices, how.margin), game.players
@@ -130,19 +120,15 @@ def learn(
         tables.run(DRAWN)
     best = tables.best.reshape(markets, n, states)
     return Learned(
-        grid=grid,
-        best=best,
-        state=tables.state,
-        rested=tables.rested,
-        periods=tables.periods,
+        grid=grid, best=best, state=tables.state, rested=tables.rested, periods=tables.periods
     )
 
 
 class _QTables:
     """The values of all actions while markets learn, a row for each market, firm and state.
 
-    Of each row is known which action is best, its value, and a bound of all others' values, so that
-    a row is only looked through where the best one falls below that.
+    Of each row is known which action is best, its value, and a bound of all others', so that it is
+    only looked through where the best one falls below that.
     """
 
     def __init__(
@@ -200,10 +186,7 @@ class _QTables:
         return drawn < below, np.minimum(drawn * (self.prices / below), self.prices - 1).astype(int)
 
     def _learn(self, row: Array, action: Array, held: Array, new: Array) -> None:
-        """Move values of actions towards new ones, and update the best actions.
-
-        `held`: the action is the best one known.
-        """
+        """Move values towards new ones; `held`: the action is the best one known."""
         cell, values = row * self.prices + action, self.values.ravel()
         value = values.take(cell)
         value += self.how.rate * (new - value)
@@ -229,9 +212,8 @@ class _QTables:
 def cut(game: BertrandCompetition, learned: Learned, periods: int = SHOWN) -> dict[str, Any]:
     """The markets' answer when firm 0 replies best to the others' prices for one period.
 
-    Mean prices of firm 0 and of the others in money, the period before first; the share of markets
-    in which all prices returned within `periods`, and in which the cut paid over `CYCLES`
-    discounted periods.
+    Mean prices of it and the others in money, the period before first; the share of markets in
+    which all prices returned within `periods`, and where the cut paid over `CYCLES`, discounted.
     """
     resting = learned.at_rest()[-1]
     state = state_of(resting, len(learned.grid))
@@ -299,10 +281,7 @@ class GridRow(NamedTuple):
 def learning_grid(
     alphas: Sequence[float], betas: Sequence[float], markets: int, seed: int, **settings: Any
 ) -> list[GridRow]:
-    """Rows of both demands; each pair of learning rate and decay meets the same chance.
-
-    `settings` are further ones of `Learning`.
-    """
+    """Rows of both demands; each pair meets the same chance, under `settings` of `Learning`."""
     rows = []
     for game, alpha, beta in product(_games(), alphas, betas):
         how = Learning(rate=alpha, decay=beta, **settings)

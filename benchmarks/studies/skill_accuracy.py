@@ -15,7 +15,7 @@ import numpy as np
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines import regret as theory
-from llm_games.baselines.batch_play import BatchEpisodes, play_rules
+from llm_games.baselines.batch_play import BatchEpisodes, TooManyTurns, play_rules
 from llm_games.baselines.players import rule_of
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.player_skill import PlayerSkill, StackedEpisode, measured
@@ -50,36 +50,33 @@ def reference_players(
     player_seats = sorted({0, game.players // 2}) if game.turns else [0]
     for field in (field for field in fields if rule_of(field, game.name)):
         for player in players(game):
-            names = [player if seat in player_seats else field for seat in range(game.players)]
-            played = play_rules(game, names, seeds)
-            labels = [
-                "player" if seat in player_seats else "others" for seat in range(game.players)
-            ]
-            measures = measured(
-                stacked_episodes(game, played, seeds, labels), labels, ["player"], respond=False
-            )
-            yield ReferencePlayer(
-                field, player, float(played.payoffs[player_seats].mean()), measures[0]
-            )
+            seats = ["player" if s in player_seats else "others" for s in range(game.players)]
+            names = {"player": player, "others": field}
+            try:
+                played = play_rules(game, [names[seat] for seat in seats], seeds)
+            except TooManyTurns:  # of an auction of thousands of raises
+                continue
+            episodes = stacked_episodes(game, played, seeds, seats)
+            [skill] = measured(episodes, seats, ["player"], respond=False)
+            payoff = float(played.payoffs[player_seats].mean())
+            yield ReferencePlayer(field, player, payoff, skill)
 
 
 def stacked_episodes(
     game: Rulebook, played: BatchEpisodes, seeds: Sequence[int], names: Sequence[str]
 ) -> Iterator[StackedEpisode]:
-    places = range(game.players)
     for table, (seed, length) in enumerate(zip(seeds, played.lengths, strict=True)):
         table_records = [
             {name: np.asarray(value)[..., table] for name, value in record.items()}
             for record in played.records[:length]
         ]
-        steps = theory.stacked(table_records)
         yield StackedEpisode(
             rules=game,
             seed=seed,
             fixed_chance=None,
             names=names,
-            places=places,
-            steps=steps,
+            places=range(game.players),
+            steps=theory.stacked(table_records),
             payoffs=played.payoffs[:, table],
         )
 

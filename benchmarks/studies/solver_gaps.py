@@ -9,7 +9,6 @@ matching the mean of the seeds (least to most), and what is left to gain in its 
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,14 +27,14 @@ from llm_games.baselines.training.solving import Solver
 from llm_games.baselines.tree import Tree
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.plot_style import CYCLE, DASHES, Look
-from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, today, write
+from llm_games.benchmarks.studies.dated import RESULTS, markdown, read, settings, today, write
 from llm_games.benchmarks.studies.training_gains import TrainingResult, record, text, train
 from llm_games.errors import BadParameter
 from llm_games.registry import rulebook
 from llm_games.version import __version__
 
 FILE = RESULTS / "solver_gaps.csv"
-SETTINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SETTINGS = settings(__file__)
 SOLVERS: dict[str, type[Solver]] = {"cfr": CFR, "fictitious_play": FictitiousPlay}
 DRAWN: dict[str, type[Solver]] = {
     "regret_matching": RegretMatching,
@@ -51,9 +50,8 @@ FOLDER = Path("trainings", "tabular")
 class SolverPoint(NamedTuple):
     """A solver after so many iterations: how far from equilibrium, and what the seats then get.
 
-    `nash_conv` is exact, the sum of what seats gain by best replies to the average strategies;
-    `uniform` is that of uniform play, to see it by. Of regret matching, `joint` is the gain that is
-    left in how often joint moves were played, see its script; else NaN.
+    `nash_conv` is exact, of the average strategies; `uniform` that of uniform play. Of regret
+    matching, `joint` is the gain left in how often joint moves were played; else NaN.
     """
 
     game: str
@@ -75,12 +73,10 @@ def solved(name: str, tree: Tree, method: str, seed: int, iterations: int) -> It
     for number in range(1, iterations + 1):
         solver.step(number)
         if not number & (number - 1):
-            joint = solver.measures().get(
-                "tree/correlated" if "swap" in method else "tree/coarse", np.nan
-            )
-            spent = time.process_time() - began
-            about = {"method": method, "seed": seed, "iteration": number, "joint": joint}
-            yield point(name, tree, solver.average(), spent, **about)
+            kind = "tree/correlated" if "swap" in method else "tree/coarse"
+            about = {"method": method, "seed": seed, "iteration": number}
+            about["joint"] = solver.measures().get(kind, np.nan)
+            yield point(name, tree, solver.average(), time.process_time() - began, **about)
 
 
 def point(name: str, tree: Tree, strategy: Any, spent: float, **about: Any) -> SolverPoint:
@@ -120,28 +116,18 @@ def table(points: list[SolverPoint]) -> str:
     lines = list[list[str]]()
     for game in dict.fromkeys(p.game for p in points):
         for method in dict.fromkeys(p.method for p in points if p.game == game):
-            method_points = [p for p in points if (p.game, p.method) == (game, method)]
-            last = max(p.iteration for p in method_points)
-            ends = [p for p in method_points if p.iteration == last]
-            cells = [
-                shown([p for p in method_points if p.iteration == iteration])
-                for iteration in (16, 128, 1024, 8192)
-            ]
+            by_iteration: dict[int, list[SolverPoint]] = {}
+            for p in points:
+                if (p.game, p.method) == (game, method):
+                    by_iteration.setdefault(p.iteration, []).append(p)
+            ends = by_iteration[max(by_iteration)]
+            cells = [shown(by_iteration.get(n, [])) for n in (16, 128, 1024, 8192)]
             label = f"`{method}`" + (f": {shown(ends)}" if method == RATIONAL else "")
             joint = "" if np.isnan(ends[0].joint) else shown(ends, "joint")
             payoffs = ends[0].payoffs if len(ends) == 1 else ""
             lines.append([game, label, *cells, joint, payoffs])
-    heads = (
-        "game",
-        "method",
-        "after 16",
-        "128",
-        "1,024",
-        "8,192",
-        "joint play",
-        "payoffs at the end",
-    )
-    return markdown(heads, lines)
+    heads = ["game", "method", "after 16", "128", "1,024", "8,192"]
+    return markdown([*heads, "joint play", "payoffs at the end"], lines)
 
 
 def shown(points: list[SolverPoint], what: str = "nash_conv") -> str:
@@ -163,18 +149,14 @@ def drawing(axes: Any, points: list[SolverPoint]) -> str:
     for number, method in enumerate([*SOLVERS, *DRAWN]):
         look = Look(CYCLE[number], dash=DASHES[number])
         for index, game in enumerate(dict.fromkeys(p.game for p in points if p.method == method)):
-            method_points = [p for p in points if (p.game, p.method) == (game, method)]
-            iterations = sorted({p.iteration for p in method_points})
-            each = [
-                [p.nash_conv / p.uniform for p in method_points if p.iteration == k]
-                for k in iterations
-            ]
-            means = np.array([100 * np.mean(gaps) for gaps in each])
-            label = "_nolegend_" if index else method
-            drawn = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
-            axes.plot(
-                iterations, drawn, color=look.colour, linestyle=look.dash, linewidth=1, label=label
-            )
+            gaps: dict[int, list[float]] = {}
+            for p in points:
+                if (p.game, p.method) == (game, method):
+                    gaps.setdefault(p.iteration, []).append(p.nash_conv / p.uniform)
+            means = np.array([100 * np.mean(gaps[k]) for k in sorted(gaps)])
+            means = np.where(means > 0, means, np.nan)  # an equilibrium has no place on the scale
+            drawn = {"color": look.colour, "linestyle": look.dash, "linewidth": 1}
+            axes.plot(sorted(gaps), means, **drawn, label="_nolegend_" if index else method)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
@@ -205,9 +187,8 @@ def main() -> None:
             write([*read(SolverPoint, FILE), *new], FILE)
     for seed in SETTINGS["seeds"]:
         for about in SETTINGS["learners"]:
-            if (about["name"], seed) not in {
-                (r.experiment, r.seed) for r in read(TrainingResult, LEARNED)
-            }:
+            done = {(row.experiment, row.seed) for row in read(TrainingResult, LEARNED)}
+            if (about["name"], seed) not in done:
                 record([train(about, seed, FOLDER)], LEARNED)
 
 

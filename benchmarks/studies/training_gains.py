@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import time
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -28,6 +27,7 @@ from llm_games.benchmarks.studies.dated import (
     made_with,
     markdown,
     read,
+    settings,
     today,
     write,
 )
@@ -44,11 +44,10 @@ RECORDED = 60
 
 
 class TrainingResult(NamedTuple):
-    """One training and what it came to.
+    """One training and its mean `payoff` over fresh games.
 
-    `payoff` is the mean over fresh games. `value` is that of the exact best response, NaN where
-    only bounds are known: `lower`, what the best policy found gets, and `upper`. `share` is
-    ``payoff / value``, NaN likewise.
+    `value` is that of the exact best response, NaN where only bounds are known: `lower`, what the
+    best policy found gets, and `upper`. `share` is ``payoff / value``.
     """
 
     experiment: str
@@ -122,9 +121,8 @@ def ghost(about: Mapping[str, Any], folder: Path) -> Path:
     rules = rulebook(about["game"], **params)
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as temporary:
-        ghost_model = recorded(
-            rules, params, about["recorded"], Path(temporary, "games.db"), RECORDED
-        )
+        db = Path(temporary, "games.db")
+        ghost_model = recorded(rules, params, about["recorded"], db, RECORDED)
         return ghost_model.save(folder / f"{about['name']}.ghost")
 
 
@@ -160,9 +158,7 @@ def text(rows: Iterable[TrainingResult]) -> str:
         kinds.setdefault((row.experiment, row.learner), []).append(row)
     for each in kinds.values():
         row = each[0]
-        payoffs, share = (
-            interval([getattr(row, of) for row in each]) for of in ("payoff", "share")
-        )
+        payoffs, share = interval([r.payoff for r in each]), interval([r.share for r in each])
         seeds = ", ".join(f"{row.share:.1%}" for row in each)
         others = f"`{row.opponents}`".replace("|", "\\|")
         cells = [f"{row.game} ({row.parameters})", others, f"{row.learner}, {row.steps:,}"]
@@ -181,7 +177,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="experiments; else all")
     parser.add_argument("--folder", type=Path, default=Path("trainings"))
     args = parser.parse_args()
-    planned = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    planned = settings(__file__)
     done = {(row.experiment, row.learner, row.seed) for row in read(TrainingResult, FILE)}
     for seed in planned["seeds"]:
         for about in planned["experiments"]:

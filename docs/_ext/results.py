@@ -39,7 +39,6 @@ TITLES = {  # the name of a file, or of the study that reads it
     "cross_tables": "Ten players in three games",
     "skill_accuracy": "Measures of skill of known players",
     "coverage": "Coverage of intervals",
-    "alarms": "False alarms and power",
     "invented_code": "A code that learners invent",
     "q_learning_markets": "Markets of Q-learners",
     "escape_times": "Times of an evacuation",

@@ -45,30 +45,18 @@ llm-games resume FILE (of a replay: something differs; of a report: a part of it
 """
 COMMANDS = {
     "Every day": (
-        run.run,
-        run.resume,
-        report.report,
-        view.view,
-        compare.compare,
-        games.play,
-        games.list_all,
-        games.show,
+        *(run.run, run.resume, report.report, view.view),
+        *(compare.compare, games.play, games.list_all, games.show),
     ),
     "More of runs": (
-        watch.watch,
-        replay.replay,
-        leaderboard.leaderboard,
-        export.export,
-        animate.animate,
+        *(watch.watch, replay.replay, leaderboard.leaderboard),
+        *(export.export, animate.animate),
     ),
     "Servers": (games.serve_tiny,),
 }
 """Commands by the heading that they stand under in the help."""
 GROUPS = {
-    "analyse": (
-        analyse.app,
-        "Look into talk, let models and people judge, measure reliability.",
-    ),
+    "analyse": (analyse.app, "Look into talk, let models and people judge, measure reliability."),
     "ghost": (ghost.app, "Make opponents of the players of a run's record."),
     "cache": (cache.app, "Look into a file of kept replies, or shrink it."),
 }
@@ -100,10 +88,9 @@ class RootCommands(Commands):
         for heading, names in (sections | {"Groups": list(GROUPS)}).items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             width = formatter.width - 6 - max(len(name) for name in self.list_commands(ctx))
+            lines = [(name, command.get_short_help_str(width)) for name, command in commands]
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name, command.get_short_help_str(width)) for name, command in commands]
-                )
+                formatter.write_dl(lines)
 
 
 app = typer.Typer(

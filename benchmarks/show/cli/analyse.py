@@ -15,10 +15,13 @@ from llm_games.benchmarks.show.cli.common import (
     AsJson,
     Database,
     Scoring,
+    by_label,
     console,
     say,
     value,
 )
+
+Labels = Annotated[list[str] | None, value("GAME", "only this game of the run; can be repeated")]
 
 
 def talk(
@@ -28,8 +31,7 @@ def talk(
         int | None, value("N", "print the conversation of this episode beside its moves", min=0)
     ] = None,
     silent: Annotated[
-        Path | None,
-        value("FILE", "the same run without talk (--talk turns=0): who persuaded whom"),
+        Path | None, value("FILE", "the same run without talk (--talk turns=0): who persuaded whom")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,21 +49,14 @@ def talk(
         transcript,
     )
     from llm_games.benchmarks.record.queries import Records
-    from llm_games.benchmarks.record.recorded_games import games
-    from llm_games.errors import BadParameter, unknown
+    from llm_games.errors import BadParameter
 
     with ExitStack() as opened:
-        files = [opened.enter_context(Records.open_readonly(f)) for f in (db, silent) if f]
-        games_by_label, *silent_games = (
-            {recorded.label: recorded for recorded in games(file)} for file in files
+        records, *silent_records = (
+            opened.enter_context(Records.open_readonly(file)) for file in (db, silent) if file
         )
-        if game is not None and game not in games_by_label:
-            raise unknown("game of this run", game, games_by_label)
-        talking = [
-            recorded
-            for recorded in games_by_label.values()
-            if recorded.talks and game in (None, recorded.label)
-        ]
+        chosen = by_label(records, () if game is None else [game])
+        talking = [recorded for recorded in chosen.values() if recorded.talks]
         if not talking:
             raise BadParameter(f"nobody can talk in {game or db}: give its games talk, see --talk")
         for recorded in talking:
@@ -70,11 +65,11 @@ def talk(
                     f"{recorded.label} has episodes 0 to {len(recorded.episodes) - 1}"
                 )
         grids = talk_grids(talking)
-        if silent_games:
+        for silent_games in map(by_label, silent_records):
             pairs = [
-                (recorded, silent_games[0][recorded.label])
+                (recorded, silent_games[recorded.label])
                 for recorded in talking
-                if recorded.label in silent_games[0]
+                if recorded.label in silent_games
             ]
             if not pairs:
                 labels = ", ".join(recorded.label for recorded in talking)
@@ -105,9 +100,7 @@ def judge(
         str, value("FILE|NAME", "what is asked: a TOML file, or one of a paper's, see docs/talk.md")
     ],
     seat: Annotated[str, value("SPEC", "the judge, as openai:MODEL or PROVIDER/MODEL")],
-    game: Annotated[
-        list[str] | None, value("GAME", "only this game of the run; can be repeated")
-    ] = None,
+    game: Labels = None,
     base_url: common.BaseUrl = None,
     assigned: Annotated[
         list[str] | None,
@@ -142,10 +135,8 @@ def judge(
             sampling = dataclasses.replace(sampling, temperature=model_labels.CALM.temperature)
         labels = model_labels.label_run(db, questions, model.client, game or (), sampling)
     except ClientError as error:
-        say(
-            f"stopped: {error}\nwhat was labelled is in {model_labels.sidecar(db)}; ask again to "
-            "go on"
-        )
+        hint = f"what was labelled is in {model_labels.sidecar(db)}"
+        say(f"stopped: {error}\n{hint}; ask again to go on")
         raise Exit(1) from None
     finally:
         run_sync(model.client.close())
@@ -184,9 +175,7 @@ def reliability(
     k: Annotated[
         int | None, value("K", "how many runs must all succeed; by default several", "-k")
     ] = None,
-    game: Annotated[
-        list[str] | None, value("GAME", "only this game of the run; can be repeated")
-    ] = None,
+    game: Labels = None,
     scoring: Scoring = None,
     as_json: AsJson = False,
 ) -> None:
@@ -194,25 +183,18 @@ def reliability(
     from llm_games.benchmarks.judge.paper import edition_of
     from llm_games.benchmarks.judge.reliability import reliability
     from llm_games.benchmarks.record.queries import Records
-    from llm_games.benchmarks.record.recorded_games import games
-    from llm_games.errors import BadParameter, unknown
+    from llm_games.errors import BadParameter
 
     with Records.open_readonly(db) as records:
-        games_by_label = {recorded.label: recorded for recorded in games(records)}
-        for label in game or ():
-            if label not in games_by_label:
-                raise unknown("game of this run", label, games_by_label)
-        chosen = [games_by_label[label] for label in game or games_by_label]
-        grids = reliability(chosen, scoring or edition_of(records.config), success, k)
+        edition = scoring or edition_of(records.config)
+        grids = reliability([*by_label(records, game or ()).values()], edition, success, k)
     if not grids:
         raise BadParameter(
             f"{db} says nothing of reliability: give --success, such as --success 'score >= 80', "
             "and play 5 episodes or more to see where the variance comes from"
         )
     if as_json:
-        tables: dict[str, list[Any]] = {
-            grid.name: list(grid.dicts()) for grid in grids if grid.name
-        }
+        tables = {grid.name: list(grid.dicts()) for grid in grids if grid.name}
         print(json.dumps(tables | {"missing": [grid.note for grid in grids if not grid.name]}))
         return
     for grid in grids:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 from typer import BadParameter as BadOption
 from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.record.queries import Records
+    from llm_games.benchmarks.record.recorded_games import RecordedGame
 
 
 class Commands(TyperGroup):
@@ -83,21 +87,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-EXAMPLES = {
-    "--set": "temperature=default",
-    "--param": "rounds=5",
-    "--talk": "turns=2",
-}
+EXAMPLES = {"--set": "temperature=default", "--param": "rounds=5", "--talk": "turns=2"}
 
 
 def values_of(
     flag: str, assigned: Sequence[str] | None, named: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Read ``NAME=VALUE``, see `assigned`; `named` are given already.
-
-    Raises:
-        ConfigError: it is not that, or given twice.
-    """
+    """Read ``NAME=VALUE``; ConfigError: it is not that, or given twice, as the `named` are."""
     from llm_games import errors
     from llm_games.benchmarks.record.checked_table import ConfigError
     from llm_games.key_values import assigned as read
@@ -108,13 +104,22 @@ def values_of(
         raise ConfigError(str(error)) from None
 
 
+def by_label(records: Records, labels: Collection[str] = ()) -> dict[str, RecordedGame]:
+    """Games of a run, all or those of these labels; raises UnknownName."""
+    from llm_games.benchmarks.record.recorded_games import games
+    from llm_games.errors import unknown
+
+    recorded = {game.label: game for game in games(records)}
+    for label in labels:
+        if label not in recorded:
+            raise unknown("game of this run", label, recorded)
+    return {label: recorded[label] for label in labels or recorded}
+
+
 def write_report(
     dbs: list[Path], out: Path, open_it: bool, quiet: bool = False, **how: Any
 ) -> tuple[Path, int]:
-    """Write a report of runs, see `report.build`, say where it is, and open it if asked for.
-
-    Returned are its path and an exit code: 1 if a part of it is missing, which is said.
-    """
+    """Write a report of runs; return its path and the exit code, 1 if a part of it is missing."""
     from llm_games.benchmarks.show.page import ReportIncomplete, build
 
     missing = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,34 +52,20 @@ def export(
         raise BadParameter("say what to write: -o DIR, --sft FILE or --preferences FILE")
     with Records.open_readonly(db) as records:
         selection: dict[str, Any] = {"players": players or (), "hindsight": hindsight}
-        _export_dialogues(records, sft, preferences, most_regret, selection)
+        if sft or preferences:  # what these need takes a third of a second to import
+            from llm_games.benchmarks.show.export import dialogues
+        if sft is not None:
+            replies = dialogues.sft(records, most_regret=most_regret, **selection)
+            print(f"{sft}: {dialogues.write(replies, sft)} replies")
+        if preferences is not None:
+            left_out = Counter[str]()
+            pairs = dialogues.preferences(records, left_out=left_out, **selection)
+            print(f"{preferences}: {dialogues.write(pairs, preferences)} pairs")
+            for reason, count in left_out.items():
+                say(f"prompts without a pair: {count}, {reason}")
         if out is None:
             return
-        if logs:
-            for path, count in export_eval(records, out).items():
-                print(f"{path}: {count} samples")
-            return
-        is_trace = form == "trace"
-        counts = export_trace(records, out) if is_trace else export(records, out, form)
-        for path, count in counts.items():
-            print(f"{path}: {count} rows")
-
-
-def _export_dialogues(
-    records: Any,
-    sft_path: Path | None,
-    pairs_path: Path | None,
-    most_regret: float | None,
-    selection: dict[str, Any],
-) -> None:
-    from llm_games.benchmarks.show.export.dialogues import preferences, sft, write
-
-    if sft_path is not None:
-        replies = sft(records, most_regret=most_regret, **selection)
-        print(f"{sft_path}: {write(replies, sft_path)} replies")
-    if pairs_path is not None:
-        left_out = Counter[str]()
-        pairs = preferences(records, left_out=left_out, **selection)
-        print(f"{pairs_path}: {write(pairs, pairs_path)} pairs")
-        for reason, count in left_out.items():
-            say(f"prompts without a pair: {count}, {reason}")
+        forms = {"trace": export_trace, "eval": export_eval}
+        write = forms.get("eval" if logs else form, partial(export, form=form))
+        for path, count in write(records, out).items():
+            print(f"{path}: {count} {'samples' if logs else 'rows'}")

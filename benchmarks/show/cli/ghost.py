@@ -13,7 +13,6 @@ from llm_games.benchmarks.show.cli.common import AsJson, Commands, console, say,
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.ghosts.ghost_model import Ghost
-    from llm_games.benchmarks.judge.result_table import ResultTable
 
 Name = Annotated[
     str,
@@ -96,34 +95,27 @@ def _written(ghost: Ghost, out: Path, as_json: bool) -> None:
 
 
 def _tell(ghost: Ghost, as_json: bool) -> None:
+    from llm_games.benchmarks.judge.result_table import ResultTable
+
     if as_json:
         print(json.dumps(ghost.plain()))
         return
-    terminal = console()
-    decisions = ghost.play
+    terminal, decisions = console(), ghost.play
     seats = ", ".join(map(str, ghost.seats))
     amount = f"{len(decisions.action)} decisions in {decisions.episodes} episodes"
     terminal.print(f"{ghost.name} in {ghost.game.name}, seat {seats}: {amount}", **common.PLAIN)
-    terminal.print(_table(ghost))
-    for doubt in ghost.doubts():
-        terminal.print(f"note: {doubt}", **common.PLAIN)
-
-
-def _table(ghost: Ghost) -> ResultTable:
-    from llm_games.benchmarks.judge.result_table import ResultTable
-
     heads = {"foretold by": "", "weight": ".2f", "log-loss": ".3f", "right": ".0%", "off": ".3f"}
     if ghost.at_table:
         heads["log-loss at the learner's table"] = ".3f"
     weights, rows = ghost.weights, []
     for name, evaluation in ghost.judged.items():
         row = [name, weights.get(name), evaluation.loss, evaluation.right, evaluation.off]
-        table_evaluation = ghost.at_table.get(name)
-        rows.append(
-            row + [table_evaluation.loss if table_evaluation else None] * bool(ghost.at_table)
-        )
+        beside = ghost.at_table.get(name)
+        rows.append(row + [beside and beside.loss] * bool(ghost.at_table))
     note = (
         "Held-out episodes: nats a decision, the share of decisions whose likeliest answer came, "
         "and how far the chance given to that answer was off."
     )
-    return ResultTable(heads, rows, note=note)
+    terminal.print(ResultTable(heads, rows, note=note))
+    for doubt in ghost.doubts():
+        terminal.print(f"note: {doubt}", **common.PLAIN)

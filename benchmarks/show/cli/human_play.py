@@ -52,13 +52,10 @@ def planned(
     server: Mapping[str, Any],
     seed: int,
 ) -> RunPlan:
-    """Return the run of one episode in which a person sits at a seat of a game, called `YOU`.
+    """The run of one episode with a person, called `YOU`, at a seat; raises LLMGamesError.
 
     `raw` are the game's entries in a configuration; `against` one spec for all the other seats, or
-    one for each. Those behind a server are called by the settings of `server`.
-
-    Raises:
-        LLMGamesError: there is no such seat, not a player for each, or one cannot play this game.
+    one for each, with the settings of `server` for those behind one.
     """
     if not 0 <= seat < game.players:
         raise ConfigError(f"--seat must be from 0 to {game.players - 1}, got {seat}")
@@ -69,10 +66,8 @@ def planned(
             f"{game.name} has {others} other seats, but --against names {len(specs)} players; "
             f"give one for all of them, or {others}"
         )
-    seats: list[Any] = [
-        {"player": spec, **(server if on_server(spec) else {})}
-        for spec in ([*specs] * others if len(specs) == 1 else specs)
-    ]
+    specs = [*specs] * others if len(specs) == 1 else specs
+    seats: list[Any] = [{"player": s, **(server if on_server(s) else {})} for s in specs]
     seats.insert(seat, {"player": person, "name": YOU})
     limit = {"max_steps": 1000} if game.length() is None else {}  # a game that may never end
     entry = {"game": game.name, **raw, **limit, "seats": seats}
@@ -82,20 +77,13 @@ def planned(
 
 
 def record(plan: RunPlan, path: Path) -> None:
-    """Play it and record it; raises what `play_run` raises.
-
-    `PersonLeft`: the person has closed the input; what was played is in the file.
-    """
+    """Play and record it; raises what `play_run` does, and PersonLeft if the input was closed."""
     with seated_players(plan) as policies:
         play_run(lambda: start(plan, path), plan, policies)
 
 
 class PlayedByPerson(NamedTuple):
-    """A person's game: seats with players and payoffs, moves, and the last report.
-
-    `best` is the best of all replies that theory names and what it had gained; "" if none does, or
-    the game was left.
-    """
+    """A person's game; `best`: the best reply that theory names and its gain, "" of a game left."""
 
     payoffs: list[tuple[str, str, float]]
     moves: list[Move]
@@ -112,26 +100,22 @@ def played(path: Path, seat: int, prompts: str = "v1") -> PlayedByPerson:
         [episode] = game.played
         names = episode.rules.names()
         payoffs = [*zip(names, episode.seats, episode.payoffs.tolist(), strict=True)]
-        moves, state = _moves(episode, seat)
-        ended, best = bool(state.over), ""
-        if ended:
-            skill = next((skill for skill in skills(game) if skill.player == YOU), None)
-            gap = skill.gap if skill else None
-            if skill is not None and gap is not None:
-                best = f"{skill.best}: {gap.gap:.2f} more a {skill.per}" if skill.best else NONE
+        (moves, state), best = _moves(episode, seat), ""
+        ended = bool(state.over)
+        for skill in skills(game) if ended else ():
+            if skill.player == YOU and skill.gap is not None:
+                gain = f"{skill.gap.gap:.2f} more a {skill.per}"
+                best = f"{skill.best}: {gain}" if skill.best else NONE
         report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
     return PlayedByPerson(payoffs, moves, report, best)
 
 
 def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
-    """Go through a game again, without talk, and ask an equilibrium player for a seat's moves.
-
-    Returned is the last state too.
-    """
+    """Go through a game again, without talk, beside an equilibrium player; also the last state."""
     game, moves = episode.rules, []
-    is_solved = "rational" in players_for(game.name)
     table = Table(game)
     table.reset(episode.row.seed)
+    is_solved = "rational" in players_for(game.name)
     adviser = Seats(table, {seat: make_player("rational", game)} if is_solved else {})
     adviser.start()
     actions: dict[int, dict[int, Any]] = {}
@@ -140,12 +124,9 @@ def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
     for number, step in enumerate(episode.steps):
         if seat in actions[step.step]:
             view, regret = table.ready().view(seat), None
-            try:
-                advice = [
-                    _written(view, decision.action) for decision in adviser.ask_now().values()
-                ]
-            except LLMGamesError:  # not solved in this place, such as off the path of play
-                advice = []
+            advice: list[str] = []
+            with suppress(LLMGamesError):  # not solved in this place, such as off the path of play
+                advice = [_written(view, reply.action) for reply in adviser.ask_now().values()]
             if has_deviation(game.name):
                 record = {name: np.asarray(value) for name, value in step.record.items()}
                 with suppress(BadParameter):  # too large to be solved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -39,8 +39,7 @@ Assigned = Annotated[
 ]
 
 Params = Annotated[
-    list[str] | None,
-    value("KEY=VALUE", "parameter of all its games; can be repeated", "--param"),
+    list[str] | None, value("KEY=VALUE", "parameter of all its games; can be repeated", "--param")
 ]
 Talk = Annotated[
     list[str] | None,
@@ -116,9 +115,8 @@ def run(
     from llm_games.benchmarks.run.conduct import fresh, start
     from llm_games.benchmarks.run.plan import Overrides, plan_of
 
-    named = ("episodes", "seed", "prompts", "reasoning", "persona", "scoring")
-    options = {name: context.params[name] for name in (*named, "base_url", "max_wait")}
-    options |= costs(context)
+    named = "episodes", "seed", "prompts", "reasoning", "persona", "scoring", "base_url", "max_wait"
+    options = {name: context.params[name] for name in named} | costs(context)
     options |= {"memory": _number(memory), "temperature": _number(temperature)}
     options |= {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
     overrides = Overrides.of(seats=seat, games=game, **options)
@@ -129,9 +127,9 @@ def run(
         return
     path = db or fresh(source)
     check_free(path)
-    _check_report(path, report_to, open_it)
+    _check_report(path, context.params)
     carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
-    _finish(path, as_json, quiet, report_to, open_it, baselines)
+    _finish(path, context.params)
 
 
 def resume(
@@ -163,7 +161,7 @@ def resume(
     with Records.open_readonly(db) as records:
         plan = planned(records).with_costs(Overrides.of(**costs(context)))
         plan = plan.with_patience(max_wait).with_objects({})
-    _check_report(db, report_to, open_it)
+    _check_report(db, context.params)
     if episodes is not None:
         prolong(db, episodes)
         plan = plan.longer(episodes)
@@ -173,7 +171,7 @@ def resume(
         carry_out(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
-    _finish(db, as_json, quiet, report_to, open_it, baselines)
+    _finish(db, context.params)
 
 
 def _number(text: str | None) -> Any:
@@ -251,8 +249,8 @@ def carry_out(
     )
     from llm_games.benchmarks.run.progress_bar import progress
 
-    def report_stop(text: object) -> None:
-        say(str(text))
+    def report_stop(text: str) -> None:
+        say(text)
         with suppress(StoreError), Records.open_readonly(path) as records:
             if lost := unsure(Spending(records).total):
                 say(lost)
@@ -273,9 +271,8 @@ def carry_out(
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            report_stop(
-                f"stopped: {error}" + (f"\n{go_on(path)}" if isinstance(error, Unwritable) else "")
-            )
+            hint = f"\n{go_on(path)}" if isinstance(error, Unwritable) else ""
+            report_stop(f"stopped: {error}{hint}")
             raise Exit(1) from None
         except (StoreError, ConfigError):  # a file, or a model that does not answer
             raise
@@ -287,14 +284,8 @@ def carry_out(
             raise Exit(1) from None
 
 
-def _finish(
-    path: Path,
-    as_json: bool,
-    quiet: bool,
-    report_to: Path | None,
-    open_it: bool,
-    baselines: bool,
-) -> None:
+def _finish(path: Path, options: Mapping[str, Any]) -> None:
+    """Show what was played, as the options of `run` and `resume` say; ends with an exit code."""
     from llm_games.benchmarks.judge.paper import only_owner
     from llm_games.benchmarks.judge.results import run_results, total
     from llm_games.benchmarks.record.recorded_games import games as read_games
@@ -303,22 +294,23 @@ def _finish(
     from llm_games.benchmarks.run.resume import planned
     from llm_games.benchmarks.show.tables import run_tables, spent_lines
 
+    as_json, quiet, open_it = (options[name] for name in ("as_json", "quiet", "open_it"))
+    prints = not (as_json or quiet)
+    waiting = nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
+    games, paper_tables, page, code = [], [], None, 0
     with Records.open_readonly(path) as records:
-        usage, spent, page, code = records.usage(), Spending(records), None, 0
+        usage, spent = records.usage(), Spending(records)
         estimated = spent.estimated
         try:
-            shown = (
-                nullcontext() if quiet else console(stderr=True).status("reference rows, offline")
-            )
-            with shown:
+            with waiting:
                 recorded = read_games(records)
                 paper = only_owner(recorded)
-                paper_tables = (
-                    list(paper.tables(recorded)) if paper and (as_json or not quiet) else []
-                )
+                if paper and (as_json or prints):
+                    paper_tables = list(paper.tables(recorded))
                 whole = paper is not None and paper.whole
-                beside = baselines and not whole and (as_json or not (quiet or paper_tables))
-                games = [] if whole and not as_json else run_results(records, beside)
+                beside = as_json or (prints and not paper_tables)
+                if as_json or not whole:
+                    games = run_results(records, options["baselines"] and not whole and beside)
         except KeyboardInterrupt:
             say(f"\ninterrupted; all is recorded in {path}; a report: llm-games report {path}")
             raise Exit(130) from None
@@ -326,25 +318,24 @@ def _finish(
             say(f"error: the results cannot be shown: {type(error).__name__}: {error}")
             games, paper_tables, code = [], [], 1
     overall = total(games)
-    if not as_json and not quiet:
-        terminal = console()
-        terminal.print(f"{records.title}: {_seat_counts(planned(records))}", **PLAIN)
+    if prints:
+        terminal, plan = console(), planned(records)
+        terminal.print(f"{records.title}: {_seat_counts(plan)}", **PLAIN)
         for table in run_tables(games, overall, paper_tables):
             terminal.print(table)
         for line in spent_lines(spent.models, estimated):
             terminal.print(line, soft_wrap=True, **PLAIN)
         message = f"recorded in {path}; every decision: llm-games view {path}"
         message += f"; a report: llm-games report {path}"
-        if any(rules.core is not rules for rules in (g.rules() for g in planned(records).games)):
+        if any(rules.core is not rules for rules in (game.rules() for game in plan.games)):
             message += f"; how players talked: llm-games analyse talk {path}"
         terminal.print(message, soft_wrap=True, **PLAIN)
-    if out := _report_of(path, report_to, open_it):
-        page, missing = common.write_report(
-            [path], out, open_it, quiet or as_json, baselines=baselines
-        )
+    if out := _report_of(path, options):
+        baselines = options["baselines"]
+        page, missing = common.write_report([path], out, open_it, not prints, baselines=baselines)
         code = max(code, missing)
     if as_json:
-        kinds = {"models": spent.models, "seats": spent.seats}.items()
+        kinds = ("models", spent.models), ("seats", spent.seats)
         summary = {
             "db": str(path),
             "report": page and str(page),
@@ -361,14 +352,15 @@ def _finish(
     raise Exit(code)
 
 
-def _report_of(path: Path, report_to: Path | None, open_it: bool) -> Path | None:
+def _report_of(path: Path, options: Mapping[str, Any]) -> Path | None:
     """Beside the run's file unless a place is named; None: nowhere."""
-    return path.with_suffix(".html") if report_to is None and open_it else report_to
+    out: Path | None = options["report_to"]
+    return path.with_suffix(".html") if out is None and options["open_it"] else out
 
 
-def _check_report(path: Path, report_to: Path | None, open_it: bool) -> None:
+def _check_report(path: Path, options: Mapping[str, Any]) -> None:
     """Before anything is played and paid for."""
-    if out := _report_of(path, report_to, open_it):
+    if out := _report_of(path, options):
         from llm_games.benchmarks.show.page import check_out
 
         check_out(out)

@@ -25,11 +25,7 @@ SERVED = {"<provider>/<model>": "a language model, as vllm/NAME or openai/NAME"}
 
 
 def about(game: type[Rulebook], version: str) -> dict[str, Any]:
-    """Facts of a game as plain values; its own parameters come first.
-
-    Raises:
-        UnknownName: there is no such wording.
-    """
+    """Facts of a game as plain values, its own parameters first; UnknownName: no such wording."""
     shared = {f.name for f in dataclasses.fields(Rulebook)}
     rules = rulebook(game.name)
     fields = sorted(dataclasses.fields(game), key=lambda f: f.name in shared)

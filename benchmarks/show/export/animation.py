@@ -31,10 +31,8 @@ def shown(episode: RecordedEpisode) -> Iterator[tuple[Any, list[tuple[int, str]]
             last_round = int(step.previous_state.round)
         if step.row.talk:
             words = step.row.record["actions"]
-            messages = ([] if moved else messages) + [
-                (seat, str(words[seat])) for seat in step.row.asked
-            ]
-            moved = False
+            messages, moved = [] if moved else messages, False
+            messages = messages + [(seat, str(words[seat])) for seat in step.row.asked]
             continue
         moved = True
         for state in rules.passed(step.previous_state, step.next_state, step.record):
@@ -54,7 +52,6 @@ def animate(pictures: Iterable[Array], path: Path, speed: float) -> int:
     """Write pictures one after another, `speed` a second; return how many there are.
 
     The file's ending says how: GIF, animated PNG, or WebP. Smaller ones are filled up with white.
-
     Raises BadParameter for the pictures, ending or speed, PicturesExtraMissing, and Unwritable.
     """
     need_pillow()

@@ -1,23 +1,20 @@
 """A run's replies as data to train models with: good ones, and pairs of a better and a worse one.
 
-Both are JSON lines in the chat form that TRL reads: ``prompt`` and ``completion`` for its
-SFTTrainer, ``prompt``, ``chosen`` and ``rejected`` for its DPOTrainer, each a list of messages.
-Columns beside say where a reply is from; a record holds no keys of servers, and neither do these.
-
-What a move lost is its regret, in the game's payoffs: on average over what its seat could not know
-where the game's theory defines that (`llm_games.baselines.regret.interim`), else in hindsight.
+Both are JSON lines in the chat form of TRL's SFTTrainer (``prompt``, ``completion``) and DPOTrainer
+(``prompt``, ``chosen``, ``rejected``), with columns that say where a reply is from. A move lost its
+regret: `llm_games.baselines.regret.interim` where that is defined, else that in hindsight.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +25,8 @@ from llm_games.benchmarks.ghosts.fit import check_rules
 from llm_games.benchmarks.record.database import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import Plain, move_of
+from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.show.export.moves import moves_by_step
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Rulebook
@@ -61,18 +59,9 @@ class SpokenReply(NamedTuple):
 
     @property
     def about(self) -> Plain:
-        row = self.episode.row
+        row, player = self.episode.row, self.episode.seats[self.seat]
         origin = {"game": row.game.game, "label": row.game.label, "episode": row.number}
-        return origin | {
-            "seed": row.seed,
-            "step": self.step,
-            "seat": self.seat,
-            "player": self.player,
-        }
-
-    @property
-    def player(self) -> str:
-        return self.episode.seats[self.seat]
+        return origin | {"seed": row.seed, "step": self.step, "seat": self.seat, "player": player}
 
     @property
     def explains(self) -> bool:
@@ -87,46 +76,31 @@ class SpokenReply(NamedTuple):
 def write(rows: Iterable[Plain], path: Path) -> int:
     """Write rows as JSON lines, in place of an older file; return how many there were.
 
-    A row in which as much as can be is known stands first: readers take the kinds of the columns
-    from the first megabytes, where a column of nothing but null would have none.
-
-    Raises:
-        Unwritable: it cannot be written; what was there before stays.
+    A row of the fewest nulls stands first: readers take the kinds of the columns from the first
+    megabytes. Raises Unwritable; what was there before stays then.
     """
-    partial, ordered = (path.with_name(f".{path.name}{end}") for end in (".part", ".first"))
+    partial = path.with_name(f".{path.name}.part")
     count, least, begin, end = 0, np.inf, 0, 0
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with TemporaryFile(dir=path.parent) as lines, partial.open("wb") as file:
             for row in rows:
                 line = json.dumps(row).encode() + b"\n"
                 if (nulls := sum(value is None for value in row.values())) < least:
-                    least, begin, end = nulls, file.tell(), file.tell() + len(line)
-                file.write(line)
+                    least, begin, end = nulls, lines.tell(), lines.tell() + len(line)
+                lines.write(line)
                 count += 1
-        if begin:
-            _put_first(partial, ordered, begin, end)
-            os.replace(ordered, partial)
+            for low, high in ((begin, end), (0, begin), (end, lines.tell())):
+                lines.seek(low)
+                for size in [PART] * ((high - low) // PART) + [(high - low) % PART]:
+                    file.write(lines.read(size))
         os.replace(partial, path)
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error}") from None
     finally:
-        for leftover in (partial, ordered):
-            with suppress(OSError):
-                leftover.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
     return count
-
-
-def _put_first(source: Path, target: Path, begin: int, end: int) -> None:
-    """Copy a file whose bytes from `begin` to before `end` then stand first."""
-    with source.open("rb") as old, target.open("wb") as new:
-        old.seek(begin)
-        new.write(old.read(end - begin))
-        old.seek(0)
-        for size in [PART] * (begin // PART) + [begin % PART]:
-            new.write(old.read(size))
-        old.seek(end)
-        shutil.copyfileobj(old, new)
 
 
 def sft(
@@ -144,9 +118,8 @@ def sft(
 
     Args:
         records: the run.
-        players: whose replies, by their names in the run. By default of those who asked a model; if
-            nobody did, of all. Moves of players without a model are put into words: the prompt is
-            what a model with default settings had been asked, the reply the game's own form.
+        players: whose replies, by their names. By default of those who asked a model; if nobody
+            did, of all. Moves of others are put into words, as a model with default settings had.
         kinds: what was asked for: ``move``, or what models think beside it, such as ``plan``.
         most_regret: only moves that lost no more.
         hindsight: judge by regret in hindsight.
@@ -159,7 +132,9 @@ def sft(
     for game in games(records):
         for episode in game.played:
             columns = {row.step: column for column, row in enumerate(episode.steps)}
-            lost, payoffs = _lost_in(episode, hindsight), episode.rewards.sum(axis=0).tolist()
+            lost, payoffs = np.zeros((0, 0)), episode.rewards.sum(axis=0).tolist()
+            if episode.steps:  # else it was stopped in its first
+                lost = move_regrets(episode.rules, episode.stacked(), hindsight)
             for reply in _replies(episode, names):
                 if reply.kind not in kinds or reply.outcome != "valid" or not reply.text:
                     continue
@@ -182,19 +157,13 @@ def preferences(
 ) -> Iterator[Plain]:
     """Yield pairs of replies to the same prompt: ``chosen`` lost less than ``rejected``.
 
-    Where the run has several moves in answer to one prompt, the best of them is chosen over each
-    other one, as they came; what each lost is the mean over the first `MOST` times that the prompt
-    came up, against what others did there (``source``: ``record``). Where it has but one move, or
-    equally good ones, a legal move that had lost less is chosen, and both are written in the form
-    that the game asks for, so that they differ by the move alone (``rules``). A reply that is no
-    legal move is rejected against the best move of its prompt; it has no ``rejected_regret``.
+    Of several moves in answer to a prompt the best is chosen over each other one, as they came
+    (``source``: ``record``); what each lost is the mean over the first `MOST` times that the prompt
+    came up. Of one move, or equally good ones, a legal move that had lost less is chosen, and both
+    are written in the game's own form (``rules``). A reply that is no legal move is rejected beside
+    the best one; it has no ``rejected_regret``.
 
-    Args:
-        records, players, hindsight: as of `sft`.
-        left_out: counts, by reason, situations of which no pair is made.
-
-    Raises:
-        As `sft`.
+    Arguments and errors are those of `sft`; `left_out` counts situations without a pair, by reason.
     """
     names = _names(records, players)
     counted = Counter[str]() if left_out is None else left_out
@@ -231,25 +200,21 @@ def _replies(episode: RecordedEpisode, names: Collection[str]) -> list[SpokenRep
     asking = {attempt.seat for attempt in attempts}
     decided = {(d.step, d.seat): d.action for d in episode.decisions() if not d.broke}
     replies = []
-    for attempt in attempts:
-        if attempt.seat in wanted:
-            listed = isinstance(attempt.prompt, list)
-            chat = (
-                Chat.of(episode.file.messages(attempt.prompt)) if listed else chats[attempt.prompt]
-            )
-            legal = attempt.kind == MOVE and attempt.outcome == "valid"
-            move = decided.get((attempt.step, attempt.seat)) if legal else None
-            reply = SpokenReply(
-                episode=episode,
-                step=attempt.step,
-                seat=attempt.seat,
-                prompt=chat,
-                text=attempt.text,
-                kind=attempt.kind,
-                outcome=attempt.outcome or "",
-                move=_hashable(move),
-            )
-            replies.append(reply)
+    for attempt in (attempt for attempt in attempts if attempt.seat in wanted):
+        prompt, listed = attempt.prompt, isinstance(attempt.prompt, list)
+        legal = attempt.kind == MOVE and attempt.outcome == "valid"
+        move = decided.get((attempt.step, attempt.seat)) if legal else None
+        reply = SpokenReply(
+            episode=episode,
+            step=attempt.step,
+            seat=attempt.seat,
+            prompt=Chat.of(episode.file.messages(prompt)) if listed else chats[prompt],
+            text=attempt.text,
+            kind=attempt.kind,
+            outcome=attempt.outcome or "",
+            move=_hashable(move),
+        )
+        replies.append(reply)
     if names and wanted - asking:
         replies += _in_words(episode, sorted(wanted - asking))
     return sorted(replies, key=lambda reply: (reply.step, reply.seat))
@@ -283,11 +248,9 @@ def _legal(table: Table, moves: Mapping[int, Action], seat: int) -> bool:
 
 def _again(episode: RecordedEpisode, table: Table) -> Iterator[tuple[int, dict[int, Action]]]:
     """Yield each step's number and the moves at it, before the table makes them."""
-    moves_by_step: dict[int, dict[int, Action]] = {}
-    for decision in episode.decisions():
-        moves_by_step.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
+    decided = moves_by_step(episode.decisions())
     for row in episode.steps:
-        moves = moves_by_step.get(row.step, {})
+        moves = decided.get(row.step, {})
         yield row.step, moves
         if plain(table.step(moves)) != row.record:
             raise BadParameter(
@@ -303,24 +266,15 @@ def _hashable(move: Any) -> Any:
 # -- what was lost ---------------------------------------------------------------------------------
 
 
-def regret(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
+def move_regrets(rules: Rulebook, steps: theory.Steps, hindsight: bool = False) -> Array:
     """Loss of each seat by step, float64 ``(players, steps)``; NaN: not defined."""
-    shape = np.shape(steps["actions"])
-    regrets = np.full((rules.players, *shape[1:]), np.nan)
-    try:
+    regrets = np.full((rules.players, *np.shape(steps["actions"])[1:]), np.nan)
+    with suppress(BadParameter):  # of a game too large to be solved
         if theory.has(rules.name, "interim") and not hindsight:
             regrets = theory.interim(rules, steps)
         if np.isnan(regrets).any() and theory.has_deviation(rules.name):
             regrets = np.where(np.isnan(regrets), theory.regret(rules, steps), regrets)
-    except BadParameter:  # of a game too large to be solved
-        pass
     return regrets
-
-
-def _lost_in(episode: RecordedEpisode, hindsight: bool) -> Array:
-    if not episode.steps:  # of a run that was stopped in its first
-        return np.zeros((episode.rules.players, 0))
-    return regret(episode.rules, episode.stacked(), hindsight)
 
 
 @dataclass(frozen=True)
@@ -341,7 +295,7 @@ class _DecisionAddress:
         each = {name: np.repeat(np.asarray(v)[..., None], count, -1) for name, v in arrays}
         state = self.state.replace(**each)
         _, outcome = rules.step(state, actions)
-        regrets = regret(rules, outcome.record, hindsight)[self.seat]
+        regrets = move_regrets(rules, outcome.record, hindsight)[self.seat]
         return np.where(outcome.broke[self.seat], np.nan, regrets)
 
     def legal(self) -> list[Any]:
@@ -395,15 +349,12 @@ class _ReplySituation:
         lost = self.ranked([*self.moves], hindsight)
         best = next(iter(lost or self.moves), None)
         worse = [move for move in lost if lost[move] > lost[best] + TIE]
-        if best is not None:
-            chosen = self.moves[best].text, lost.get(best)
-            for move in worse:
-                reply = self.moves[move]
-                yield _pair("record", chosen, reply, (reply.text, lost[move]))
-            for reply in self.bad.values():
-                yield _pair("record", chosen, reply, (reply.text, None))
         if best is None or not (worse or self.bad):
             yield from self._by_rules(lost, hindsight, left_out)
+            return
+        chosen = self.moves[best].text, lost.get(best)
+        texts = {move: self.moves[move].text for move in worse}
+        yield from self._rejected("record", chosen, texts, lost)
 
     def _by_rules(
         self, lost: Mapping[Any, float], hindsight: bool, left_out: Counter[str]
@@ -418,27 +369,25 @@ class _ReplySituation:
             best, regret = next(iter(ranked.items()))
             chosen = address.reply_for(best), regret
             worse = [move for move in lost if lost[move] > regret + TIE]
-            for move in worse:
-                yield _pair(
-                    "rules", chosen, self.moves[move], (address.reply_for(move), lost[move])
-                )
-            for reply in self.bad.values():
-                yield _pair("rules", chosen, reply, (reply.text, None))
+            texts = {move: address.reply_for(move) for move in worse}
+            yield from self._rejected("rules", chosen, texts, lost)
             why = "" if worse or self.bad else "no legal move had lost less"
         if why:
             left_out[why] += 1
 
-
-def _pair(
-    source: str,
-    chosen: tuple[str, float | None],
-    reply: SpokenReply,
-    rejected: tuple[str, float | None],
-) -> Plain:
-    """Each side is a text with its regret; `reply` says where the pair is from."""
-    texts = {"chosen": _message(chosen[0]), "rejected": _message(rejected[0])}
-    lost = {"chosen_regret": chosen[1], "rejected_regret": rejected[1]}
-    return {"prompt": [*reply.prompt]} | texts | lost | {"source": source} | reply.about
+    def _rejected(
+        self,
+        source: str,
+        chosen: tuple[str, float | None],
+        worse: Mapping[Any, str],
+        lost: Mapping[Any, float],
+    ) -> Iterator[Plain]:
+        """Yield pairs of a text with its regret and the `worse` moves' texts, or a bad reply."""
+        rejected = [(self.moves[move], text, lost[move]) for move, text in worse.items()]
+        for reply, text, regret in (*rejected, *((r, r.text, None) for r in self.bad.values())):
+            texts = {"chosen": _message(chosen[0]), "rejected": _message(text)}
+            regrets = {"chosen_regret": chosen[1], "rejected_regret": regret}
+            yield {"prompt": [*reply.prompt], **texts, **regrets, "source": source, **reply.about}
 
 
 def _situations(game: RecordedGame, names: Collection[str]) -> Iterable[_ReplySituation]:

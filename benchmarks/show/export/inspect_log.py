@@ -1,9 +1,8 @@
 """A run as logs of inspect_ai, whose viewer and data frames then open it: one for each game.
 
 An episode is a sample: its scores, and as its messages the last conversation of the first seat that
-asked a model. Its events are all calls of all seats, in spans for steps and seats, and what each
-step paid. A record has the times of an episode and how long each call took; when a call began is
-put together from these, seats of a step at the same time.
+asked a model; its events are all calls, in spans for steps and seats, and what each step paid. When
+a call began is put together from how long each took, seats of a step at the same time.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ SCORE = "score"
 
 
 def export_eval(records: Records, folder: Path) -> dict[Path, int]:
-    """Write a log for each game, in place of an older one; samples by path.
-
-    Raises MissingPackage without inspect_ai, Unwritable if the folder cannot be made or written.
-    """
+    """Write a log for each game; samples by path. Raises MissingPackage, Unwritable."""
     try:
         from inspect_ai.log import write_eval_log
     except ImportError:
@@ -62,7 +58,7 @@ def _log(records: Records, game: RecordedGame) -> Any:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, EvalStats
     from inspect_ai.model import ModelConfig
 
-    samples = [_sample(game, episode) for episode in game.episodes if _began(episode)]
+    samples = [_sample(game, e) for e in game.episodes if e.row.status != "pending"]
     seats = [str(seat["player"]) for seat in game.planned.get("seats", ())] or game.seats
     times = [time for s in samples for time in (s.started_at, s.completed_at) if time]
     spec = EvalSpec(
@@ -88,10 +84,6 @@ def _log(records: Records, game: RecordedGame) -> Any:
     )
 
 
-def _began(episode: RecordedEpisode) -> bool:
-    return episode.row.status != "pending"
-
-
 def _added(usages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     total: dict[str, Any] = {}
     for usage in usages:
@@ -107,15 +99,13 @@ def _results(game: RecordedGame, samples: Sequence[Any]) -> Any:
     for name in dict.fromkeys(name for sample in samples for name in sample.scores):
         values = [sample.scores[name].value for sample in samples if name in sample.scores]
         mean = _mean(name, values, measure, game)
-        metrics = {"mean": EvalMetric(name="mean", value=mean.mean)}
-        if mean.interval and mean.interval.method != "none":
-            low, high = mean.interval[:2]
-            about = {"method": mean.interval.method, "n": mean.interval.n}
-            for key, value in (("low", low), ("high", high)):
+        metrics, interval = {"mean": EvalMetric(name="mean", value=mean.mean)}, mean.interval
+        if interval and interval.method != "none":
+            about = {"method": interval.method, "n": interval.n}
+            for key, value in (("low", interval.low), ("high", interval.high)):
                 metrics[key] = EvalMetric(name=key, value=value, metadata=about)
         n = len(values)
-        score = EvalScore(name=name, scorer=SCORER, scored_samples=n, metrics=metrics)
-        scores.append(score)
+        scores.append(EvalScore(name=name, scorer=SCORER, scored_samples=n, metrics=metrics))
     done = sum(row.status == "done" for row in game.rows)
     return EvalResults(total_samples=len(game.rows), completed_samples=done, scores=scores)
 
@@ -123,9 +113,8 @@ def _results(game: RecordedGame, samples: Sequence[Any]) -> Any:
 def _mean(name: str, values: Sequence[float], measure: Measure | None, game: RecordedGame) -> Any:
     if measure and name == measure.name:
         return mean_of(values, measure.ends(game.rules), measure.least)
-    ends = {"payoff": game.rules.core.payable_mean(game.rules.players), "regret": POSITIVE}.get(
-        name
-    )
+    ends_by_name = {"payoff": game.rules.core.payable_mean(game.rules.players), "regret": POSITIVE}
+    ends = ends_by_name.get(name)
     return paid(values, ends) if ends else mean_of(values, SCORED)
 
 
@@ -133,11 +122,13 @@ def _mean(name: str, values: Sequence[float], measure: Measure | None, game: Rec
 
 
 @dataclass
-class _Clock:
-    """Times of events, put together as the module says."""
+class _Timeline:
+    """The events of an episode, at times put together as the module says, and usage by model."""
 
     start: datetime
     passed: float = 0.0
+    events: list[Any] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
 
     def stamps(self, seconds: float = 0.0) -> dict[str, Any]:
         """Time so many seconds after the step began."""
@@ -145,30 +136,16 @@ class _Clock:
         return {"timestamp": self.start + timedelta(seconds=passed), "working_start": passed}
 
 
-@dataclass
-class _Timeline:
-    """The events of an episode and the usage by model."""
-
-    clock: _Clock
-    events: list[Any] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=dict)
-
-
 def _sample(game: RecordedGame, episode: RecordedEpisode) -> Any:
     from inspect_ai.log import EvalError, EvalSample
     from inspect_ai.model import ModelOutput
 
-    row, timeline = (
-        episode.row,
-        _Timeline(_Clock(_time(episode.row.started or episode.file.created))),
-    )
-    attempts = episode.attempts()
-    chats = _Chats(episode)
+    row, attempts, chats = episode.row, episode.attempts(), _Chats(episode)
+    timeline = _Timeline(_time(row.started or episode.file.created))
     _add_events(episode, attempts, chats, timeline)
-    seat_attempts = [
-        attempt for attempt in attempts if attempt.seat == min(a.seat for a in attempts)
-    ]
-    last, first = (seat_attempts[-1], seat_attempts[0]) if seat_attempts else (None, None)
+    first_seat = min((attempt.seat for attempt in attempts), default=None)
+    seat_attempts = [attempt for attempt in attempts if attempt.seat == first_seat]
+    first, last = (seat_attempts[0], seat_attempts[-1]) if seat_attempts else (None, None)
     output = _output(last) if last else ModelOutput()
     about = {"game": game.name, "label": game.label, "episode": row.number, "seed": row.seed}
     about |= {"status": row.status, "seats": row.seats, "params": row.params}
@@ -203,10 +180,8 @@ def _scores(game: RecordedGame, episode: RecordedEpisode) -> dict[str, Any]:
     numbers["payoff"] = float(episode.rewards.sum(axis=0).mean())
     if has_deviation(game.name):
         numbers["regret"] = episode.seat_regret()
-    finite = {
-        n: value for n, value in numbers.items() if value is not None and math.isfinite(value)
-    }
-    return {name: Score(value=value) for name, value in finite.items()}
+    finite = ((n, v) for n, v in numbers.items() if v is not None and math.isfinite(v))
+    return {name: Score(value=value) for name, value in finite}
 
 
 def _add_events(
@@ -216,21 +191,21 @@ def _add_events(
     from inspect_ai.event import InfoEvent, SpanBeginEvent, SpanEndEvent
 
     asked = {step: list(calls) for step, calls in groupby(attempts, key=attrgetter("step"))}
-    add, clock = timeline.events.append, timeline.clock
+    add, stamps = timeline.events.append, timeline.stamps
     rows, moves = {row.step: row for row in episode.every_step}, 0
     for step in sorted({*rows, *asked}):
         row = rows.get(step)
         moves += row is not None and not row.talk
         name = "after the end" if row is None else "talk" if row.talk else f"move {moves}"
         span, longest = f"step {step}", 0.0
-        add(SpanBeginEvent(id=span, name=name, span_id=span, **clock.stamps()))
+        add(SpanBeginEvent(id=span, name=name, span_id=span, **stamps()))
         for seat, calls in groupby(asked.get(step, ()), key=attrgetter("seat")):
             longest = max(longest, _seat(span, seat, list(calls), episode, chats, timeline))
-        clock.passed += longest
+        timeline.passed += longest
         if row is not None:
             outcome = _clean({"payoffs": row.rewards, "record": row.record})
-            add(InfoEvent(source=SCORER, data=outcome, span_id=span, **clock.stamps()))
-        add(SpanEndEvent(id=span, span_id=span, **clock.stamps()))
+            add(InfoEvent(source=SCORER, data=outcome, span_id=span, **stamps()))
+        add(SpanEndEvent(id=span, span_id=span, **stamps()))
 
 
 def _seat(
@@ -246,12 +221,11 @@ def _seat(
     from inspect_ai.model import GenerateConfig
 
     seat_span, passed = f"{span} seat {seat}", 0.0
-    name, clock = f"seat {seat}: {episode.seats[seat]}", timeline.clock
-    stamps = {"span_id": seat_span, **clock.stamps()}
-    add = timeline.events.append
-    add(SpanBeginEvent(id=seat_span, parent_id=span, type="agent", name=name, **stamps))
+    name, add = f"seat {seat}: {episode.seats[seat]}", timeline.events.append
+    begin = {"span_id": seat_span, **timeline.stamps()}
+    add(SpanBeginEvent(id=seat_span, parent_id=span, type="agent", name=name, **begin))
     for call in calls:
-        output, start = _output(call), clock.stamps(passed)
+        output, start = _output(call), timeline.stamps(passed)
         passed += call.latency
         read = {"kind": call.kind, "outcome": call.outcome, "why": call.why, "detail": call.detail}
         add(
@@ -264,16 +238,15 @@ def _seat(
                 config=GenerateConfig(seed=call.seed),
                 output=output,
                 error=call.error or None,
-                completed=clock.stamps(passed)["timestamp"],
+                completed=timeline.stamps(passed)["timestamp"],
                 working_time=call.latency,
                 metadata=_clean(read),
                 span_id=seat_span,
                 **start,
             )
         )
-        used = timeline.usage.get(output.model)
-        timeline.usage[output.model] = used + output.usage if used else output.usage
-    add(SpanEndEvent(id=seat_span, span_id=seat_span, **clock.stamps(passed)))
+        timeline.usage = _added([timeline.usage, {output.model: output.usage}])
+    add(SpanEndEvent(id=seat_span, span_id=seat_span, **timeline.stamps(passed)))
     return passed
 
 
@@ -288,10 +261,9 @@ def _output(call: AttemptRow) -> Any:
     )
     from inspect_ai.tool import ToolCall
 
+    begin = f"{call.step}-{call.seat}-{call.number}"
     tool_calls = [
-        ToolCall(
-            id=f"{call.step}-{call.seat}-{call.number}-{i}", function=name, arguments=arguments
-        )
+        ToolCall(id=f"{begin}-{i}", function=name, arguments=arguments)
         for i, (name, arguments) in enumerate(map(_called, _clean(call.tool_calls or [])))
     ]
     texts = [ContentText(text=_clean(call.text))]

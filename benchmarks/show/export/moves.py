@@ -10,14 +10,14 @@ the game notes down of the step, such as positions, targets and injuries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.judge.talk_measures import turns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
-from llm_games.benchmarks.record.rows import TALK, StepRow, move_of
+from llm_games.benchmarks.record.rows import TALK, DecisionRow, StepRow, move_of
 from llm_games.benchmarks.show.export.table_files import replacing
 from llm_games.table import Table
 from llm_games.talk import Talking
@@ -60,18 +60,23 @@ class ReplayedStep(NamedTuple):
     record: Mapping[str, Any]
 
 
+def moves_by_step(decisions: Iterable[DecisionRow]) -> dict[int, dict[int, Any]]:
+    """Moves of an episode by step and seat."""
+    moves: dict[int, dict[int, Any]] = {}
+    for decision in decisions:
+        moves.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
+    return moves
+
+
 def played_again(episode: RecordedEpisode) -> Iterator[ReplayedStep]:
     """Play the recorded moves of an episode again, with its talk, by `EpisodeRow.rules`."""
-    moves_by_step: dict[int, dict[int, Any]] = {}
-    spoke = set()
-    for decision in episode.decisions():
-        moves_by_step.setdefault(decision.step, {})[decision.seat] = move_of(decision.action)
-        spoke |= {decision.seat} if decision.phase == TALK else set()
-    table = Table(episode.row.rules())
+    decisions, table = episode.decisions(), Table(episode.row.rules())
+    decided = moves_by_step(decisions)
+    spoke = {decision.seat for decision in decisions if decision.phase == TALK}
     table.reset(episode.row.seed, episode.row.given)
     table.hush([seat for seat in range(table.game.players) if seat not in spoke])
     for row in episode.every_step:
-        previous_state, moves = table.state, moves_by_step.get(row.step, {})
+        previous_state, moves = table.state, decided.get(row.step, {})
         record = table.step(moves).record
         yield ReplayedStep(previous_state, row, moves, table.state, record)
 

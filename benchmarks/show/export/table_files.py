@@ -35,9 +35,9 @@ def _kinds(row: type[Any]) -> Kinds:
 
 
 _ABOUT: Kinds = {"params": None, "players": None, **_kinds(EpisodeRow)}
-KINDS = {
-    "episodes": {k: v for k, v in _ABOUT.items() if k not in ("id", "number", "seating", *EPISODE)}
-} | {name: _kinds(row) for name, row in PARTS.items()}
+_OTHERS = {"id", "number", "seating", *EPISODE}
+KINDS = {"episodes": {name: kind for name, kind in _ABOUT.items() if name not in _OTHERS}}
+KINDS |= {name: _kinds(row) for name, row in PARTS.items()}
 KINDS["decisions"]["played"] = None  # what counted of an action, empty for nothing
 TABLES = {
     table: EPISODE | {NAMES.get(name, name): kind or str for name, kind in kinds.items()}
@@ -63,7 +63,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def export(records: Records, folder: Path, form: str = "csv") -> dict[Path, int]:
-    """Write all tables as ``"csv"`` or ``"parquet"``, also of a run that goes on; rows by path.
+    """Write all tables as ``"csv"`` or ``"parquet"``; rows by path.
 
     Raises UnknownName for another form, MissingPackage without pyarrow, and Unwritable.
     """

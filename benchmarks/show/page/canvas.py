@@ -53,10 +53,7 @@ class ReportExtraMissing(LLMGamesError, ImportError):
 
 
 class Picture(NamedTuple):
-    """A figure: SVG in the page's colours, what explains it, and SVG and PNG on white.
-
-    The last two are empty where no files were asked for. `empty`: nothing was there to be drawn.
-    """
+    """SVG in the page's colours, what explains it, and SVG and PNG on white, if wanted."""
 
     inline: Markup
     sentence: str
@@ -73,10 +70,7 @@ def picture(
     files: bool = True,
     linked: Callable[[Axes], None] = lambda axes: None,
 ) -> Picture:
-    """Draw one plot, its size in inches; its ids on the page start with `name`.
-
-    `linked` makes what was drawn links. Raises ReportExtraMissing.
-    """
+    """Draw one plot, in inches; its ids begin with `name`. Raises ReportExtraMissing."""
     matplotlib = require()
     from matplotlib.figure import Figure
 
@@ -99,9 +93,7 @@ def _legend(axes: Axes, width: float) -> None:
     """Above a plot so wide, in as many columns as there is room for."""
     parts: list[Any] = [*axes.get_children(), *axes.containers]
     named = [(artist, str(artist.get_label())) for artist in parts]
-    hidden = [
-        (artist, name) for artist, name in named if name[:1] == "_" and not _UNNAMED.match(name)
-    ]
+    hidden = [pair for pair in named if pair[1][:1] == "_" and not _UNNAMED.match(pair[1])]
     for artist, name in hidden:  # matplotlib leaves out what begins so
         artist.set_label(f" {name}")
     _, labels = axes.get_legend_handles_labels()
@@ -147,13 +139,11 @@ _UNNAMED = re.compile(r"_(child|container)\d+$|_nolegend_$")
 def drawn(axes: Axes) -> bool:
     """Return whether anything is drawn but lines across and labels."""
     data = (line for line in axes.get_lines() if line.get_transform() is axes.transData)
-    has_curve = any(
-        np.isfinite(np.asarray(curve.get_xydata(), float)).all(axis=1).any() for curve in data
-    )
+    curves = (np.asarray(curve.get_xydata(), float) for curve in data)
+    if any(np.isfinite(curve).all(axis=1).any() for curve in curves):
+        return True
     boxes = (collection.get_datalim(axes.transData).get_points() for collection in axes.collections)
-    return (
-        has_curve or any(map(len, axes.containers)) or any(np.isfinite(box).all() for box in boxes)
-    )
+    return any(map(len, axes.containers)) or any(np.isfinite(box).all() for box in boxes)
 
 
 def printed(figure: Figure, files: bool = True) -> tuple[str, bytes]:
@@ -220,10 +210,7 @@ def _attributes(style: re.Match[str]) -> str:
 
 
 def some(count: int, points: int = 1) -> Array:
-    """Indices of the runs to draw, evenly spread, of so many points each.
-
-    All if they are at most `MOST` with at most `POINTS` points; the viewer has the rest.
-    """
+    """Indices of runs to draw, evenly spread: at most `MOST`, and `POINTS` points in all."""
     return np.linspace(0, count - 1, min(count, MOST, max(1, POINTS // points))).astype(int)
 
 
@@ -284,43 +271,33 @@ def means(table: Array) -> Array:
 
 
 def band(table: Array, ends: Ends, fewest: int = BANDED) -> tuple[Array, Array]:
-    """Ends of each column's 95 % interval within `ends`, NaN below the `fewest` runs.
-
-    Each point has an interval of its own: all of them together cover less often.
-    """
+    """Ends of each column's own 95 % interval within `ends`, NaN below the `fewest` runs."""
     masked = np.ma.masked_invalid(table)
     n = masked.count(axis=0)
     few = np.where(n > 1, n, 2)
     error = masked.std(axis=0, ddof=1).filled(np.nan) / np.sqrt(few)
-    low, high = within_bounds(
-        masked.mean(axis=0).filled(np.nan), error, few - 1, *_around(table, ends), 0.95
-    )
+    low, high = within_bounds(means(table), error, few - 1, *_around(table, ends), 0.95)
     return np.where(n >= fewest, low, np.nan), np.where(n >= fewest, high, np.nan)
 
 
 def _around(table: Array, ends: Ends) -> Ends:
     """Ends that hold all values; an end that does not, as of broken rules, is infinite."""
     low, high = ends
-    with np.errstate(invalid="ignore"):
-        return (
-            -np.inf if (table < low).any() else low,
-            np.inf if (table > high).any() else high,
-        )
+    return -np.inf if (table < low).any() else low, np.inf if (table > high).any() else high
 
 
 def points(table: Array, ends: Ends) -> list[MeanCell | None]:
     """The numbers that `mean_line` draws, by column; None where no run is."""
     cells: list[MeanCell | None] = []
-    bounds = np.isfinite(ends).sum()
-    fewest = HALF_OPEN if bounds == 1 else 2
-    counts = np.isfinite(table).sum(axis=0)
-    for mean, low, high, n in zip(means(table), *band(table, ends, fewest), counts, strict=True):
-        interval, count = None, int(n)
+    bounds, counts = np.isfinite(ends).sum(), np.isfinite(table).sum(axis=0).tolist()
+    columns = means(table), *band(table, ends, HALF_OPEN if bounds == 1 else 2), counts
+    for mean, low, high, count in zip(*columns, strict=True):
+        interval = None
         if low == high:
             interval = no_spread(low, count)
         elif np.isfinite(low):
             interval = Interval(float(low), float(high), T[bounds], count, few(count))
-        cells.append(MeanCell(float(mean), None, count, interval, ends) if n else None)
+        cells.append(MeanCell(float(mean), None, count, interval, ends) if count else None)
     return cells
 
 
@@ -365,16 +342,13 @@ def dots(
     """Draw means less a number, and intervals, by series and row; shift of each series in a row."""
     below = np.linspace(-0.4, 0.4, len(series) + 2)[1:-1]
     shifts = dict(zip(series, below.tolist(), strict=True))
-    for (name, values), (colour, mark, _) in zip(
-        series.items(), make_looks(len(series)), strict=True
-    ):
+    for (name, values), look in zip(series.items(), make_looks(len(series)), strict=True):
         placed = [(row + shifts[name], cell) for row, cell in enumerate(values) if cell is not None]
         if placed:
-            heights, label = [height for height, _ in placed], name[:24]
-            axes.plot(
-                [c.mean - less for _, c in placed], heights, mark, color=colour, ms=6, label=label
-            )
-            across(axes, heights, [cell for _, cell in placed], colour, less)
+            heights, cells = zip(*placed, strict=True)
+            drawn: dict[str, Any] = {"color": look.colour, "ms": 6, "label": name[:24]}
+            axes.plot([cell.mean - less for cell in cells], heights, look.mark, **drawn)
+            across(axes, heights, cells, look.colour, less)
     down(axes, rows)
     return shifts
 
@@ -423,18 +397,16 @@ def beside_published(
 ) -> None:
     """Draw columns of a result table by row: one's own above a line, the published below.
 
-    Rows begin with a name and its source. `series`: column, colour, marker and how far below the
-    middle of its row, by name. `filled` says whether the marks of a column are.
+    Rows begin with a name and its source. `series`, by name: column, colour, marker and how far
+    below the middle of its row; `filled` says whether the marks of a column are.
     """
     for name, (column, colour, mark, below) in series.items():
-        cells = [row[column] for row in rows]
-        [values] = padded([[cell.mean if isinstance(cell, MeanCell) else cell for cell in cells]])
-        face = colour if filled(column) else "none"
-        heights = np.arange(len(rows)) + below
-        axes.plot(values, heights, mark, color=colour, mfc=face, ms=6, label=name)
-        across(
-            axes, heights, [cell if isinstance(cell, MeanCell) else None for cell in cells], colour
-        )
+        values = [row[column] for row in rows]
+        cells = [value if isinstance(value, MeanCell) else None for value in values]
+        [means] = padded([[c.mean if c else v for c, v in zip(cells, values, strict=True)]])
+        face, heights = colour if filled(column) else "none", np.arange(len(rows)) + below
+        axes.plot(means, heights, mark, color=colour, mfc=face, ms=6, label=name)
+        across(axes, heights, cells, colour)
     down(axes, [f"{row[0]}{', published' * (row[1] == PUBLISHED)}" for row in rows])
     axes.axhline(sum(row[1] == OWN for row in rows) - 0.5, color=INK, linewidth=0.8)
 

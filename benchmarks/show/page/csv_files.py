@@ -46,10 +46,7 @@ TOKENS = "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "tokens
 def tables(
     runs: Sequence[Run], grids: Iterable[tuple[Run, ResultTable]], files: Files, page: Parts
 ) -> list[str]:
-    """Add the runs' numbers and their papers' tables as CSV; return the paths.
-
-    Tables of one name share a file. Published rows belong to no run and are there once.
-    """
+    """Add numbers and papers' tables as CSV, published rows once; tables of a name share a file."""
 
     def listed(of: Callable[[Run], Iterator[Row]]) -> bytes:
         return as_csv({"run": run.stem} | row for run in runs for row in of(run))
@@ -83,14 +80,11 @@ def _scores(run: Run) -> Iterator[Row]:
             did, _ = e.tallies()
             numbers = next(columns) if e.row.status == "done" else [math.nan] * len(names)
             cells = (None if math.isnan(number) else number for number in numbers)
-            yield {
-                **{"label": game.label, "game": game.name},
-                **{"episode": e.row.number, "status": e.row.status},
-                **dict(zip(names, cells, strict=True)),
-                **{"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls},
-                **{"tokens_in": did.tokens_in, "tokens_out": did.tokens_out},
-                "seconds": e.seconds,
-            }
+            row = {"label": game.label, "game": game.name, "episode": e.row.number}
+            row |= {"status": e.row.status, **dict(zip(names, cells, strict=True))}
+            row |= {"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls}
+            row |= {"tokens_in": did.tokens_in, "tokens_out": did.tokens_out}
+            yield row | {"seconds": e.seconds}
 
 
 def _rounds(run: Run) -> Iterator[Row]:
@@ -98,11 +92,9 @@ def _rounds(run: Run) -> Iterator[Row]:
         for e in game.played if action(game.name) else ():
             for name in game.players:
                 for number, mean in enumerate(seats_mean(e, e.of(name)), start=1):
-                    yield {
-                        **{"label": game.label, "episode": e.row.number},
-                        **{"round": number, "player": name, "what": action(game.name)},
-                        "value": None if np.isnan(mean) else mean,
-                    }
+                    row = {"label": game.label, "episode": e.row.number, "round": number}
+                    row |= {"player": name, "what": action(game.name)}
+                    yield row | {"value": None if np.isnan(mean) else mean}
 
 
 def _calls(run: Run) -> Iterator[Row]:
@@ -116,16 +108,10 @@ def _calls(run: Run) -> Iterator[Row]:
 def _players(run: Run) -> Iterator[Row]:
     for player in run.players.values():
         did, spent = player.did, run.spent.players.get(player.name)
-        yield {
-            "player": player.name,
-            "kind": player.kind,
-            "model": did.model,
-            "decisions": did.decisions,
-            "filled_in": did.filled,
-            "calls": did.moves.total(),
-            **{outcome: did.moves[outcome] for outcome in OUTCOMES},
-            **{name: getattr(spent or did, name, 0) for name in TOKENS},
-            "cost": spent.money if spent and run.priced else None,
-            "latency_median": np.median(did.latencies) if did.calls else None,
-            "latency_total": sum(did.latencies),
-        }
+        row: Row = {"player": player.name, "kind": player.kind, "model": did.model}
+        row |= {"decisions": did.decisions, "filled_in": did.filled, "calls": did.moves.total()}
+        row |= {outcome: did.moves[outcome] for outcome in OUTCOMES}
+        row |= {name: getattr(spent or did, name, 0) for name in TOKENS}
+        row["cost"] = spent.money if spent and run.priced else None
+        row["latency_median"] = np.median(did.latencies) if did.calls else None
+        yield row | {"latency_total": sum(did.latencies)}

@@ -44,7 +44,7 @@ class Drawer:
             ids, title, sketch.draw, sketch.size, files=files is not None, linked=linked
         )
         if picture.empty:
-            return {"inline": "", "sentence": picture.sentence, "files": [], "empty": True}
+            return undrawn(picture.sentence) | {"empty": True}
         paths = []
         if files is not None:
             paths = files.add("figures", name, ("svg", picture.svg), ("png", picture.png))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -118,21 +118,13 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
     for player, (name, (colour, mark, _)) in enumerate(assign_looks(game.players)):
         rows, seats = np.nonzero(sitting[dots] == player)
-        axes.plot(
-            seats + shift[rows],
-            totals[dots[rows], seats],
-            mark or "o",
-            color=colour,
-            alpha=0.4,
-            ms=4,
-            mew=0,
-        )
+        faint: dict[str, Any] = {"color": colour, "alpha": 0.4, "ms": 4, "mew": 0}
+        axes.plot(seats + shift[rows], totals[dots[rows], seats], mark or "o", **faint)
         taken = np.flatnonzero((sitting == player).any(axis=0))
         player_totals = np.where(sitting == player, totals, np.nan)[:, taken]
-        label = name[:40] if len(game.players) > 1 else None
-        axes.plot(
-            taken, canvas.means(player_totals), "_", color=colour, ms=16, mew=2.4, label=label
-        )
+        bar: dict[str, Any] = {"color": colour, "ms": 16, "mew": 2.4}
+        bar |= {"label": name[:40]} if len(game.players) > 1 else {}
+        axes.plot(taken, canvas.means(player_totals), "_", **bar)
         axes.vlines(taken, *canvas.band(player_totals, ends), color=colour, linewidth=1)
     axes.set_xlabel("seat")
     axes.set_ylabel("payoff of a run")
@@ -151,10 +143,7 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
 
 def _regret(axes: Axes, game: RecordedGame) -> str:
     lost = [e.regret() for e in game.played]
-    sums = [
-        np.where(np.isnan(each).all(axis=0), np.nan, np.nansum(each, axis=0)).tolist()
-        for each in lost
-    ]
+    sums = [np.where(np.isnan(r).all(axis=0), np.nan, np.nansum(r, axis=0)).tolist() for r in lost]
     paths(axes, sums, "sum over players", POSITIVE, first=first_round(game))
     line(axes, 0, "no regret")
     axes.set_ylabel("regret")

@@ -44,10 +44,7 @@ def scored(runs: Sequence[Run]) -> bool:
 
 
 def sketches(runs: Sequence[Run], references: Sequence[Beside]) -> list[Sketch]:
-    """A figure for each criterion; payoffs of different games have no scale in common.
-
-    `references` are those of each run, by label.
-    """
+    """A figure for each criterion; payoffs of different games have no scale in common."""
     kinds: dict[GapKind, list[str]] = {}
     for run in runs:
         for game in run.games:

@@ -31,9 +31,8 @@ MOST = 300
 
 def decisions(selection: Mapping[str, Any]) -> str:
     """Address below the run's own."""
-    return "decisions" + (
-        f"?{urlencode(selection, doseq=True, quote_via=quote)}" if selection else ""
-    )
+    query = urlencode(selection, doseq=True, quote_via=quote)
+    return f"decisions?{query}" if query else "decisions"
 
 
 @dataclass(frozen=True)

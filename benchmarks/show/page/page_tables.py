@@ -19,13 +19,8 @@ from llm_games.benchmarks.record.recorded_games import seconds as lasting
 from llm_games.replies import LENIENCIES
 from llm_games.wrappers.clients.budget import Usage
 
-BREAKS = {
-    "unparsable": "format",
-    "out_of_range": "range",
-    "refused": "refused",
-    "truncated": "truncated",
-    "failed": "failed",
-}
+BREAKS = {"unparsable": "format", "out_of_range": "range"}
+BREAKS |= {outcome: outcome for outcome in ("refused", "truncated", "failed")}
 """How a completion can be useless, and the column's name."""
 SPENT = "calls, failed, tokens in, cached, written, tokens out, thoughts"
 counts_of = attrgetter(
@@ -44,13 +39,7 @@ def score_grid(
     total: MeanCell | None,
     references: Mapping[str, Sequence[Reference]],
 ) -> ResultTable:
-    """Return a row for each game of a run, and one for `total`, its Overall, if it has one.
-
-    Below a game stand its `references`, by label.
-
-    `scored` are the labels of those games that can have a score; what other papers' games are
-    judged by has a column of its own.
-    """
+    """A row for each game and its `references`; `scored` are labels of games that have scores."""
     default, second = editions()[:2]
     kinds = run.edition, default if run.edition == second else second
     shown = [statistic for statistic in results.STATISTICS if "page" in statistic.shown]
@@ -71,46 +60,33 @@ def score_grid(
     for game in run.games:
         done = [f"{game.states['done']} of {len(game.rows)}"]
         done += [f"{n} {status}" for status in ("void", "running") if (n := game.states[status])]
-        scores: list[Value] = [None, None] if scored else []
+        row: list[Value] = [Label(game.label, marked=game.filled > MARK), ", ".join(done)]
         if game.label in scored:
-            scores = [series(game, score_by(kinds[0])).cell, series(game, score_by(kinds[1])).mean]
-        row = [
-            Label(game.label, marked=game.filled > MARK),
-            ", ".join(done),
-            *scores,
-            *judged(game, {"measured": series(game, measured_by(measure_of(game)))}),
-            float(game.filled) if game.played else None,
-            *(series(game, statistic).mean for statistic in shown),
-        ]
-        rows.append(row)
+            row += [series(game, score_by(kinds[0])).cell, series(game, score_by(kinds[1])).mean]
+        elif scored:
+            row += [None, None]
+        row += judged(game, {"measured": series(game, measured_by(measure_of(game)))})
+        row.append(float(game.filled) if game.played else None)
+        rows.append([*row, *(series(game, statistic).mean for statistic in shown)])
         for reference in references.get(game.label, ()):
             aside.append(len(rows))
-            lines = reference.series
-            rows.append(
-                [
-                    Label(f"{game.label}, {reference.player}", reference.about),
-                    f"{reference.n} offline",
-                    *([lines["score"].cell, ""] if scored else []),
-                    *judged(game, lines),
-                    "",
-                    *(lines[statistic.name].mean for statistic in shown),
-                ]
-            )
+            lines, name = reference.series, f"{game.label}, {reference.player}"
+            row = [Label(name, reference.about), f"{reference.n} offline"]
+            row += [lines["score"].cell, ""] if scored else []
+            row += [*judged(game, lines), "", *(lines[stat.name].mean for stat in shown)]
+            rows.append(row)
     foot = []
     if scored and total:
         offline = overalls((game.name, references.get(game.label, ())) for game in run.games)
         means = {"Overall": total} | {f"Overall, {name}": mean for name, mean in offline.items()}
         foot = [(name, "", mean, *[""] * (len(heads) - 3)) for name, mean in means.items()]
-    notes = [INSTEAD] * any(references.values()) + _conditional(run)
+    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
+    notes = [INSTEAD] * any(references.values())
+    notes += [f"{label}: {why}" for label, why in games.items() if why]
     notes += apart(meant(game, run.edition) for game in run.games if game.done)
     note = "\n".join(notes)
     strong = [score, *others]
     return ResultTable(heads, rows, name="means", note=note, foot=foot, beside=aside, strong=strong)
-
-
-def _conditional(run: Run) -> list[str]:
-    games = {game.label: conditional(game.rules, game.planned.get("given")) for game in run.games}
-    return [f"{label}: {why}" for label, why in games.items() if why]
 
 
 def payoff_grid(run: Run) -> ResultTable:
@@ -137,10 +113,8 @@ def usage_grid(run: Run) -> ResultTable:
     for label, episodes, did in parts:
         took = [lasted for row in episodes if (lasted := lasting([row])) is not None]
         spent = run.spent.total if label == "all" else run.spent.games.get(label)
-        asked: list[Value] = [None] * 4
-        if spent and spent.calls:
-            asked = _spent(run, spent)
-        elif did.calls:  # replies of a record, which cost nothing
+        asked: list[Value] = _spent(run, spent) if spent and spent.calls else [None] * 4
+        if did.calls and asked[0] is None:  # replies of a record, which cost nothing
             asked = [did.calls, did.tokens_in, did.tokens_out, None]
         waited = seconds(sum(did.latencies)) if did.calls else None
         median = seconds(float(np.median(took))) if took else None
@@ -159,13 +133,12 @@ def spent_grid(run: Run) -> ResultTable:
     """By seat and model, with calls that brought no reply."""
     heads = columns("seat, model", SPENT, ",") | {"money": ".4f"}
     rows: list[list[Value]] = []
+    if unknown := run.spent.total.unknown:
+        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
     for (model, seat), u in run.spent.pairs.items():
         cost = float(u.money) if run.priced else None
-        rows.append([seat or "greeting", model, *counts_of(u), cost])
-    if run.spent.total.unknown:
-        heads |= dict.fromkeys(("of unknown outcome", "tokens in ≤", "tokens out ≤"), ",")
-        for row, u in zip(rows, run.spent.pairs.values(), strict=True):
-            row += [u.unknown, u.unknown_in, u.unknown_out]
+        row = [seat or "greeting", model, *counts_of(u), cost]
+        rows.append(row + [u.unknown, u.unknown_in, u.unknown_out] * bool(unknown))
     return ResultTable(heads, rows, name="spent", note=run.spent.note)
 
 
@@ -201,11 +174,10 @@ def other_grid(run: Run) -> ResultTable:
 
 def special_grid(run: Run) -> ResultTable:
     rows: list[list[Value]] = []
+    without = "the server refuses it: asked without it"
     for name, did in ((player.name, player.did) for player in run.players.values()):
-        for what, count in did.lenient.most_common():
-            rows.append([name, what, LENIENCIES.get(what), count])
-        for option, count in did.left_out.most_common():
-            rows.append([name, f"no {option}", "the server refuses it: asked without it", count])
+        rows += ([name, what, LENIENCIES.get(what), n] for what, n in did.lenient.most_common())
+        rows += ([name, f"no {option}", without, n] for option, n in did.left_out.most_common())
     heads = columns("player, what, meaning", "replies", ",")
     return ResultTable(heads, rows, title="What was special about replies")
 

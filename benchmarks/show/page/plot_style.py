@@ -59,6 +59,5 @@ def make_looks(count: int) -> list[Look]:
 def assign_looks(things: Iterable[Any]) -> list[tuple[Any, Look]]:
     """Return each thing with a look; one alone needs no mark."""
     listed = list(things)
-    return list(
-        zip(listed, make_looks(len(listed)) if len(listed) > 1 else [Look(BLUE)], strict=False)
-    )
+    looks = make_looks(len(listed)) if len(listed) > 1 else [Look(BLUE)]
+    return list(zip(listed, looks, strict=False))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -72,13 +73,11 @@ def build(
 ) -> Path:
     """Write a report about these runs, also unfinished ones, and return its path.
 
-    The page loads nothing. Beside it are its figures as SVG and PNG (``figures/``) and its numbers
-    as CSV (``tables/``). `out` is the HTML file (ending in ``.html``), or a folder in which to
-    write ``report.html``; `scoring` an edition of the scores, see `paper.editions`, or None for
-    the one each run asks for. `comparing` compares runs with the first, episode by episode. Without
+    The page loads nothing; beside it are ``figures/`` as SVG and PNG and ``tables/`` as CSV.
+    `out` is the HTML file, or a folder for ``report.html``; `scoring` an edition of the scores, by
+    default the one each run asks for. `comparing`: with the first, episode by episode. Without
     `baselines` it has no reference rows and no measures of skill, which take most of its time.
-    `only` are labels of games, if not all are wanted; `conversations` is how many of each player's
-    decisions are shown as they were asked and answered.
+    `only`: labels of games. `conversations`: how many of each player's decisions are shown in full.
 
     Raises:
         StoreError: a file is not a run that can be read.
@@ -93,8 +92,7 @@ def build(
     if comparing and not 2 <= len(db_paths) <= len(ascii_uppercase):
         allowed = f"2 to {len(ascii_uppercase)} runs"
         raise BadParameter(f"to compare takes {allowed}, got {len(db_paths)}; give their .db files")
-    if scoring is not None and scoring not in editions():
-        raise unknown("scoring", scoring, editions())
+    _check_scoring(scoring)
     out = Path(out)
     out = out if out.suffix == ".html" else out / "report.html"
     with ExitStack() as opened:
@@ -135,30 +133,27 @@ def check_out(out: Path) -> None:
 
 
 def html(
-    runs: Sequence[Run],
-    comparing: bool = False,
-    baselines: bool = True,
-    conversations: int = 0,
+    runs: Sequence[Run], comparing: bool = False, baselines: bool = True, conversations: int = 0
 ) -> tuple[str, Files, Mapping[str, Exception]]:
     """Return the page about these runs, the files that it links to, and what could not be made."""
     files, page = Files(), Parts()
     context = _content(runs, page, files, comparing, baselines, conversations)
-    css, _, _ = _LOADER.get_source(_environment(), "page.css")
-    shown = context | {"css": Markup(css), "version": __version__}
+    shown = context | {"css": Markup(css()), "version": __version__}
     return _environment().get_template("page.html.j2").render(shown), files, page.failed
 
 
 def body(file: Records, links: str, scoring: str | None = None, baselines: bool = True) -> Markup:
-    """The report about a run as a part of a page that a server shows: without files and styles.
-
-    Numbers, points and names are links below the address `links`, such as ``/run/ab12/``.
-    """
+    """The report as a part of a served page, with links below an address such as ``/run/ab12/``."""
     canvas.require()
-    if scoring is not None and scoring not in editions():
-        raise unknown("scoring", scoring, editions())
+    _check_scoring(scoring)
     run = read(file, scoring or edition_of(file.config))
     context = _content([run], Parts(), None, False, baselines, links=links)
     return Markup(_environment().get_template("body.html.j2").render(context))
+
+
+def _check_scoring(scoring: str | None) -> None:
+    if scoring is not None and scoring not in editions():
+        raise unknown("scoring", scoring, editions())
 
 
 def css() -> str:
@@ -189,13 +184,8 @@ def _content(
         twins = (runs[1:] if i == 0 else runs[:1]) if comparing else []
         parts.append(RunPart(f"r{i}", run, drawer, baselines, twins, conversations))
     boards, notes = _boards(runs, parts, page)
-    grids = [
-        (part.run, grid)
-        for part in parts
-        for section in part.sections
-        for grid in section["about"].grids
-        if grid.name
-    ]
+    sections = [(part.run, section["about"]) for part in parts for section in part.sections]
+    grids = [(run, grid) for run, section in sections for grid in section.grids if grid.name]
     for name in ("scores", "payoffs", "skill", "spent"):
         grids += [(part.run, grid) for part in parts if (grid := getattr(part, name)).rows]
     named = list(zip(ascii_uppercase, runs, strict=False)) if comparing else []
@@ -209,9 +199,7 @@ def _content(
         "heads": drawer.drawn(first, "headline", "headline"),
         "parts": parts,
         "most": ROWS,
-        "skilled": any(
-            grid.rows or grid.note for part in parts for grid in (part.payoffs, part.skill)
-        ),
+        "skilled": any(g.rows or g.note for part in parts for g in (part.payoffs, part.skill)),
         "named": named,
         "compared": differences,
         "overlays": drawer.drawn(sketches, "comparison", "comparison"),
@@ -326,18 +314,13 @@ class RunPart:
     def _paper_sections(self) -> Iterator[dict[str, Any]]:
         page, drawn = self.drawer.page, self.drawer.drawn
         for i, paper in enumerate(self.papers):
-            sections = page.part(
-                paper.title, partial(self._read, paper), partial(_unmade, paper.title)
-            )
+            make = partial(self._read, paper)
+            sections = page.part(paper.title, make, partial(_unmade, paper.title))
             for k, about in enumerate(map(page.section, sections)):
-                anchor = f"{self.id}-paper-{i}-{k}"
-                pairs = [
-                    (
-                        drawn([sketch], f"{about.title} {sketch.title}".lower(), f"{anchor}-{n}"),
-                        grid,
-                    )
-                    for n, (sketch, grid) in enumerate(about.pairs)
-                ]
+                anchor, pairs = f"{self.id}-paper-{i}-{k}", []
+                for n, (sketch, grid) in enumerate(about.pairs):
+                    name = f"{about.title} {sketch.title}".lower()
+                    pairs.append((drawn([sketch], name, f"{anchor}-{n}"), grid))
                 plots = drawn(about.sketches, about.title, anchor)
                 yield {"id": anchor, "about": about, "plots": plots, "pairs": pairs}
 
@@ -347,11 +330,10 @@ class RunPart:
 
     def _other_sections(self, twins: Sequence[Run]) -> Iterator[dict[str, Any]]:
         page = self.drawer.page
-        talk = partial(talk_measures.section, self.run, twins)
-        sections = page.part("Talk", talk, partial(_unmade, "Talk"))
-        reliable = partial(_reliability, self.run)
-        sections += page.part("Reliability", reliable, partial(_unmade, "Reliability"))
-        for k, section in enumerate(sections):
+        make = {"Talk": partial(talk_measures.section, self.run, twins)}
+        make["Reliability"] = partial(_reliability, self.run)
+        sections = (page.part(title, make[title], partial(_unmade, title)) for title in make)
+        for k, section in enumerate(chain.from_iterable(sections)):
             yield _bare(page.section(section), f"{self.id}-own-{k}")
 
     def _game(self, anchor: str, game: RecordedGame) -> dict[str, Any]:
@@ -398,18 +380,15 @@ def _of(run: Run, paper: Paper) -> Run:
 
 def _total(run: Run, mine: Sequence[Paper]) -> MeanCell | None:
     """Overall; None unless all games of a benchmark have a score."""
-    for paper in mine:
-        if paper.scoring:
-            counted_games = paper.scoring.counted(_of(run, paper), run.edition)
-            if mean := paper.scoring.overall(counted_games):
-                return mean
-    return None
+    scorings = ((paper, paper.scoring) for paper in mine if paper.scoring)
+    means = (s.overall(s.counted(_of(run, paper), run.edition)) for paper, s in scorings)
+    return next(filter(None, means), None)
 
 
 def _about(game: RecordedGame) -> str:
     parameters = ", ".join(f"{name} = {value}" for name, value in game.params.items())
     seats = " and ".join(f"{game.seats.count(name)} × {name}" for name in game.players)
-    shown = f"{len(game.played)} {'run' if len(game.played) == 1 else 'runs'} shown"
+    shown = f"{len(game.played)} run{'s' * (len(game.played) != 1)} shown"
     about = f"{game.rules.title} ({game.rules.source}): {seats}; {shown}"
     claim, sat = claimed(game.rules), [row.seating for row in game.played.rows]
     about += f"; {parameters or 'default settings'}." + f" Rational here is {claim}." * bool(claim)
@@ -443,9 +422,8 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 def _warnings(run: Run) -> list[str]:
     warnings = []
     if unfinished := sum(row.status in ("pending", "running") for row in run.rows):
-        warnings.append(
-            f"This run is not finished: {unfinished} of {len(run.rows)} episodes are left."
-        )
+        unplayed = f"{unfinished} of {len(run.rows)} episodes are left"
+        warnings.append(f"This run is not finished: {unplayed}.")
     if void := [row for row in run.rows if row.status == "void"]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         which = "1 void episode has" if len(void) == 1 else f"{len(void)} void episodes have"

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llm_games.benchmarks.judge.compare import (
-    FAMILIES,
-    Comparison,
-    Comparisons,
-    Difference,
-)
+from llm_games.benchmarks.judge.compare import FAMILIES, Comparison, Comparisons, Difference
 from llm_games.benchmarks.judge.paper import THIRD, Sketch
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, Run
 from llm_games.benchmarks.show.page import canvas
@@ -39,9 +34,8 @@ def sketches(runs: Mapping[str, Run], comparisons: Sequence[Comparisons]) -> lis
                 scales.setdefault((family, game.shown(family)[0]), {})[game.label] = None
     what = comparisons[0].change if len(comparisons) == 1 else "differences to A"
     for (family, name), labels in scales.items():
-        draw = partial(
-            _differences, comparisons=comparisons, labels=[*labels], family=family, name=name
-        )
+        shown: dict[str, Any] = {"labels": [*labels], "family": family, "name": name}
+        draw = partial(_differences, comparisons=comparisons, **shown)
         size = canvas.tall(len(labels), len(comparisons))
         figures.append(Sketch(f"{name.capitalize()}, {what}", draw, size))
     paired: dict[str, dict[str, Comparison]] = {}
@@ -94,10 +88,8 @@ def _rounds(axes: Axes, runs: Mapping[str, Run], games: Mapping[str, Comparison]
     numbers = set.intersection(*(set(game.changes["payoffs"]) for game in games.values()))
     positions = sorted({position for game in games.values() for position in game.seats})
     label = next(iter(games.values())).label
-    sides = {
-        name: next(game for game in runs[name].games if game.label == label)
-        for name in ("A", *games)
-    }
+    by_name = {name: {game.label: game for game in runs[name].games} for name in ("A", *games)}
+    sides = {name: by_label[label] for name, by_label in by_name.items()}
     for (name, look), game in zip(assign_looks(sides), sides.values(), strict=True):
         done = [episode for episode in game.done if episode.row.number in numbers]
         earned = [_earned(episode, positions) for episode in done]

@@ -40,22 +40,12 @@ def skill_grid(run: Run) -> ResultTable:
             if skill.why:
                 failed[f"“{game.label}” could not be measured: {skill.why}"] = None
             mean = skill.means()
-            rows.append(
-                [
-                    *(game.label, Label(skill.player), skill.per),
-                    *(mean["regret"], mean["interim regret"]),
-                    *(mean["solver's reply"], skill.solver or None),
-                    *(mean["best-reply gap"], skill.best or None, mean["response gap"]),
-                    *(mean["exploitability"], mean["predicted"]),
-                    *(mean["distance"], mean["efficiency"], skill.anarchy),
-                    skill.welfare if skill.efficiency else None,
-                    *([mean["consumer surplus"], mean["total surplus"]] if surplus else []),
-                ]
-            )
-    return ResultTable(
-        heads,
-        rows,
-        name="skill",
-        note="\n".join([NOTE] * bool(rows) + list(failed)),
-        strong=["solver's reply", "best-reply gap"],
-    )
+            row: list[Value] = [game.label, Label(skill.player), skill.per, mean["regret"]]
+            row += [mean["interim regret"], mean["solver's reply"], skill.solver or None]
+            row += [mean["best-reply gap"], skill.best or None, mean["response gap"]]
+            row += [mean["exploitability"], mean["predicted"], mean["distance"]]
+            row += [mean["efficiency"], skill.anarchy, skill.welfare if skill.efficiency else None]
+            rows.append(row + [mean["consumer surplus"], mean["total surplus"]] * surplus)
+    note = "\n".join([NOTE] * bool(rows) + list(failed))
+    strong = ["solver's reply", "best-reply gap"]
+    return ResultTable(heads, rows, name="skill", note=note, strong=strong)

@@ -76,7 +76,7 @@ class _Site:
     def routes(self) -> list[Any]:
         address = "{episode:number}/{step:number}/{seat:number}"
         shown: dict[str, tuple[str, Callable[[Request], Context]]] = {
-            "/": ("runs", self.runs),
+            "/": ("runs", lambda _: run_page.runs(self.shelf)),
             "/compare": ("compare", self.compare),
             "/run/{run}": ("run", lambda r: run_page.run(self.run(r))),
             "/run/{run}/scores": ("scores", lambda r: run_page.scores(self.run(r))),
@@ -93,7 +93,7 @@ class _Site:
             Route(f"/run/{{run}}/raw/{text}", self.raw),
             Route(f"/run/{{run}}/more/{text}", self.continuation),
             WebSocketRoute("/live", self.live),
-            Route("/static/report.css", self.style),
+            Route("/static/report.css", lambda _: Response(css(), media_type="text/css")),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
 
@@ -104,9 +104,6 @@ class _Site:
         return run
 
     # -- pages ---------------------------------------------------------------------------------
-
-    def runs(self, _: Request) -> Context:
-        return run_page.runs(self.shelf)
 
     def game(self, request: Request) -> Context:
         return run_page.game(self.run(request), request.query_params.get("label", ""))
@@ -124,10 +121,9 @@ class _Site:
 
     def episode(self, request: Request) -> Context:
         run, number = self.run(request), request.path_params["episode"]
-        first, picture = _integer(request, "first", 1), _integer(request, "picture", None)
+        first, picture = _integer(request, "first") or 1, _integer(request, "picture")
         with run.records() as records:
-            replayed = read(records, number)
-            page = episode_page.page(replayed, _here(run), first or 1, picture)
+            page = episode_page.page(read(records, number), f"/run/{run.id}", first, picture)
         return _framed(run, page)
 
     def decision(self, request: Request) -> Context:
@@ -135,7 +131,7 @@ class _Site:
         with run.records() as records:
             numbers, query = _decision_numbers(request), request.query_params.multi_items()
             beside = list_page.beside(run, numbers, query)
-            page = decision_page.page(records, *numbers, _here(run), beside=beside)
+            page = decision_page.page(records, *numbers, f"/run/{run.id}", beside=beside)
         return _framed(run, page)
 
     # -- other files ---------------------------------------------------------------------------
@@ -147,14 +143,10 @@ class _Site:
         dark = request.query_params.get("dark") == "1"
         return Response(drawing.svg(dark=dark), media_type="image/svg+xml")
 
-    def style(self, _: Request) -> Response:
-        return Response(css(), media_type="text/css")
-
     def text(self, request: Request) -> str:
+        numbers, name = _decision_numbers(request), request.path_params["name"]
         with self.run(request).records() as records:
-            return decision_page.text(
-                records, *_decision_numbers(request), request.path_params["name"]
-            )
+            return decision_page.text(records, *numbers, name)
 
     def raw(self, request: Request) -> Response:
         text, name = self.text(request), request.path_params["name"]
@@ -164,7 +156,7 @@ class _Site:
         return PlainTextResponse(text.encode(errors="replace"), headers=headers)
 
     def continuation(self, request: Request) -> Response:
-        begin = _integer(request, "from", 0) or 0
+        begin = _integer(request, "from") or 0
         return JSONResponse(texts.piece(self.text(request), begin, texts.MORE)._asdict())
 
     # -- what grows ----------------------------------------------------------------------------
@@ -212,20 +204,15 @@ def _framed(run: RunFile, page: Any) -> Context:
     return {"title": page.title, "crumbs": page.crumbs, "live": live, "page": page}
 
 
-def _here(run: RunFile) -> str:
-    return f"/run/{run.id}"
-
-
 def _decision_numbers(request: Request) -> tuple[int, int, int]:
     asked = request.path_params
     return asked["episode"], asked["step"], asked["seat"]
 
 
-def _integer(request: Request, name: str, default: int | None) -> int | None:
-    """Read a number of the query; raises BadParameter."""
-    text = request.query_params.get(name, "")
-    if not text:
-        return default
+def _integer(request: Request, name: str) -> int | None:
+    """Read a number of the query, None without; raises BadParameter."""
+    if not (text := request.query_params.get(name, "")):
+        return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise BadParameter(f"{name}: an integer from 0 is needed, got {text[:40]!r}")
     return int(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from llm_games.benchmarks.show.view.list_page import move
 from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import BadParameter, LLMGamesError
 
-KINDS = "run", "episode", "decision"
+NUMBERED = re.compile("(episode|decision/[0-9]{1,9}/[0-9]{1,9})/[0-9]{1,9}")
 PAIRS = 100
 """Episodes of two runs that are listed."""
 CELLS = 1000
@@ -51,11 +52,8 @@ def parse_side(shelf: RunShelf, text: str) -> Side:
     run = shelf.run(name)
     if not parts:
         return Side(run, "run")
-    kind, *numbers = parts
-    if (kind, len(numbers)) in (("episode", 1), ("decision", 3)) and all(
-        number.isascii() and number.isdigit() and len(number) < 10 for number in numbers
-    ):
-        return Side(run, kind, tuple(map(int, numbers)))
+    if NUMBERED.fullmatch("/".join(parts)):
+        return Side(run, parts[0], tuple(map(int, parts[1:])))
     raise BadComparison(
         f"{text[:80]!r} is nothing to compare: give RUN, RUN/episode/EPISODE or "
         "RUN/decision/EPISODE/STEP/SEAT"
@@ -64,10 +62,9 @@ def parse_side(shelf: RunShelf, text: str) -> Side:
 
 def compare(shelf: RunShelf, names: Sequence[str]) -> dict[str, Any]:
     """The template's context; of one thing what it can be compared with."""
-    if not 1 <= len(names) <= 2:
-        raise BadComparison(
-            f"two things can be compared, got {len(names)}: mark two rows, or give a and b"
-        )
+    if not 1 <= (count := len(names)) <= 2:
+        way = "mark two rows, or give a and b"
+        raise BadComparison(f"two things can be compared, got {count}: {way}")
     sides = [parse_side(shelf, name) for name in names]
     if len({side.kind for side in sides}) > 1:
         kinds = " and ".join(side.kind for side in sides)
@@ -160,8 +157,7 @@ def _episodes(sides: Sequence[Side], files: Sequence[Records]) -> dict[str, Any]
     moves, cells = [], 0
     for compared in beside.moves(pair):
         moves.append(compared)
-        cells += len(compared.seats)
-        if cells >= CELLS:
+        if (cells := cells + len(compared.seats)) >= CELLS:
             break
     return {
         "pair": pair,

@@ -44,10 +44,7 @@ class CurveLine(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A figure: `across` and `up` are positions and words on both axes.
-
-    `left_out` counts players that are not drawn; a point has so many rounds `together`.
-    """
+    """`across` and `up` are positions and words on both axes; a point has rounds `together`."""
 
     title: str
     lines: list[CurveLine]

@@ -1,8 +1,7 @@
 """Every decision of one run in columns, read while the file grows, filtered and sorted in memory.
 
-NumPy beats every index here: a million decisions are filtered, sorted and counted in some tens of
-milliseconds. The file is opened anew for every look and never kept open, so that the run does not
-notice, and can leave one plain file behind when it ends.
+NumPy filters, sorts and counts a million in tens of milliseconds. The file is opened anew for every
+look, so that the run can leave one plain file behind when it ends.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -23,19 +22,14 @@ import numpy as np
 from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import EpisodeRow
-from llm_games.benchmarks.show.view.filter import BROKE, PHASES, ROWS, Filter
-from llm_games.benchmarks.show.view.reading import (
-    COLUMNS,
-    Chunk,
-    EpisodeProgress,
-    IndexReading,
-    Names,
-)
+from llm_games.benchmarks.show.view.filter import PHASES, ROWS, Filter
+from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, EpisodeProgress, IndexReading
 from llm_games.benchmarks.show.view.search import Search
 from llm_games.rulebook import Array
 from llm_games.version import __version__
 
 FACETS = "game", "player", "seat", "outcome", "phase", "broke", "round"
+FIXED = {"phase": {phase: i for i, phase in enumerate(PHASES)}, "broke": {"no": 0, "yes": 1}}
 TOO_MANY = 500
 """Values of a facet of which only the most frequent are listed."""
 SHOWN = 300
@@ -54,8 +48,8 @@ class Gone(StoreError):
     """A run's file was deleted, or another run is in its place."""
 
     def __init__(self, path: Path, what: str = "was replaced by another file") -> None:
-        consequence = "what had been read of it is still listed"
-        super().__init__(f"{path} {what} while it was open; {consequence}")
+        why = f"{path} {what} while it was open"
+        super().__init__(f"{why}; what had been read of it is still listed")
 
 
 class Facet(NamedTuple):
@@ -67,11 +61,7 @@ class Facet(NamedTuple):
 
 
 class ListedDecision(NamedTuple):
-    """A decision in a list; `number` is the episode's within its game, `game` a label.
-
-    `regret` is None where it is not defined; `calls` are completions, 0 without a model; `text` is
-    how the last of them begins.
-    """
+    """A decision in a list; `number` is its episode's in the game, `text` how a reply begins."""
 
     episode: int
     step: int
@@ -98,11 +88,10 @@ class ListedDecision(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of a list: its rows, how many fit in all, and how many have been read so far.
+    """A page of a list: its rows, how many fit in all, and the `total` that has been read so far.
 
-    `complete`: all has been read that the file had at the last look, with its regret: `judged` of
-    them have it. `facets` are by field of the filter; `without` says in which games, by label, no
-    regret is known, and why. `note` is what else is to be said, such as how text was searched for.
+    `complete`: all that the file had at the last look, with regret, which the first `judged` have.
+    `facets` are by field of the filter; `without` says why games, by label, have no regret.
     """
 
     filter: Filter
@@ -156,10 +145,7 @@ class Decisions:
         return records
 
     def read(self, seconds: float = math.inf, judge: bool = True) -> int:
-        """Read for about so long; the number of new decisions. Raises StoreError.
-
-        Regret comes last, if at all: it takes longer, and what is read is listed without it.
-        """
+        """Read for about so long, regret last; the number of new decisions. Raises StoreError."""
         previous_count, until = self._count, time.monotonic() + seconds
         with self.open() as records:
             if not self.created:
@@ -194,25 +180,19 @@ class Decisions:
 
     def _judge(self, records: Records) -> Iterator[None]:
         while self._due:
-            starts, chunks, count = [], [], 0
-            for start, chunk in self._due:
-                starts.append(start)
-                chunks.append(chunk)
-                count += len(chunk.columns["key"])
-                if count >= TOGETHER:
-                    break
-            for number, regret in self.reading.judge(records, chunks):
+            sizes = np.cumsum([len(chunk.columns["key"]) for _, chunk in self._due])
+            due = self._due[: np.searchsorted(sizes, TOGETHER) + 1]
+            starts, chunks = zip(*due, strict=True)
+            for start, regret in zip(starts, self.reading.judge(records, chunks), strict=True):
                 with self._lock:
-                    self._arrays["regret"][starts[number] :][: len(regret)] = regret
+                    self._arrays["regret"][start:][: len(regret)] = regret
             del self._due[: len(chunks)]
             yield
 
     def upto(self) -> dict[int, int]:
         """By episode the steps that have been read, with the one after its end."""
-        reading = self.reading
-        return {
-            e: progress.step + (e in reading.ended) for e, progress in [*reading.progress.items()]
-        }
+        progress, ended = [*self.reading.progress.items()], self.reading.ended
+        return {episode: read.step + (episode in ended) for episode, read in progress}
 
     # -- what is kept from one time to the next -------------------------------------------------
 
@@ -225,17 +205,17 @@ class Decisions:
         is_ended = np.isin(columns["episode"], ended)
         about = {
             "identity": self._identity,
-            "names": reading.names.lists,
+            "names": {kind: reading.listed(kind) for kind in reading.codes},
             "ended": ended,
             "steps": [reading.progress[episode].step for episode in ended],
             "without": reading.without,
         }
         try:
             self.cache_file.parent.mkdir(parents=True, exist_ok=True)
-            near = self.cache_file.with_suffix(".part.npz")
+            partial = self.cache_file.with_suffix(".part.npz")
             arrays: dict[str, Any] = {name: column[is_ended] for name, column in columns.items()}
-            np.savez(near, about=json.dumps(about), **arrays)
-            near.replace(self.cache_file)
+            np.savez(partial, about=json.dumps(about), **arrays)
+            partial.replace(self.cache_file)
         except OSError as error:
             self.broken = f"nothing can be kept in {self.cache_file.parent} ({error.strerror}): "
             self.broken += "the run is read anew the next time"
@@ -252,10 +232,7 @@ class Decisions:
         if self.cache_file is None or not self.cache_file.exists():
             return
         try:
-            with (
-                self.cache_file.open("rb") as content,
-                np.load(content, allow_pickle=False) as file,
-            ):
+            with self.cache_file.open("rb") as content, np.load(content) as file:
                 columns = {name: file[name] for name in COLUMNS}
                 about_it = json.loads(str(file["about"]))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # half written, or damaged
@@ -264,10 +241,13 @@ class Decisions:
         whole = all(rows.get(episode) in ("done", "void") for episode in about_it["ended"])
         if about_it["identity"] != self._identity or not whole:
             return
-        self.reading = IndexReading(Names(**about_it["names"]), without=about_it["without"])
-        self.reading.ended = set(about_it["ended"])
         ends = zip(about_it["ended"], about_it["steps"], strict=True)
-        self.reading.progress = {episode: EpisodeProgress(step) for episode, step in ends}
+        self.reading = IndexReading(
+            codes={kind: {n: i for i, n in enumerate(v)} for kind, v in about_it["names"].items()},
+            progress={episode: EpisodeProgress(step) for episode, step in ends},
+            ended=set(about_it["ended"]),
+            without=about_it["without"],
+        )
         self._add(columns)
         self._stored = self._count
 
@@ -296,16 +276,18 @@ class Decisions:
         complete, judged, columns = self.complete, self.judged, self.columns()
         fits, note = self._fits(wanted, columns)
         whole = _all(fits.values(), columns)
-        indices = np.flatnonzero(whole)
-        first = (wanted.page - 1) * ROWS
-        chosen = _sorted(wanted.sort, columns, indices, first, first + ROWS)
-        rows = [self._row(columns, int(index)) for index in chosen]
-        facets = {name: self._facet(name, wanted, columns, fits, whole) for name in FACETS}
-        without = dict(self.reading.without)
-        total = len(columns["key"])
-        note = "; ".join(filter(None, (note, self.broken)))
-        about = (len(indices), total, judged, complete, facets, without, note)
-        return Page(wanted, self._filled(rows), *about)
+        indices, first = _sorted(wanted.sort, columns, whole), (wanted.page - 1) * ROWS
+        return Page(
+            filter=wanted,
+            rows=self._filled([self._row(columns, i) for i in indices[first : first + ROWS]]),
+            count=len(indices),
+            total=len(columns["key"]),
+            judged=judged,
+            complete=complete,
+            facets={name: self._facet(name, wanted, columns, fits, whole) for name in FACETS},
+            without=dict(self.reading.without),
+            note="; ".join(filter(None, (note, self.broken))),
+        )
 
     def neighbours(
         self, wanted: Filter, key: int
@@ -313,15 +295,15 @@ class Decisions:
         """The decisions before and after one in a list; None at an end, or if it is not there."""
         columns = self.columns()
         fits, _ = self._fits(wanted, columns)
-        indices = np.flatnonzero(_all(fits.values(), columns))
-        order = _sorted(wanted.sort, columns, indices, 0, len(indices))
+        order = _sorted(wanted.sort, columns, _all(fits.values(), columns))
         positions = np.flatnonzero(columns["key"][order] == key)
         if not len(positions):
             return None, None
-        position = int(positions[0])
-        previous = self._row(columns, int(order[position - 1])) if position else None
-        last = position + 1 == len(order)
-        return previous, None if last else self._row(columns, int(order[position + 1]))
+        previous, following = (
+            self._row(columns, order[index]) if 0 <= index < len(order) else None
+            for index in (positions[0] - 1, positions[0] + 1)
+        )
+        return previous, following
 
     def by_episode(self, size: int) -> tuple[Array, Array]:
         """Count decisions and average their regret, ``(size,)`` by episode; NaN for none."""
@@ -338,22 +320,16 @@ class Decisions:
         """By `key_of` it; None if it has not been read."""
         columns = self.columns()
         indices = np.flatnonzero(columns["key"] == key)
-        return self._row(columns, int(indices[0])) if len(indices) else None
+        return self._row(columns, indices[0]) if len(indices) else None
 
     def _fits(self, wanted: Filter, columns: dict[str, Array]) -> tuple[dict[str, Array], str]:
         """Bool masks by field of the filter that is not empty, and a note on the search."""
         masks: dict[str, Array] = {}
-        names = self.reading.names
-        for name in ("game", "player", "outcome"):
-            if texts := getattr(wanted, name):
-                masks[name] = _any_of(columns[name], [names.find(name, text) for text in texts])
-        for name in ("seat", "episode", "round"):
+        for name in (*FACETS, "episode"):
             if values := getattr(wanted, name):
-                masks[name] = _any_of(columns[name], values)
-        if wanted.phase:
-            masks["phase"] = _any_of(columns["phase"], [PHASES.index(p) for p in wanted.phase])
-        if wanted.broke:
-            masks["broke"] = _any_of(columns["broke"], [b == "yes" for b in wanted.broke])
+                codes = self._codes(name)
+                wanted_codes = [codes.get(v, -1) for v in values] if codes else values
+                masks[name] = np.isin(columns[name], wanted_codes)
         if wanted.regret_min is not None:
             masks["regret_min"] = columns["regret"] >= wanted.regret_min
         if wanted.regret_max is not None:
@@ -373,31 +349,24 @@ class Decisions:
             whole = _all((fit for of, fit in fits.items() if of != name), columns)
         values = columns[name][whole]
         counts = np.bincount(values) if len(values) else np.zeros(0, np.int64)
-        listed = self._values(name, len(counts))
-        chosen = getattr(wanted, name)
-        facets = [
-            Facet(value, int(count), value in chosen)
-            for value, count in zip(listed, counts, strict=False)
-            if count
-        ]
-        listed_values = {facet.value for facet in facets}
-        facets += [Facet(value, 0, True) for value in chosen if value not in listed_values]
+        listed, chosen = [*self._codes(name)] or range(len(counts)), getattr(wanted, name)
+        by_value = {v: int(n) for v, n in zip(listed, counts, strict=False) if n}
+        by_value |= {value: 0 for value in chosen if value not in by_value}
+        facets = [Facet(value, count, value in chosen) for value, count in by_value.items()]
         if len(facets) > TOO_MANY:
             facets = sorted(facets, key=lambda facet: (not facet.chosen, -facet.count))[:TOO_MANY]
         if name in ("player", "outcome"):
             facets.sort(key=lambda facet: -facet.count)
         return facets
 
-    def _values(self, name: str, count: int) -> list[Any]:
-        names = self.reading.names.lists.get(name)
-        fixed: dict[str, list[Any]] = {"phase": [*PHASES], "broke": [*reversed(BROKE)]}
-        return names if names is not None else fixed.get(name, list(range(count)))
+    def _codes(self, name: str) -> Mapping[str, int]:
+        """Codes of a column's words; {} of numbers."""
+        return FIXED.get(name) or self.reading.codes.get(name, {})
 
     def _row(self, columns: dict[str, Array], index: int) -> ListedDecision:
         value = {name: column[index].item() for name, column in columns.items()}
-        names = self.reading.names.lists
         for name in ("game", "player", "outcome"):
-            value[name] = names[name][value[name]]
+            value[name] = self.reading.listed(name)[value[name]]
         value["phase"] = PHASES[value["phase"]]
         value["regret"] = None if math.isnan(value["regret"]) else value["regret"]
         value["number"] = self.numbers.get(value["episode"], -1)
@@ -414,29 +383,19 @@ class Decisions:
 
 
 def _all(fits: Iterable[Array], columns: dict[str, Array]) -> Array:
-    mask = np.ones(len(columns["key"]), np.bool_)
-    for fit in fits:
-        mask &= fit
-    return mask
+    return np.logical_and.reduce([np.ones(len(columns["key"]), np.bool_), *fits])
 
 
 def _among(column: Array, keys: Array) -> Array:
     """Mask of a column's values that are among sorted keys."""
     if not len(keys):
         return np.zeros(len(column), np.bool_)
-    mask: Array = keys[np.searchsorted(keys[:-1], column)] == column
-    return mask
+    return np.asarray(keys[np.searchsorted(keys[:-1], column)] == column)
 
 
-def _any_of(column: Array, values: Any) -> Array:
-    if len(values) == 1:
-        return np.asarray(column == values[0])
-    return np.isin(column, values)
-
-
-def _sorted(sort: str, columns: dict[str, Array], places: Array, first: int, last: int) -> Array:
-    """Part of the indices in the order of a column, ties as played, NaN at the end."""
-    name, down = sort.removeprefix("-"), sort.startswith("-")
+def _sorted(sort: str, columns: dict[str, Array], mask: Array) -> Array:
+    """Indices of a mask in the order of a column, ties as played, NaN at the end."""
+    name, places = sort.removeprefix("-"), np.flatnonzero(mask)
     keys = columns["key"][places]
     if name == "place":
         values = keys
@@ -444,21 +403,4 @@ def _sorted(sort: str, columns: dict[str, Array], places: Array, first: int, las
         values = columns["tokens_in"][places] + columns["tokens_out"][places].astype(np.float64)
     else:
         values = columns[name][places].astype(np.float64)
-    values = -values if down else values
-    if last < len(places):  # only the front is wanted
-        front = _front(values, keys, last)
-        places, values, keys = places[front], values[front], keys[front]
-    order = np.lexsort((keys, values))
-    return places[order[first:last]]
-
-
-def _front(values: Array, keys: Array, count: int) -> Array:
-    """Indices of the smallest values, in no order; ties go to small keys."""
-    if values.dtype.kind == "f":
-        values = np.where(np.isnan(values), np.inf, values)
-    edge = np.partition(values, count - 1)[count - 1]
-    below, ties = np.flatnonzero(values < edge), np.flatnonzero(values == edge)
-    rest = count - len(below)
-    if rest < len(ties):
-        ties = ties[np.argpartition(keys[ties], rest - 1)[:rest]]
-    return np.concatenate([below, ties])
+    return places[np.lexsort((keys, -values if sort.startswith("-") else values))]

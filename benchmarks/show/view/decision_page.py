@@ -30,6 +30,8 @@ from llm_games.replies import LENIENCIES, split_thoughts
 from llm_games.rulebook import Rulebook
 from llm_games.table import Table
 
+OTHERS = 20
+"""Seats whose moves in the same step are shown."""
 OPEN = 4
 """Messages of a conversation that stand open, its first and its last ones; others are folded."""
 NAMES = re.compile("all|move|(note|reply|thoughts)-[0-9]{1,9}|(sent|tool)(-[0-9]{1,9}){2}")
@@ -45,10 +47,7 @@ class PromptPart(NamedTuple):
 
 
 class CompletionView(NamedTuple):
-    """A completion: the messages that had not been sent before it, and its answer.
-
-    `repeated` counts messages sent again; `leniencies` explain what reading the answer let pass.
-    """
+    """A completion: messages not `sent` before, `repeated` ones, and what reading it let pass."""
 
     attempt: AttemptRow
     repeated: int
@@ -78,10 +77,7 @@ class Noted(NamedTuple):
 
 
 class Better(NamedTuple):
-    """The best reply to the moves of the others, None where theory knows none.
-
-    `best` are its first moves in words, `means` what regret is, "" where it is the step's payoff.
-    """
+    """The best reply to others' moves, None if unknown; `means`: what regret is, or none."""
 
     hindsight: Hindsight | None
     best: Sequence[str]
@@ -90,12 +86,7 @@ class Better(NamedTuple):
 
 
 class DecisionPage(NamedTuple):
-    """The page of a decision; `here` is the address of its run.
-
-    `decision` is None for what a seat was asked when the game was over. `previous` and `following`
-    are the addresses of those beside it, None if there is none: of the same seat, or those of the
-    list that led here.
-    """
+    """The page of a decision, None for a question after the end; `here` is its run's address."""
 
     here: str
     replayed: ReplayedEpisode
@@ -135,17 +126,21 @@ def page(
     here: str = "",
     beside: tuple[str | None, str | None] | None = None,
 ) -> DecisionPage:
-    """The page of a decision, or of a question after the end; raises NoSuchPage.
-
-    `here` is the address of its run, `beside` those of its neighbours in the list that led here.
-    """
+    """The page of a decision; `beside`: addresses in the list that led here. Raises NoSuchPage."""
     replayed = played.read(records, episode)
     key = _check(replayed, step, seat)
     decision, attempts = replayed.decisions.get(key), replayed.attempts.get(key, [])
-    turn = next((turn for turn in replayed.turns if turn.steps[1] == step), None)
-    question = turn.questions.get(seat) if turn else None
-    row = replayed.row
-    back = (f"Episode {row.number}", f"{here}/episode/{row.id}")
+    turn = replayed.turn_of(step)
+    questions = turn.questions if turn else {}
+    question = questions.get(seat)
+    episode_steps, row, hearers = replayed.episode.every_step, replayed.row, ""
+    is_over = row.status in ("done", "void") and episode_steps
+    phase = "after the game" if is_over else "not decided"
+    if decision is not None and (phase := decision.phase or "move") == TALK:
+        record = next(done.record for done in episode_steps if done.step == step)
+        hearers = hearing(replayed, record["hearers"][seat])
+    moves = [(s, m) for s, m in turn.moves.items() if s != seat] if turn else []
+    back = (f"Episode {row.number}", f"{here}/episode/{episode}")
     previous, following = beside or _beside(replayed, key, here)
     return DecisionPage(
         here=here,
@@ -155,14 +150,14 @@ def page(
         decision=decision,
         title=f"{replayed.names[seat]}, round {replayed.round_of(step)}",
         crumbs=[*crumbs(replayed, here), back],
-        phase=_phase(replayed, decision),
+        phase=phase,
         move=PromptPart("move", "", piece(_move(decision, question))),
         replacement=_replacement(replayed, decision, question),
-        hearers=_hearers(replayed, decision),
+        hearers=hearers,
         calls=list(_calls(records, attempts)),
         notes=[_noted(number, note) for number, note in enumerate(replayed.notes.get(key, []))],
         better=_better(replayed, turn, decision, question) if turn and decision else None,
-        others=_others(turn, replayed, seat),
+        others=[(s, replayed.names[s], words(questions.get(s), m)) for s, m in moves[:OTHERS]],
         about=_sums(attempts),
         previous=previous,
         following=following,
@@ -173,20 +168,12 @@ def _beside(replayed: ReplayedEpisode, key: played.At, here: str) -> tuple[str |
     """Addresses of the same seat's decisions before and after one."""
     step, seat = key
     steps = sorted(s for s, other in {*replayed.decisions, *replayed.attempts} if other == seat)
-    ends = [None, *steps, None]
-    previous, following = (
-        None if step is None else f"{here}/decision/{replayed.row.id}/{step}/{seat}"
-        for step in (ends[steps.index(step)], ends[steps.index(step) + 2])
-    )
-    return previous, following
+    pages = [None, *(f"{here}/decision/{replayed.row.id}/{s}/{seat}" for s in steps), None]
+    return pages[steps.index(step)], pages[steps.index(step) + 2]
 
 
 def text(records: Records, episode: int, step: int, seat: int, name: str) -> str:
-    """One whole text of a decision, as it was received or sent; raises NoSuchPage.
-
-    Names are ``move``, ``reply-0``, ``thoughts-0``, ``tool-0-0``, ``sent-0-3`` (a message of the
-    prompt of completion 0), ``note-0``, and ``all`` for everything as JSON.
-    """
+    """One whole text of a decision, by its `NAMES`, ``all`` as JSON; raises NoSuchPage."""
     replayed = played.read(records, episode)
     key = _check(replayed, step, seat)
     attempts = replayed.attempts.get(key, [])
@@ -196,9 +183,13 @@ def text(records: Records, episode: int, step: int, seat: int, name: str) -> str
             raise ValueError
         indices = [int(number) for number in numbers]
         if kind == "all":
-            return _everything(records, replayed, key)
+            decision = replayed.decisions.get(key)
+            asked = [vars(a) | {"prompt": records.messages(a.prompt)} for a in attempts]
+            notes = [vars(note) for note in replayed.notes.get(key, [])]
+            about = {"decision": decision and vars(decision), "attempts": asked, "notes": notes}
+            return _written(about)
         if kind == "move":
-            turn = next((turn for turn in replayed.turns if turn.steps[1] == step), None)
+            turn = replayed.turn_of(step)
             return _move(replayed.decisions.get(key), turn.questions.get(seat) if turn else None)
         if kind == "note":
             return _written(replayed.notes[key][indices[0]].content)
@@ -222,13 +213,6 @@ def _check(replayed: ReplayedEpisode, step: int, seat: int) -> played.At:
     return key
 
 
-def _phase(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
-    if decision is None:
-        is_over = replayed.row.status in ("done", "void") and replayed.episode.every_step
-        return "after the game" if is_over else "not decided"
-    return decision.phase or "move"
-
-
 def _move(decision: DecisionRow | None, question: Question | None) -> str:
     if decision is None:
         return ""
@@ -247,26 +231,7 @@ def _replacement(
     if done is None or len(done.record.get("actions", [])) <= decision.seat:
         return ""
     played = int(replayed.episode.rules.effective(done.record)[decision.seat])
-    if played in (decision.action, MISSING):
-        return ""
-    return words(question, played)
-
-
-def _hearers(replayed: ReplayedEpisode, decision: DecisionRow | None) -> str:
-    if decision is None or decision.phase != TALK:
-        return ""
-    row = next(step for step in replayed.episode.every_step if step.step == decision.step)
-    return hearing(replayed, row.record["hearers"][decision.seat])
-
-
-def _others(
-    turn: TalkRound | None, replayed: ReplayedEpisode, seat: int
-) -> list[tuple[int, str, str]]:
-    """Seat, name and move of others in the step, of at most 20."""
-    if turn is None:
-        return []
-    moves = [(s, m) for s, m in turn.moves.items() if s != seat][:20]
-    return [(s, replayed.names[s], words(turn.questions.get(s), move)) for s, move in moves]
+    return "" if played in (decision.action, MISSING) else words(question, played)
 
 
 # -- what was sent and answered --------------------------------------------------------------------
@@ -320,9 +285,9 @@ def _called(call: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _about(attempt: AttemptRow) -> dict[str, str]:
-    parts, thought = {"cached": attempt.tokens_cached}, attempt.tokens_reasoning
-    parts["written"] = attempt.tokens_written
+    parts = {"cached": attempt.tokens_cached, "written": attempt.tokens_written}
     details = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+    thought = attempt.tokens_reasoning
     of_thoughts = f" ({thought:,} of thoughts)" if thought else ""
     facts = {
         "model": attempt.model,
@@ -341,13 +306,11 @@ def _about(attempt: AttemptRow) -> dict[str, str]:
 def _sums(attempts: Sequence[AttemptRow]) -> dict[str, str]:
     if not attempts:
         return {}
-    into, out = sum(a.tokens_in for a in attempts), sum(a.tokens_out for a in attempts)
-    seconds = sum(a.latency for a in attempts)
     return {
         "completions": str(len(attempts)),
-        "tokens in": f"{into:,}",
-        "tokens out": f"{out:,}",
-        "latency": f"{seconds:.3g} s",
+        "tokens in": f"{sum(attempt.tokens_in for attempt in attempts):,}",
+        "tokens out": f"{sum(attempt.tokens_out for attempt in attempts):,}",
+        "latency": f"{sum(attempt.latency for attempt in attempts):.3g} s",
     }
 
 
@@ -356,15 +319,12 @@ def _sums(attempts: Sequence[AttemptRow]) -> dict[str, str]:
 
 def _noted(number: int, note: NoteRow) -> Noted:
     kind = "a prompt that the server refused as too long" if note.kind == OVERFLOW else note.kind
-    content = note.content
-    if len(content) == 1:
-        [only] = content.values()
-        if isinstance(only, list) and all(isinstance(line, str) for line in only):
-            shown = "\n".join(f"• {line}" for line in only)
-        else:
-            shown = only if isinstance(only, str) else _written(content)
-    else:
-        shown = _written(content)
+    content, shown = note.content, _written(note.content)
+    match [*content.values()]:
+        case [str(text)]:
+            shown = text
+        case [list(lines)] if all(isinstance(line, str) for line in lines):
+            shown = "\n".join(f"• {line}" for line in lines)
     return Noted(kind, PromptPart(f"note-{number}", kind, piece(shown)), list(_against(content)))
 
 
@@ -434,14 +394,11 @@ def _in_words(judged: Hindsight, question: Question) -> list[str]:
     best = list(judged.best)
     if not all(isinstance(move, int) for move in best) or not hasattr(question, "low"):
         return [words(question, _plain_move(move)) for move in best[:10]]
-    moves = sorted(int(move) for move in best)  # type: ignore[arg-type]
-    breaks = [i for i in range(1, len(moves)) if moves[i] - moves[i - 1] > 1 or moves[i - 1] < 0]
-    runs = np.split(np.array(moves), breaks)
-    texts = []
-    for run in runs[:10]:
-        first, last = (words(question, int(move)) for move in (run[0], run[-1]))
-        texts.append(first if first == last else f"{first} to {last}")
-    return texts
+    moves = np.sort(np.array(best, np.int64))
+    breaks = np.flatnonzero((np.diff(moves) > 1) | (moves[:-1] < 0)) + 1
+    runs = np.split(moves, breaks)[:10]
+    ends = ([words(question, int(move)) for move in (run[0], run[-1])] for run in runs)
+    return [" to ".join(dict.fromkeys(pair)) for pair in ends]
 
 
 def _plain_move(move: Any) -> Any:
@@ -457,14 +414,3 @@ def _means(game: Rulebook) -> str:
     theory: Any = rooms.part(game.name, "theory")
     summary = (getdoc(theory.deviation) or "").partition("\n\n")
     return " ".join((summary[2] or summary[0]).split())
-
-
-def _everything(records: Records, replayed: ReplayedEpisode, key: played.At) -> str:
-    decision = replayed.decisions.get(key)
-    attempts = [
-        vars(attempt) | {"prompt": records.messages(attempt.prompt)}
-        for attempt in replayed.attempts.get(key, [])
-    ]
-    notes = [vars(note) for note in replayed.notes.get(key, [])]
-    whole = {"decision": decision and vars(decision), "attempts": attempts, "notes": notes}
-    return json.dumps(whole, ensure_ascii=False, indent=1)

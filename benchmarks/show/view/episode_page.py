@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -70,9 +71,8 @@ class Seat(NamedTuple):
 class EpisodePage(NamedTuple):
     """The page of an episode; `here` is the address of its run.
 
-    `previous_first` and `next_first` are the first rounds of the pages beside this one, `earlier`
-    and `later` the ids of the episodes beside it. `pictures` are captions, [] for a game that draws
-    none. `afterwards` are steps and seats of those who looked back when it was over.
+    `previous_first` and `next_first` are first rounds of the pages beside this one, `earlier` and
+    `later` ids of episodes; `pictures` are captions, `afterwards` steps and seats asked at the end.
     """
 
     here: str
@@ -95,21 +95,19 @@ class EpisodePage(NamedTuple):
 def page(
     replayed: ReplayedEpisode, here: str = "", first: int = 1, picture: int | None = None
 ) -> EpisodePage:
-    """The page of an episode from a round on.
-
-    `here` is its run's address, `picture` the round after which it is shown, by default the last.
-    """
+    """The page of an episode from a round on; `picture`: after which round, by default the last."""
     row = replayed.row
     numbers = [number for number, _ in groupby(turn.round for turn in replayed.turns)]
     first = min(first, numbers[-1] if numbers else 1)
-    turns = _of_page(replayed.turns, first)
+    turns = _filling(turn for turn in replayed.turns if turn.round >= first)
+    previous = _filling(turn for turn in reversed(replayed.turns) if turn.round < first)
     if replayed.regret is None:
         replayed.judge([turn.steps[1] for turn in turns])
     rounds = [
         RoundLines(number, _rows(replayed, [*round_turns]), _picture(replayed, number, numbers))
         for number, round_turns in groupby(turns, key=lambda turn: turn.round)
     ]
-    siblings = replayed.siblings
+    siblings = [None, *replayed.siblings, None]
     index = siblings.index(row.id)
     pictures = [title for _, title in replayed.scenes]
     last_picture = len(pictures) - 1
@@ -125,10 +123,10 @@ def page(
         all_rounds=len(numbers),
         pictures=pictures,
         picture=last_picture if picture is None else min(max(picture, 0), last_picture),
-        previous_first=_page_before(replayed.turns, first),
+        previous_first=previous[-1].round if previous else None,
         next_first=turns[-1].round + 1 if turns and turns[-1] is not replayed.turns[-1] else None,
-        earlier=siblings[index - 1] if index else None,
-        later=siblings[index + 1] if index + 1 < len(siblings) else None,
+        earlier=siblings[index - 1],
+        later=siblings[index + 1],
         afterwards=sorted(
             key for key in replayed.attempts if key[0] >= last and key not in replayed.decisions
         ),
@@ -152,29 +150,16 @@ def crumbs(replayed: ReplayedEpisode, here: str) -> list[tuple[str, str]]:
     ]
 
 
-def _of_page(turns: Sequence[TalkRound], first: int) -> list[TalkRound]:
-    """The turns from a round on that have room on a page, whole rounds, at least one."""
+def _filling(turns: Iterable[TalkRound]) -> list[TalkRound]:
+    """The first turns, as many as have room on a page, whole rounds, at least one."""
     page_turns: list[TalkRound] = []
     cells = 0
     for turn in turns:
-        if turn.round < first:
-            continue
         if page_turns and turn.round != page_turns[-1].round and cells >= CELLS:
             break
         page_turns.append(turn)
         cells += len(turn.moves) + len(turn.talk)
     return page_turns
-
-
-def _page_before(turns: Sequence[TalkRound], first: int) -> int | None:
-    """Return the first round of the page before one that begins with a round."""
-    cells, begin = 0, None
-    for turn in reversed([turn for turn in turns if turn.round < first]):
-        if begin is not None and turn.round != begin and cells >= CELLS:
-            break
-        begin = turn.round
-        cells += len(turn.moves) + len(turn.talk)
-    return begin
 
 
 def _picture(replayed: ReplayedEpisode, number: int, numbers: Sequence[int]) -> int | None:
@@ -197,28 +182,22 @@ def _rows(replayed: ReplayedEpisode, turns: Sequence[TalkRound]) -> list[MoveLin
 
 
 def _row(replayed: ReplayedEpisode, turn: TalkRound) -> MoveLine:
-    cells = {}
+    cells, step = {}, turn.steps[1]
     for seat, move in turn.moves.items():
-        decision = replayed.decisions[turn.steps[1], seat]
-        cells[seat] = _cell(replayed, decision, words(turn.questions.get(seat), move))
-    return MoveLine([_message_line(replayed, message) for message in turn.talk], cells)
-
-
-def _cell(replayed: ReplayedEpisode, decision: DecisionRow, move: str) -> DecisionCell:
-    attempts = replayed.attempts.get((decision.step, decision.seat), [])
-    return DecisionCell(
-        decision=decision,
-        move=move,
-        regret=replayed.regret_of(decision.step, decision.seat),
-        again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
-        thinking=any(attempt.thoughts for attempt in attempts),
-    )
-
-
-def _message_line(replayed: ReplayedEpisode, message: Message) -> MessageLine:
-    text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
-    words = visible(text[:LONGEST]) + (" …" if len(text) > LONGEST else "")
-    return MessageLine(message, words, hearing(replayed, message.hearers))
+        attempts = replayed.attempts.get((step, seat), [])
+        cells[seat] = DecisionCell(
+            decision=replayed.decisions[step, seat],
+            move=words(turn.questions.get(seat), move),
+            regret=replayed.regret_of(step, seat),
+            again=sum(a.kind == "move" and a.outcome != "tool" for a in attempts[:-1]),
+            thinking=any(attempt.thoughts for attempt in attempts),
+        )
+    lines = []
+    for message in turn.talk:
+        text = message.content if isinstance(message.content, str) else f"symbol {message.content}"
+        text = visible(text[:LONGEST]) + " …" * (len(text) > LONGEST)
+        lines.append(MessageLine(message, text, hearing(replayed, message.hearers)))
+    return MoveLine(lines, cells)
 
 
 def hearing(replayed: ReplayedEpisode, hearers: Sequence[int]) -> str:
@@ -234,24 +213,14 @@ def words(question: Question | None, action: Any) -> str:
         return "no answer"
     if isinstance(action, int) and abs(action) >= BEYOND:
         return "a number too large for any game"
-    if question is not None:
-        try:
+    with suppress(StopIteration, IndexError):  # against the rules: no word means it
+        if question is not None:
             return visible(question.spoken(move_of(action)))
-        except (StopIteration, IndexError):  # against the rules: no word means it
-            pass
     return visible(str(action))
 
 
 def _seats(replayed: ReplayedEpisode) -> list[Seat]:
-    payoffs = replayed.episode.rewards.sum(axis=0)
-    regrets = replayed.regret
-    return [
-        Seat(
-            seat=seat,
-            name=name,
-            player=player,
-            payoff=float(payoffs[seat]),
-            regret=None if regrets is None else float(regrets[seat]),
-        )
-        for seat, (name, player) in enumerate(zip(replayed.names, replayed.row.seats, strict=True))
-    ]
+    payoffs, names = replayed.episode.rewards.sum(axis=0).tolist(), replayed.names
+    regrets = [None] * len(names) if replayed.regret is None else replayed.regret.tolist()
+    columns = names, replayed.row.seats, payoffs, regrets
+    return [Seat(seat, *values) for seat, values in enumerate(zip(*columns, strict=True))]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
@@ -27,14 +28,12 @@ class BadFilter(BadParameter):
 
 @dataclass(frozen=True)
 class Filter:
-    """Which decisions of a run are wanted; those fit that fit every field that is not empty.
+    """Which decisions of a run are wanted: those that fit a value of every field that has any.
 
-    A field of several values fits if one of them does. `game` is a label, `player` a name,
-    `episode` an id in the file; seats count from 0, rounds from 1. `phase` is ``move``, ``talk``,
-    or ``after`` for what is asked once the game is over; `broke`: whether the rules filled it in,
-    ``yes`` or ``no``. `regret_min`, `regret_max` and `calls_min`: at least, at most. `text` is
-    words, or phrases in quotes, that all stand in replies or thoughts. `sort` is one of `SORTS`,
-    with ``-`` before it from the largest down; `page` counts from 1.
+    `game` is a label, `player` a name, `episode` an id in the file; seats count from 0, rounds from
+    1. `phase` ``after``: asked once the game is over. `broke`: whether the rules filled it in.
+    `text`: words, or phrases in quotes, that all stand in replies or thoughts. `sort`: one of
+    `SORTS`, with ``-`` before it from the largest down. `page` counts from 1.
     """
 
     game: tuple[str, ...] = ()
@@ -64,10 +63,8 @@ class Filter:
         for name, texts in texts_by_name.items():
             try:
                 values[name] = _read(name, texts)
-            except LookupError as error:
-                wrong.append(str(error))
-            except ValueError as error:
-                wrong.append(f"{name}: {error}")
+            except (LookupError, ValueError) as error:
+                wrong.append(f"{name}: " * isinstance(error, ValueError) + str(error))
         if wrong:
             raise BadFilter("; ".join(wrong))
         return cls(**values)
@@ -100,13 +97,8 @@ def _listed(value: Any) -> list[str]:
 
 
 def _read(name: str, texts: list[str]) -> Any:
-    if name in ("game", "player", "outcome"):
-        return tuple(dict.fromkeys(texts))
     if name in _LISTS:
-        low = _LISTS[name]
-        return tuple(dict.fromkeys(_integer(text, low) for text in texts))
-    if name in _CHOICES:
-        return tuple(dict.fromkeys(_choice(text, _CHOICES[name]) for text in texts))
+        return tuple(dict.fromkeys(map(_LISTS[name], texts)))
     if name not in _SINGLE:
         raise unknown("filter", name, [field.name for field in fields(Filter)])
     if len(texts) > 1:
@@ -141,13 +133,13 @@ def _sort(text: str) -> str:
     return text
 
 
-_LISTS = {"seat": 0, "episode": 1, "round": 1}
-_CHOICES = {"phase": PHASES, "broke": BROKE}
-_SINGLE: dict[str, Any] = {
-    "regret_min": _number,
-    "regret_max": _number,
-    "calls_min": lambda text: _integer(text, 0),
-    "text": str,
-    "sort": _sort,
-    "page": lambda text: _integer(text, 1),
+_FROM_0, _FROM_1 = partial(_integer, low=0), partial(_integer, low=1)
+_LISTS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("game", "player", "outcome"), str),
+    **{"seat": _FROM_0, "episode": _FROM_1, "round": _FROM_1},
+    **{"phase": partial(_choice, choices=PHASES), "broke": partial(_choice, choices=BROKE)},
+}
+_SINGLE: dict[str, Callable[[str], Any]] = {
+    **{"regret_min": _number, "regret_max": _number, "calls_min": _FROM_0},
+    **{"text": str, "sort": _sort, "page": _FROM_1},
 }

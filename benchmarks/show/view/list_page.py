@@ -66,13 +66,9 @@ class Chip(NamedTuple):
 
 
 def decisions(run: RunFile, pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The list of decisions that fit the names and values of a query.
+    """The list of decisions that fit a query; all, and what is wrong, if it cannot be read.
 
-    A query that cannot be read shows all decisions, and says what is wrong; of a file that has
-    gone it shows what was read before. `MARKS` narrow nothing: without scripts they are sent along.
-
-    Raises:
-        StoreError: the file cannot be read, and never was.
+    Of a file that has gone it shows what was read before, if anything; else StoreError.
     """
     live_address, problem, gone = live(run), "", ""
     try:

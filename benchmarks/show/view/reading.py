@@ -44,45 +44,15 @@ def key_of(episode: Any, step: Any, seat: Any = 0) -> Any:
     return (episode << (STEP_BITS + SEAT_BITS)) | (step << SEAT_BITS) | seat
 
 
-def place_of(key: int) -> tuple[int, int, int]:
-    """Episode, step and seat of a key."""
-    step = key >> SEAT_BITS
-    return step >> STEP_BITS, step & ((1 << STEP_BITS) - 1), key & ((1 << SEAT_BITS) - 1)
-
-
 @dataclass
 class EpisodeProgress:
-    """The next step of an episode to read, and its moves so far.
-
-    `tells_round`: the game's record tells the round; `state` is that of the moves played again,
-    where only this does.
-    """
+    """The next step to read and the moves so far; `state` of moves played again, for the round."""
 
     step: int = 0
     moves: int = 0
     round: int = 1
     tells_round: bool = False
     state: Any = None
-
-
-class Names:
-    """Codes of names by kind, in the order of their first mention."""
-
-    def __init__(self, **lists: Sequence[str]) -> None:
-        self.lists: dict[str, list[str]] = {k: list(v) for k, v in lists.items()}
-        self._places = {k: {n: i for i, n in enumerate(v)} for k, v in self.lists.items()}
-
-    def code(self, kind: str, name: str) -> int:
-        """The position of a name, at the end if it is new."""
-        places = self._places.setdefault(kind, {})
-        if name not in places:
-            places[name] = len(places)
-            self.lists.setdefault(kind, []).append(name)
-        return places[name]
-
-    def find(self, kind: str, name: str) -> int:
-        """The position of a name, -1 for none."""
-        return self._places.get(kind, {}).get(name, -1)
 
 
 class Chunk(NamedTuple):
@@ -96,24 +66,30 @@ class Chunk(NamedTuple):
 
 @dataclass
 class IndexReading:
-    """Progress of reading a run; `without` says of which games no regret is known, and why."""
+    """Progress of reading; `codes` by kind and name; `without` says why games have no regret."""
 
-    names: Names = field(default_factory=lambda: Names(game=(), player=(), outcome=()))
+    codes: dict[str, dict[str, int]] = field(
+        default_factory=lambda: {"game": {}, "player": {}, "outcome": {}}
+    )
     progress: dict[int, EpisodeProgress] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     without: dict[str, str] = field(default_factory=dict)
     _rules: dict[Any, Rulebook | None] = field(default_factory=dict)
     _by_moves: set[int] = field(default_factory=set)
 
+    def listed(self, kind: str) -> list[str]:
+        """Names by code; at once, since another thread may read on."""
+        return list(self.codes[kind])
+
+    def _code(self, kind: str, name: str) -> int:
+        return self.codes[kind].setdefault(name, len(self.codes[kind]))
+
     # -- decisions -----------------------------------------------------------------------------
 
     def chunk(
         self, records: Records, episodes: Sequence[EpisodeRow], limit: int
     ) -> tuple[Chunk, bool]:
-        """Read so many steps of episodes, without regret; say whether there are more.
-
-        The episodes must have been read before; a step is recorded with all its decisions at once.
-        """
+        """Read so many whole steps of episodes, without regret; say whether there are more."""
         rows = {row.id: row for row in sorted(episodes, key=lambda row: row.id)}
         first = {e: self.progress.setdefault(e, EpisodeProgress()).step for e in rows}
         decided = records.decided_since(first, limit)
@@ -122,8 +98,7 @@ class IndexReading:
         asked = records.asked_since(first, limit)
         whole = {e: self.progress[e].step - first[e] for e in rows}
         ends = {e for e, r in rows.items() if r.status in ("done", "void") and whole[e] < limit}
-        ended_at = {episode: self.progress[episode].step for episode in ends}
-        asked_after = [row for row in asked if row[0] in ends and row[1] >= ended_at[row[0]]]
+        asked_after = [a for a in asked if a[0] in ends and a[1] >= self.progress[a[0]].step]
         columns = self._columns(rows, decided, asked_after)
         _count(columns, asked)
         self._count_rounds(Chunk(columns, rows, first, limit), records)
@@ -142,12 +117,11 @@ class IndexReading:
         rest = [*zip(*asked_after, strict=True)] or [()] * 8
         for i, name in enumerate(("episode", "step", "seat")):
             arrays[name][:] = np.array(columns[i] + rest[i], np.int64)
-        code_of = self.names.code
+        code_of = self._code
         arrays["outcome"][:] = [code_of("outcome", o or "unread") for o in columns[3] + rest[7]]
         arrays["broke"][:size] = columns[4]
         arrays["payoff"][:size] = columns[5]
-        talk = np.array([phase == TALK for phase in columns[6]], np.bool_)
-        arrays["phase"][:size] = np.where(talk, TALKED, MOVE)
+        arrays["phase"][:size] = [TALKED if phase == TALK else MOVE for phase in columns[6]]
         arrays["phase"][size:] = AFTER
         arrays["regret"][:] = np.nan
         wide = {name: arrays[name].astype(np.int64) for name in ("episode", "step", "seat")}
@@ -186,8 +160,7 @@ class IndexReading:
 
     def _by_moves_alone(self, row: EpisodeRow) -> bool:
         rules = self._rules_of(row)
-        counted = rules is None or isinstance(rules, Rounds)
-        return counted or row.game.id in self._by_moves
+        return rules is None or isinstance(rules, Rounds) or row.game.id in self._by_moves
 
     def _round(
         self, row: EpisodeRow, rules: Rulebook | None, record: Plain | None, phase: int
@@ -225,33 +198,28 @@ class IndexReading:
 
     # -- regret --------------------------------------------------------------------------------
 
-    def judge(self, records: Records, chunks: Sequence[Chunk]) -> Iterator[tuple[int, Array]]:
-        """The number and the regret of each chunk; moves by the same rules are judged at once."""
-        groups: dict[int, tuple[Rulebook, str, list[tuple[int, int]], list[Plain]]] = {}
-        for number, chunk in enumerate(chunks):
+    def judge(self, records: Records, chunks: Sequence[Chunk]) -> list[Array]:
+        """The regret of each chunk; moves by the same rules are judged at once."""
+        groups: dict[int, tuple[Rulebook, str, dict[int, Plain]]] = {}
+        for chunk in chunks:
             for episode, step, record in records.happened_since(chunk.first, chunk.limit):
                 row = chunk.rows[episode]
                 rules = self._rules_of(row)
                 if rules is not None and record.get("phase") != TALK:
-                    group = groups.setdefault(id(rules), (rules, row.game.label, [], []))
-                    group[2].append((number, key_of(episode, step)))
-                    group[3].append(record)
-        lost = {key: self._regret(*group) for key, group in groups.items()}
-        for number, chunk in enumerate(chunks):
-            arrays = chunk.columns
-            regret = np.full(len(arrays["key"]), np.nan)
-            steps = arrays["key"] >> SEAT_BITS
-            for key, (_, _, moves, _) in groups.items():
-                mine = [(move >> SEAT_BITS, i) for i, (n, move) in enumerate(moves) if n == number]
-                if not mine:
-                    continue
-                judged, columns = np.array(sorted(mine), np.int64).T
-                nearest = np.minimum(np.searchsorted(judged, steps), len(judged) - 1)
-                rows = np.flatnonzero((judged[nearest] == steps) & (arrays["phase"] == MOVE))
-                regret[rows] = lost[key][arrays["seat"][rows], columns[nearest[rows]]]
-            yield number, regret
+                    group = groups.setdefault(id(rules), (rules, row.game.label, {}))
+                    group[2][key_of(episode, step)] = record
+        names = "key", "seat", "phase"
+        keys, seats, phases = (np.concatenate([c.columns[name] for c in chunks]) for name in names)
+        regret, steps = np.full(len(keys), np.nan), keys >> SEAT_BITS << SEAT_BITS
+        for rules, label, recorded in groups.values():
+            moves = np.array(sorted(recorded))
+            lost = self._regret(rules, label, [recorded[move] for move in moves.tolist()])
+            nearest = np.minimum(np.searchsorted(moves, steps), len(moves) - 1)
+            rows = np.flatnonzero((moves[nearest] == steps) & (phases == MOVE))
+            regret[rows] = lost[seats[rows], nearest[rows]]
+        return np.split(regret, np.cumsum([len(chunk.columns["key"]) for chunk in chunks])[:-1])
 
-    def _regret(self, rules: Rulebook, label: str, _: Any, records: Sequence[Plain]) -> Array:
+    def _regret(self, rules: Rulebook, label: str, records: Sequence[Plain]) -> Array:
         """Regret in hindsight ``(players, steps)``, NaN if unknown."""
         try:
             return deviation(rules, stacked(records)).regret

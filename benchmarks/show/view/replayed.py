@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -51,12 +51,7 @@ class _InMemory(RecordedEpisode):
 
 @dataclass
 class ReplayedEpisode:
-    """One episode: what happened, and what today's rules say of it.
-
-    `siblings` are the ids of all episodes of its game, in order. `why` says why its moves could not
-    be played again, "" if they were; then there are no questions, words for moves, regrets or
-    pictures.
-    """
+    """One episode by today's rules; `why` it cannot be played again, and has no regret."""
 
     episode: RecordedEpisode
     decisions: dict[At, DecisionRow]
@@ -72,8 +67,7 @@ class ReplayedEpisode:
 
     @cached_property
     def names(self) -> list[str]:
-        names: list[str] = self.episode.rules.names()
-        return names
+        return list(self.episode.rules.names())
 
     @property
     def judged(self) -> bool:
@@ -126,25 +120,22 @@ class ReplayedEpisode:
     def picture(self, number: int) -> Drawing:
         """Drawn by the game's room, else as the chart of all games."""
         rules, (state, title) = self.row.rules().core, self.scenes[number]
-        room: Any = rooms.drawing(rules.name)
-        chart: Drawing = (
-            room.draw(rules, state, title) if room else seat_chart(*rules.picture(state))
-        )
-        return chart
+        if room := rooms.drawing(rules.name):
+            return cast(Drawing, room.draw(rules, state, title))
+        return seat_chart(*rules.picture(state))
+
+    def turn_of(self, step: int) -> TalkRound | None:
+        """The turn whose move was made in a step."""
+        return next((turn for turn in self.turns if turn.steps[1] == step), None)
 
     def round_of(self, step: int) -> int:
         """Round of a step, from 1; of those after the end the last."""
-        for turn in self.turns:
-            if step <= turn.steps[1]:
-                return turn.round
-        return self.turns[-1].round if self.turns else 1
+        later = (turn.round for turn in self.turns if step <= turn.steps[1])
+        return next(later, self.turns[-1].round if self.turns else 1)
 
 
 def read(records: Records, number: int) -> ReplayedEpisode:
-    """Read an episode, and play its moves again by today's rules; raises NoSuchPage.
-
-    One that has ended is cached: a page has many pictures.
-    """
+    """Read an episode and play it again by today's rules; ended ones are cached. NoSuchPage."""
     rows = {row.id: row for row in records.episodes()}
     if number not in rows:
         raise NoSuchPage(f"{records.path.name} has no episode {number}: it has 1 to {len(rows)}")
@@ -175,11 +166,10 @@ def _read(episode: _InMemory, siblings: list[int]) -> ReplayedEpisode:
         notes.setdefault((note.step, note.seat), []).append(note)
     replayed = ReplayedEpisode(episode, decisions, attempts, notes, siblings)
     replayed.why = _changed(episode)
-    if not replayed.why:
-        try:
-            replayed.turns = list(turns(episode))
-        except LLMGamesError as error:
-            replayed.why = f"the recorded moves are not moves of today's rules: {error}"
+    try:
+        replayed.turns = [] if replayed.why else list(turns(episode))
+    except LLMGamesError as error:
+        replayed.why = f"the recorded moves are not moves of today's rules: {error}"
     if replayed.why:
         replayed.turns = list(_as_recorded(replayed))
     return replayed
@@ -203,29 +193,18 @@ def _as_recorded(replayed: ReplayedEpisode) -> Iterator[TalkRound]:
     number = 1
     for step in replayed.episode.every_step:
         if step.talk:
+            turn, contents, hearers = (step.record[key] for key in ("turn", "actions", "hearers"))
             talk += [
-                Message(
-                    step=step.step,
-                    round=number,
-                    turn=step.record["turn"],
-                    seat=seat,
-                    content=step.record["actions"][seat],
-                    hearers=(*step.record["hearers"][seat],),
-                )
+                Message(step.step, number, turn, seat, contents[seat], (*hearers[seat],))
                 for seat in step.asked
             ]
             continue
-        first = talk[0].step if talk else step.step
-        moves: dict[int, Any] = {
-            seat: replayed.decisions[step.step, seat].action
-            for seat in step.asked
-            if (step.step, seat) in replayed.decisions
-        }
+        decided = {seat: replayed.decisions.get((step.step, seat)) for seat in step.asked}
         yield TalkRound(
             round=number,
-            steps=(first, step.step),
+            steps=(talk[0].step if talk else step.step, step.step),
             talk=talk,
-            moves=moves,
+            moves={seat: row.action for seat, row in decided.items() if row},
             questions={},
             record=step.record,
             spoken={},

@@ -33,6 +33,7 @@ from llm_games.benchmarks.show.view.run_shelf import RunFile, RunShelf
 from llm_games.errors import LLMGamesError, unknown
 from llm_games.registry import game_class
 
+DEFAULT = "as they are"
 EPISODES = 500
 """Episodes that are listed on a game's page."""
 
@@ -63,10 +64,7 @@ PATIENCE = 20
 
 
 class ListedRun(NamedTuple):
-    """A run in the list of all; `why` says why a file has no `progress`.
-
-    `read` decisions of it had been read before.
-    """
+    """A run in the list of all; `why` a file has no `progress`, and decisions `read` before."""
 
     id: str
     path: Path
@@ -136,12 +134,11 @@ def run(run: RunFile) -> Context:
 
 
 def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[GameLine]:
-    columns, names = decisions.columns(), decisions.reading.names
+    columns, codes = decisions.columns(), decisions.reading.codes["game"]
     for game in games:
-        mine = np.flatnonzero(columns["game"] == names.find("game", game.game.label))
-        regret = np.nan_to_num(columns["regret"][mine], nan=0.0)
-        worst = None
-        if len(mine) and regret.max() > 0:
+        mine = np.flatnonzero(columns["game"] == codes.get(game.game.label, -1))
+        regret, worst = np.nan_to_num(columns["regret"][mine], nan=0.0), None
+        if regret.max(initial=0) > 0:
             worst = decisions.find(columns["key"][mine[regret.argmax()]])
         yield GameLine(game, len(mine), int(columns["broke"][mine].sum()), worst)
 
@@ -149,7 +146,7 @@ def _lines(decisions: Decisions, games: Sequence[GameProgress]) -> Iterator[Game
 def outcomes(decisions: Decisions) -> list[tuple[str, int]]:
     """Counts of decisions, the most frequent outcome first."""
     counts = Counter[int](decisions.columns()["outcome"].tolist())
-    names = decisions.reading.names.lists["outcome"]
+    names = decisions.reading.listed("outcome")
     return [(names[code], count) for code, count in counts.most_common()]
 
 
@@ -169,8 +166,7 @@ def warnings(progress: RunProgress, path: Path) -> Iterator[str]:
     if progress.state == "stopped":
         unfinished = counted(progress.episodes - progress.ended, "episode is", "episodes are")
         yield f"{unfinished} left, and nobody plays them; go on with: llm-games resume {path.name}"
-    void = [row for game in progress.games for row in game.episodes if row.status == "void"]
-    if void:
+    if void := [row for game in progress.games for row in game.episodes if row.status == "void"]:
         reasons = sorted({row.reason or "no reason given" for row in void})
         yield f"{counted(len(void), 'void episode')} without a score: {'; '.join(reasons)}"
 
@@ -245,24 +241,21 @@ def game(run: RunFile, label: str) -> Context:
     row, seats = game.game, game.game.seats
     parameters = ", ".join(f"{name} = {value}" for name, value in row.params.items())
     seating = ", ".join(f"{seats.count(name)} × {name}" for name in dict.fromkeys(seats))
-    columns, names = run.decisions.columns(), run.decisions.reading.names.lists
+    columns, reading = run.decisions.columns(), run.decisions.reading
+    names = {kind: reading.listed(kind) for kind in ("game", "player")}
+    listed = game.episodes[:EPISODES]
+    counts, means = run.decisions.by_episode(max((row.id for row in listed), default=0) + 1)
     figures = (curve(columns, names, label, column) for column in ("regret", "payoff"))
     return _below(run, progress, label) | {
         "live": live_address,
         "base": f"/run/{run.id}",
         "about": _about(row.game),
-        "facts": [
-            ("game", row.game),
-            ("seats", seating),
-            ("parameters", parameters or "as they are"),
-        ],
+        "facts": [("game", row.game), ("seats", seating), ("parameters", parameters or DEFAULT)],
         "others": [
-            other.game.label
-            for other in progress.games
-            if other.game.game == row.game and other is not game
+            g.game.label for g in progress.games if g.game.game == row.game and g is not game
         ],
         "curves": [figure for figure in figures if figure],
-        "episodes": episode_lines(run.decisions, game.episodes[:EPISODES]),
+        "episodes": [EpisodeLine(e, int(counts[e.id]), float(means[e.id])) for e in listed],
         "cut": max(0, len(game.episodes) - EPISODES),
     }
 
@@ -273,12 +266,6 @@ class EpisodeLine(NamedTuple):
     row: EpisodeRow
     decisions: int
     regret: float
-
-
-def episode_lines(decisions: Decisions, episodes: Sequence[EpisodeRow]) -> list[EpisodeLine]:
-    """Decisions that have been read, and the mean of their regret, by episode."""
-    counts, means = decisions.by_episode(max((row.id for row in episodes), default=0) + 1)
-    return [EpisodeLine(row, int(counts[row.id]), float(means[row.id])) for row in episodes]
 
 
 def _about(name: str) -> str:

@@ -1,7 +1,4 @@
-"""Run files on a shelf: each with a short id that stays, and with words for what is wrong with it.
-
-A folder is looked through again at every look, so that runs that begin meanwhile appear.
-"""
+"""Run files on a shelf, each with an id that stays; folders are looked through at every look."""
 
 from __future__ import annotations
 
@@ -47,20 +44,16 @@ class Stamp(NamedTuple):
         except OSError:
             return None
         state = [status.st_size, status.st_mtime_ns]
-        try:
+        with suppress(OSError):  # nobody writes to it
             wal = Path(f"{path}-wal").stat()
             state += [wal.st_size, wal.st_mtime_ns]
-        except OSError:
-            pass  # nobody writes to it
         return cls((status.st_dev, status.st_ino), tuple(state))
 
 
 class RunFile:
-    """One run's file; its `decisions` are read by a thread while somebody asks for them.
+    """A run's file, read by a thread while somebody asks; `number` grows with all that is new.
 
-    `id` is made from the path, so that links outlive the viewer. `problem` says what is wrong with
-    the file now, "" if nothing is; what was read before is still shown. `number` grows with all
-    that is new.
+    `id` is of the path, so that links outlive the viewer; `problem`: what is wrong now, or "".
     """
 
     def __init__(self, path: Path, folder: Path | None) -> None:
@@ -139,11 +132,11 @@ class RunFile:
                     return True
             if self.decisions.worth_keeping:
                 self.decisions.keep()
-            search = self.decisions.search
-            ready = search is not None and search.ready
-            done = search is None or search.fill(self.decisions.upto(), seconds)
-            self.number += search is not None and search.ready != ready  # lists of finds are whole
-            self.problem = ""
+            self.problem, search = "", self.decisions.search
+            if search is None:
+                return False
+            ready, done = search.ready, search.fill(self.decisions.upto(), seconds)
+            self.number += search.ready != ready  # lists of finds are whole
             return not done
         except StoreError as error:
             why = str(self._gone(Stamp.of(self.path)) or error)
@@ -168,10 +161,7 @@ class RunShelf:
         self._lock = Lock()
 
     def check(self) -> None:
-        """Raise NotARun if there is nothing at a path, or none of the files is a run.
-
-        A folder may be empty yet. What is wrong with one of several files is said on its page.
-        """
+        """Raise NotARun if no path is a run or a folder, which may be empty yet."""
         wrong = []
         for path in self.paths:
             try:
@@ -195,12 +185,11 @@ class RunShelf:
 
     def run(self, name: str) -> RunFile:
         """By id; raises `NoSuchRun`."""
-        runs_by_id = {run.id: run for run in self._runs.values()}
-        if name not in runs_by_id:
-            runs_by_id = {run.id: run for run in self.runs()}
-        if name not in runs_by_id:
-            raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
-        return self._current(runs_by_id[name])
+        for listed in (self._runs.values, self.runs):  # the folders are looked through at need
+            for run in listed():
+                if run.id == name:
+                    return self._current(run)
+        raise NoSuchRun(f"there is no run {name!r} here: it has another path, or was deleted")
 
     def _current(self, run: RunFile) -> RunFile:
         with self._lock:

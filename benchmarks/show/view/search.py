@@ -1,7 +1,7 @@
 """Full-text search of what models said and thought: an index in the user's cache folder.
 
-What is not in it yet is looked for in the run's file itself, for a moment; so is what words do not
-tell (signs, scripts without spaces), which takes a second for a million replies.
+What is not in it, and what words do not tell (signs, scripts without spaces), is looked for in the
+run's file, which takes a second for a million replies.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ _TERMS = re.compile(r'"([^"]+)"?|([^\s"]+)')
 
 
 class Search:
-    """The replies of one run, with an index of them in a file of its own.
-
-    `fill` goes on with the index, in one thread; `find` is for all. `broken` says why there is no
-    index, such as a full disk. Without an `index` none is made.
-    """
+    """The replies of a run and an index, which one thread may `fill`; `broken`: why without."""
 
     def __init__(self, run: Path, index: Path | None) -> None:
         self.run, self.index = run, index
@@ -46,19 +42,12 @@ class Search:
         self._answers: dict[str, Array] = {}
 
     def find(self, text: str, upto: Mapping[int, int]) -> tuple[Array, str]:
-        """Sorted keys of decisions that hold all terms, and a note on how they were found.
-
-        Of these episodes up to these steps at least; case does not matter. Raises StoreError.
-        """
-        indexed = dict(
-            self._next_steps or {}
-        )  # before the index is asked: another thread may fill it
+        """Sorted keys of decisions that hold all terms, up to these steps; raises StoreError."""
+        indexed = dict(self._next_steps or {})  # before it is asked: another thread may fill it
         due = {e: indexed.get(e, 0) for e, step in upto.items() if indexed.get(e, 0) < step}
-        cached = None if due else self._answers.get(text)
-        if cached is not None:
-            return cached, ""
-        wanted, note = terms(text), self.broken
-        keys = np.zeros(0, np.int64)
+        if not due and text in (answers := self._answers):
+            return answers[text], ""
+        wanted, note, keys = terms(text), self.broken, np.zeros(0, np.int64)
         if wanted and not note and not any(map(_needs_scan, wanted)):
             try:
                 keys = self._indexed(wanted) if indexed else keys
@@ -85,8 +74,7 @@ class Search:
             with Records.open_readonly(self.run) as records:
                 while start < len(order) and (took := time.monotonic() - began) < seconds:
                     batch = {episode: first[episode] for episode in order[start : start + few]}
-                    places = np.array(records.places_saying(wanted, batch), np.int64)
-                    keys.append(key_of(*places))
+                    keys.append(key_of(*np.array(records.places_saying(wanted, batch), np.int64)))
                     start, few = start + few, few * (1 + (took < seconds / 8))
         return _together(keys), max(len(order) - start, 0)  # of several completions
 
@@ -99,7 +87,8 @@ class Search:
             with Records.open_readonly(self.run) as records, self._opened(records) as index:
                 if self._next_steps is None:
                     self._next_steps = dict(index.execute("SELECT episode, step FROM indexed"))
-                self.ready = self._filled(records, index, upto, until) or self.ready
+                self._fill_until(records, index, upto, until)
+                self.ready |= not self._due(upto)
         except sqlite3.DatabaseError as error:
             self._failed(error)
         except OSError as error:
@@ -110,14 +99,12 @@ class Search:
         had = self._next_steps or {}
         return sorted(episode for episode, step in upto.items() if had.get(episode, 0) < step)
 
-    def _filled(
+    def _fill_until(
         self, records: Records, index: sqlite3.Connection, upto: Mapping[int, int], until: float
-    ) -> bool:
+    ) -> None:
         assert self._next_steps is not None
-        due = self._due(upto)
-        while due and time.monotonic() < until:
-            batch = due[:ABREAST]
-            first = {episode: self._next_steps.get(episode, 0) for episode in batch}
+        while time.monotonic() < until and (due := self._due(upto)):
+            first = {episode: self._next_steps.get(episode, 0) for episode in due[:ABREAST]}
             texts_by_key: dict[int, list[str]] = {}
             for *address, text, thoughts in records.replies_since(first, DEEP):
                 if address[1] < upto[address[0]]:
@@ -130,13 +117,10 @@ class Search:
             index.execute("COMMIT")
             self._next_steps.update(next_steps)
             self._answers = {}
-            due = self._due(upto)
-        return not due
 
     @contextmanager
     def _opened(self, records: Records) -> Iterator[sqlite3.Connection]:
         """Open the index; one of another form or another run, or half made, is made anew."""
-        # The same episodes of another run at the same path are not those that were indexed.
         form = crc32(repr((FORM, records.title, records.created)).encode()) >> 1 | 1
         assert self.index is not None
         self.index.parent.mkdir(parents=True, exist_ok=True)

@@ -29,10 +29,7 @@ def serve(
     port: int | None = None,
     ready: Callable[[str, RunShelf], None] = lambda address, shelf: None,
 ) -> None:
-    """Serve runs until interrupted; `ready` receives the address. Raises NotARun, BadParameter.
-
-    Without a `port` it is `PORT`, or a free one if that is taken.
-    """
+    """Serve runs until interrupted; `ready` gets the address. Raises NotARun, BadParameter."""
     try:
         import uvicorn
         import websockets  # noqa: F401

@@ -20,11 +20,7 @@ _PILE = re.compile(f"([{_MARKS}]{{{COMBINED}}})([{_MARKS}]+)")
 
 
 def visible(text: str) -> str:
-    """Text in which what steers a display without being seen stands as a code.
-
-    Marks of direction, controls, joints without width, halves of characters, marks on a letter
-    above `COMBINED`.
-    """
+    """Codes in place of what steers a display unseen: marks of direction, controls, half signs."""
     text = _UNSEEN.sub(lambda match: _code(match[0]), text.replace("\r\n", "\n"))
     return _PILE.sub(_counted, text)
 

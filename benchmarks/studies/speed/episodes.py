@@ -94,10 +94,7 @@ def by_agent(env: Any, steps: list[dict[int, Any]]) -> dict[str, list[Any]]:
                 plan = isinstance(move, tuple)
                 move = np.array([*move, 0] if plan else [*[0] * (sum(shape) - 1), move])
             moves_by_agent[agent].append(move)
-    return {
-        agent: moves or [env.action_space(agent).sample()]
-        for agent, moves in moves_by_agent.items()
-    }
+    return {a: moves or [env.action_space(a).sample()] for a, moves in moves_by_agent.items()}
 
 
 def batch(name: str) -> Work:

@@ -39,11 +39,7 @@ _TALKS: dict[str, dict[str, Any]] = {
     "beauty_contest": {"players": 6, "rounds": 2, "talk": {"turns": 2}},
     "public_goods": {"players": 4, "rounds": 4, "talk": {"turns": 1}},
     "bertrand_competition": {"preset": "shall_we_talk_bc_talk", "rounds": 6},
-    "emergency_evacuation": {
-        "preset": "shall_we_talk_ee_talk",
-        "players": 3,
-        "walker": "greedy",
-    },
+    "emergency_evacuation": {"preset": "shall_we_talk_ee_talk", "players": 3, "walker": "greedy"},
 }
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, _SHORT.get(name, {})) for name in VARIANTS},
