@@ -556,7 +556,7 @@ class Rulebook(ABC):
 
     def in_units(self, actions: Array, spoken: Any = False) -> Array:
         """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
-        if self.unit == 1:
+        if self.unit == 1 or np.all(spoken):  # what is said in words is no number
             return actions
         return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
 
