@@ -37,7 +37,6 @@ GOODS = {"players": 3, "rounds": 4}
 
 
 def contributed(body):
-    """Contribute what the sampling seed says."""
     return completion(
         json.dumps({"tokens_contributed": random.Random(body["seed"]).randint(0, 20)})
     )
@@ -235,7 +234,6 @@ class Goods:
 
 
 def rollout(env, steps, seed=1):
-    """Play a learner that acts at random; return all it was told."""
     noise, told = np.random.default_rng(0), [env.reset(seed=seed)[0]]
     infos = []
     for _ in range(steps):

@@ -53,7 +53,6 @@ SUPPLIES = (17, 12, 20, 10, 15, 19, 11, 14, 18, 13, 16, 20, 10, 12, 15, 17, 11, 
 
 
 def records(game, rule):
-    """Play one table by a rule of its purse; return its days as plain values."""
     state, days = game.reset(0), []
     while not state.over:
         state, outcome = game.step(state, rule(state))

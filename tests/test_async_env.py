@@ -38,7 +38,6 @@ GAMES = ("public_goods",)
 
 
 def same(one, other):
-    """Compare what views return: arrays, and dicts or tuples of them."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, tuple):

@@ -205,7 +205,6 @@ def test_a_hundred_firms():
 
 
 def rounds_of(game, *prices):
-    """Return the state after these rounds, from one on in which prices are free."""
     state = game.reset(0)
     for one in prices:
         state, _ = game.step(state, np.array([round(price * game.unit) for price in one]))

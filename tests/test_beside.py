@@ -14,7 +14,6 @@ AUCTION = {"game": "english_auction", "params": {"players": 3}}
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Return files of runs of the same two games, whose first seat is another."""
     folder = tmp_path_factory.mktemp("beside")
 
     def play(name, first, seed=7):
@@ -113,7 +112,6 @@ def test_other_chance_has_no_pairs(recorded):
 
 @pytest.fixture
 def lines(recorded):
-    """Return what the figures of a comparison draw: the mean lines of A and B by the title."""
     matplotlib = pytest.importorskip("matplotlib.figure")
     from llm_games.benchmarks.show.page.runs_compared import sketches
 

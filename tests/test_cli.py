@@ -736,7 +736,6 @@ def test_a_run_against_a_real_server_and_one_that_is_gone(llm_games, tmp_path):
 
 @contextmanager
 def serving(port):
-    """Run ``llm-games serve-tiny`` as a process of its own."""
     program = "from llm_games.benchmarks.show.cli import main; main()"
     command = [sys.executable, "-c", program, "serve-tiny", "--port", str(port)]
     root = str(Path(__file__).parents[1])

@@ -32,7 +32,6 @@ CALLS, TOKENS_IN, TOKENS_OUT = 18, 100, 10
 
 @contextmanager
 def serving(episodes=3, **how):
-    """Give a server; x.toml in this folder is a run of 6 calls an episode at it."""
     with FaultServer(**how) as server:
         Path("x.toml").write_text(CONFIG.format(url=server.url, episodes=episodes))
         yield server

@@ -31,8 +31,6 @@ TEXT = ({"role": "user", "content": "x" * 300},)
 
 
 class Server:
-    """Gives replies of the lengths that `law(rng, number)` says, and counts what it is asked."""
-
     def __init__(self, law, keeps=True, refuses=None, most=None, counts=True, left_out=None):
         self.law, self.keeps, self.refuses, self.most = law, keeps, refuses, most
         self.counts, self.left_out = counts, left_out

@@ -40,8 +40,6 @@ def ask(seed=0, temperature=0.0, who=WHO, max_tokens=50):
 
 
 def gather(client, *requests):
-    """Complete all at once; errors come back as values."""
-
     async def go():
         calls = (client.complete(request) for request in requests)
         return await asyncio.gather(*calls, return_exceptions=True)

@@ -130,8 +130,6 @@ def _quick(monkeypatch):
 
 
 def run(client, *requests):
-    """Complete all requests at once; errors come back as values."""
-
     async def go():
         try:
             calls = (client.complete(request) for request in requests or (ASK,))
@@ -406,8 +404,6 @@ def test_a_lasting_failure_is_not_tried_again_and_says_what_to_do(server, answer
 
 
 def refusing(*names, status=400):
-    """Answer as a server that does not know some options."""
-
     def answer(body):
         for name in names:
             if name in body:
@@ -955,7 +951,6 @@ def test_a_key_file_that_cannot_be_read_is_named(tmp_path):
 
 
 def outputs(failure):
-    """Return every text in which an error could show something, its whole chain included."""
     while failure is not None:
         yield from (str(failure), repr(failure), repr(vars(failure)))
         failure = failure.__cause__ or failure.__context__

@@ -355,7 +355,6 @@ LONG = [*CHAT, {"role": "assistant", "content": BID}, {"role": "user", "content"
 
 
 def marked(sent):
-    """Return which texts of a call to Anthropic have a mark of what to cache, in their order."""
     parts = [
         *sent["system"],
         *(part for message in sent["messages"] for part in message["content"]),

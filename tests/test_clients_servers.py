@@ -38,7 +38,6 @@ def _free_port():
 
 
 def _serve(folder, *command):
-    """Run a server until the fixture ends; give its port once it answers."""
     port = _free_port()
     command = [part.format(port=port, weights=str(WEIGHTS)) for part in command]
     settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder), "OMP_NUM_THREADS": "1"}
@@ -68,7 +67,6 @@ def _is_up(port):
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """Our own small server: batches, seeds, JSON schemas."""
     yield from _serve(tmp_path_factory.mktemp("tiny"), "-c", TINY)
 
 
@@ -96,8 +94,6 @@ def client(request):
 
 
 def run(client, *requests):
-    """Complete all requests at once; errors come back as values."""
-
     async def go():
         try:
             calls = (client.complete(request) for request in requests)
@@ -109,7 +105,6 @@ def run(client, *requests):
 
 
 def first_request(seed=0, seat=0, **settings):
-    """Build what the policy asks in the first round of public goods."""
     seen = []
 
     class Keep:

@@ -67,8 +67,6 @@ def ask(text="hi", seed=0, **settings):
 
 
 def run(client, *requests):
-    """Complete all requests at once; errors come back as values."""
-
     async def go():
         calls = (client.complete(request) for request in requests)
         return await asyncio.gather(*calls, return_exceptions=True)

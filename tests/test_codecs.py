@@ -28,7 +28,6 @@ def played(game, steps, seed=0, tables=TABLES):
 
 
 def chosen(own, rng, masks):
-    """Draw an action of a codec's space for each table, legal ones where there is a mask."""
     found = []
     for mask in masks:
         own.space.seed(int(rng.integers(2**31)))

@@ -39,7 +39,6 @@ numbers = st.floats(-1e3, 1e3, allow_nan=False).map(lambda x: round(x, 3))
 
 
 def played(path, games, **settings):
-    """Play these games, `(name, params)`, and return the path."""
     raw = {"games": [{"game": name, "params": params} for name, params in games]} | settings
     plan = resolve(parse(raw, "test"), "test", Overrides())
     play_run(lambda: start(plan, path), plan, players(plan))

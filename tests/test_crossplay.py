@@ -175,8 +175,6 @@ def answers(file):
 
 
 class Own:
-    """Gives all that it has."""
-
     name = "mine"
 
     def __call__(self, observation, view):

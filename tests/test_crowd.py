@@ -308,7 +308,6 @@ def test_names_of_players():
 
 
 def final(kinds, seeds, **parameters):
-    """Play one table a seed; return its `Evacuation`, and the stacked records."""
     game = rulebook(GAME, **parameters)
     played = play_rules(game, kinds * game.players, seeds)
     for table, length in enumerate(played.lengths):
@@ -361,7 +360,6 @@ def out_in(kind, seed, **about):
 
 
 def drawn_room(rng, size, share):
-    """Draw a room with walls inside, of which all free cells are joined to three exits."""
     while True:
         signs = np.where(rng.random((size, size)) < share, "#", ".")
         signs[[0, -1]] = signs[:, [0, -1]] = "#"

@@ -45,7 +45,6 @@ GAME = PublicGoods(players=2, rounds=12)
 
 
 def tokens(messages):
-    """Count as servers do that are good at counting."""
     return sum(len(message["content"]) for message in messages) // 4
 
 
@@ -60,7 +59,6 @@ def five(request):
 
 
 def table(answer, **settings):
-    """Play a game of a model with a fixed player; return the model's decisions."""
     policy = LLMPolicy(ScriptedClient(answer), **settings)
     episode = play(GAME, [policy, make_player("fixed:3")], seed=4)
     return [step.decisions[0] for step in episode.steps]
@@ -71,7 +69,6 @@ def chats(decisions):
 
 
 def well_formed(chat):
-    """Return whether the rules come first, and then user and assistant take turns."""
     roles = [message["role"] for message in chat]
     turns = ["user", "assistant"] * len(roles)
     return roles == ["system", *turns[: len(roles) - 1]] and roles[-1] == "user"
@@ -243,7 +240,6 @@ def short(name, **more):
 
 
 def asked_by(client, planning=None, tools=True, **settings):
-    """Return a player with all that can be asked of it: tools, plans, beliefs, lessons."""
     settings |= {"tools": [tool_named("best_response")]} if tools else {}
     if planning is None:
         return LLMPolicy(client, **settings)
@@ -503,7 +499,6 @@ class SmallServer(FaultServer):
 
 
 def shared(one, other):
-    """Return how many letters two texts have in common at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -512,7 +507,6 @@ def shared(one, other):
 
 
 def whole_run(path, server, resume=False, **settings):
-    """Play a recorded run of a model at the server with a fixed player, or go on with it."""
     where = {"player": "openai:m", "base_url": server.url} if server else {}
     seat = where | settings
     game = {"game": "public_goods", "params": {"players": 2, "rounds": 12}}
@@ -526,7 +520,6 @@ def whole_run(path, server, resume=False, **settings):
 
 
 def content(path):
-    """Return what a run's file holds, but for times and what a server counts."""
     with Records.open_readonly(path) as records:
         assert replay(records).differences == ()
         found = []

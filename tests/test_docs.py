@@ -198,7 +198,6 @@ def test_commands_of_the_shell_are_there(line):
 
 
 def understood(arguments):
-    """Have the command line read what it is given; it raises what it does not know."""
     command = typer.main.get_command(cli.app)
     while isinstance(command, typer.core.TyperGroup):
         context = command.make_context("llm-games", [], resilient_parsing=True)
@@ -209,7 +208,6 @@ def understood(arguments):
 
 @contextmanager
 def process(*arguments, folder):
-    """Start a command at a free port; yield the first line that it prints, and end it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         arguments += ("--port", str(free.getsockname()[1]))
@@ -254,7 +252,6 @@ def test_the_commands_of_a_page_run(page, tmp_path):
 
 
 def prose(path):
-    """Return a document without its blocks."""
     return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 

@@ -219,8 +219,6 @@ def test_index_spaces_start_at_0_and_no_box_is_of_integers(name, more):
 
 
 class Learns(Drawn):
-    """Notes down how often it has decided, and recalls it in the next game."""
-
     def __init__(self):
         self.recalled = []
 

@@ -33,8 +33,6 @@ from llm_games.wrappers.seats import plain
 
 
 class Session(NamedTuple):
-    """What the metrics need of a recorded episode."""
-
     rules: Rulebook
     seats: list[str]
     records: list[dict[str, Any]]
@@ -58,7 +56,6 @@ ABC = ("a", "b", "c")
 
 
 def record(game, *runs, names=None, seed=1):
-    """Play these numbers (None: no answer) and return the session as it is recorded."""
     state, records = game.reset(seed), []
     for run in runs:
         actions = [MISSING if x is None else round(Fraction(str(x)) * game.unit) for x in run]

@@ -35,7 +35,6 @@ def auction(values, assets=100, **more):
 
 
 def units(game, numbers):
-    """Return numbers, or None, as actions."""
     return np.array([MISSING if x is None else round(x * game.unit) for x in numbers])
 
 

@@ -49,7 +49,6 @@ registered = pytest.mark.skipif(
 
 
 def unlimited(more):
-    """Tell whether these settings allow any number, which PettingZoo warns about by design."""
     return not {"unbounded", "carry", "include"}.isdisjoint(more.values())
 
 
@@ -152,7 +151,6 @@ def test_a_whole_episode(name, more, mode, actions):
 
 
 def to_space(env, agent, action):
-    """Write an action of the rules as one of the agent's action space."""
     if action is None:
         return env.action_space(agent).sample()
     if isinstance(env.action_space(agent), gymnasium.spaces.MultiDiscrete):

@@ -23,7 +23,6 @@ HUGE = 2**53
 
 
 def mended(moves, low, high, instead=0):
-    """Put the declared move in place of what is not from `low` to `high`, seat by seat."""
     limits = zip(moves, low, high, strict=True)
     return [move if least <= move <= most else instead for move, least, most in limits]
 
@@ -192,7 +191,6 @@ GAMES = {
 
 
 def takes(name, params):
-    """Return the game; None where it refuses the parameters."""
     try:
         return rulebook(name, **params)
     except BadParameter:
@@ -200,7 +198,6 @@ def takes(name, params):
 
 
 def at_the_limit(name, params, key, high):
-    """Return the game with the largest value that it takes for a parameter; None for none."""
     found, least = takes(name, params | {key: high}), 1
     while found is None and least < high:
         middle = (least + high + 1) // 2

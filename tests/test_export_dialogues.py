@@ -33,7 +33,6 @@ BAD = "I shall not say."
 
 
 def answer(request):
-    """Answer legally, but now and then with what is no answer."""
     if request.question is None:
         return "hello"
     rng = np.random.default_rng(request.seed)
@@ -44,7 +43,6 @@ def answer(request):
 
 @pytest.fixture
 def run(registry, tmp_path):
-    """Record a game of a scripted model beside a rule player; return the open file."""
     PLAYERS["scripted"] = Kind("says", model=lambda v, c, m: LLMPolicy(ScriptedClient(answer), **m))
     opened = []
 
@@ -64,7 +62,6 @@ def run(registry, tmp_path):
 
 
 def decided(records):
-    """Return the decisions of all episodes and the calls of the models, by place."""
     found = {}
     for game in games(records):
         for episode in game.played:
@@ -132,7 +129,6 @@ def move(decision):
 
 
 def before(row, made):
-    """Return the table before a row's move, and the moves that were made at it."""
     episode, _ = made[place(row)]
     table = Table(episode.rules)
     table.reset(episode.row.seed, episode.row.given)

@@ -58,7 +58,6 @@ def _quick(monkeypatch):
 
 
 def asked(names, server, timeout=0.5):
-    """Ask for each name once, all at the same time; errors come back as values."""
     client = add_layers(OpenAIClient("m", server.url, timeout=timeout), max_wait=20)
 
     async def go():
@@ -72,7 +71,6 @@ def asked(names, server, timeout=0.5):
 
 
 def named(body, number):
-    """Do what is asked for by name."""
     return body["messages"][0]["content"]
 
 

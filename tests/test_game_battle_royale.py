@@ -169,7 +169,6 @@ def test_rolls_are_uniform_from_0_to_99():
 
 
 def strongest_other(state, rules):
-    """Each table's shooter aims at the strongest living other."""
     seats = np.arange(rules.players)[:, None]
     rates = np.array(rules.rates)[:, None]
     target = np.where(state.living & (seats != state.shooter), rates, -1).argmax(axis=0)

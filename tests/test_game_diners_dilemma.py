@@ -45,7 +45,6 @@ CASES = {
 
 
 def play(game, costly):
-    """Play one round in which the first `costly` seats order the costly dish."""
     return game.step(game.reset(0), (np.arange(game.players) < costly).astype(np.int64))
 
 

@@ -46,7 +46,6 @@ def given_valuations(valuations, **more):
 
 
 def bid_once(rules, bids, tables=None):
-    """Bid the same at one table, or at many tables that differ in chance alone."""
     batch = () if tables is None else (tables,)
     state = rules.reset(1, batch)
     actions = np.array(bids).reshape(-1, *(1 for _ in batch))

@@ -61,7 +61,6 @@ def rules(name, **more):
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
-    """Record some episodes of every game: players who draw, and where all move one who replies."""
     path, games = tmp_path_factory.mktemp("ghosts") / "all.db", []
     for name in sorted(ROOMS):
         game = rules(name)
@@ -246,8 +245,6 @@ def test_ghosts_survive_pickling_in_the_middle_of_an_episode(record):
 
 
 class Sloppy(RandomPolicy):
-    """Answers in every third round with what nobody can play."""
-
     name = "sloppy"
 
     def act(self, view, memory):

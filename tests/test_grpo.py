@@ -66,7 +66,6 @@ class Stub:
 
 
 def noisy(form, seed=0):
-    """Return what says something else each time, of the form that a game asks for."""
     rng = np.random.default_rng(seed)
     return lambda prompt: form(rng) + "<|end|>"
 
@@ -76,8 +75,6 @@ def prompts(*seeds, size=4):
 
 
 class Played(Policy):
-    """Makes the moves that it was handed."""
-
     name = "played"
 
     def __init__(self, moves):
@@ -244,8 +241,6 @@ def test_a_reply_that_was_cut_off_is_ended_for_the_model():
 
 
 class Shoots(Policy):
-    """Shoots the one in the last seat."""
-
     name = "shoots"
 
     def start(self, game, seat, seed):
@@ -386,7 +381,6 @@ def small(tmp_path_factory):
 
 
 def spread(completions, **more):
-    """Score the samples of a group apart, whatever they are."""
     return [float(place) for place in range(len(completions))]
 
 

@@ -187,7 +187,6 @@ def test_no_circle_of_imports():
 
 @cache
 def code_of(file):
-    """Return a module without its comments and docstrings."""
     tree = ast.parse(file.read_text("utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -81,7 +81,6 @@ def test_other_constructors_do_so_too(wrong):
 
 
 def beside(seen, infos):
-    """Return an observation without its mask, and infos with it, one for each copy or agent."""
     if not isinstance(seen, dict) or "action_mask" not in seen:
         return seen, infos
     rest = {part: value for part, value in seen.items() if part != "action_mask"}

@@ -30,7 +30,6 @@ PLAYED = [
 
 
 def answer(request):
-    """Answer legally with thoughts, but now and then with what is no answer."""
     if request.question is None:
         return "hello"
     rng = np.random.default_rng(request.seed)
@@ -67,7 +66,6 @@ def test_without_inspect_ai_the_way_out_is_named(recorded, tmp_path, monkeypatch
 
 @pytest.fixture(scope="module")
 def logs(recorded, tmp_path_factory):
-    """Return the logs of the run as inspect_ai reads them, by the games' labels."""
     pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: extra `inspect`")
     from inspect_ai.log import read_eval_log
 

@@ -23,7 +23,6 @@ from llm_games.wrappers.torch_player import load_network, network, save_network
 
 @pytest.fixture(autouse=True)
 def _few_games(monkeypatch):
-    """Judge a training at its end in few games."""
     end = Training.end
     monkeypatch.setattr(Training, "end", lambda *of, **more: end(*of, games=10, **more))
 

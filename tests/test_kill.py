@@ -158,12 +158,10 @@ class Stem:
         assert self.process.stdout.readline() == b"ready\n"
 
     def start(self, output, *arguments):
-        """Run a command, whose errors go to a file; return the number of its process."""
         self.process.stdin.write(json.dumps([*map(str, (output, *arguments))]).encode() + b"\n")
         return int(self.process.stdout.readline())
 
     def wait(self, seconds=120.0):
-        """Return the exit code, None if it has not ended by then."""
         ended, _, _ = select.select([self.process.stdout], [], [], seconds)
         return int(self.process.stdout.readline()) if ended else None
 
@@ -188,7 +186,6 @@ def experiment(tmp_path, server):
 
 
 def recorded(path):
-    """Return what was asked and answered, as the server sees it."""
     try:
         with Records.open_readonly(path) as records:
             return Counter(

@@ -66,7 +66,6 @@ def variants(game, state, seat, usual):
 
 
 def earned(game, seat, count, variant=None):
-    """Return what a seat has in so many games, the others bidding as `rational` does."""
     state, total = game.begin(game.chance(Noise.copies(7, (count,))), (count,)), 0.0
     rule = _rule_in("rational", game)
     while not state.over.all():

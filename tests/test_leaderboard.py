@@ -24,8 +24,6 @@ BARE = {"game": "divide_dollar", "params": {"players": 3, "rounds": 2}}
 
 
 def _steady(value):
-    """Return a client whose answers are legal, and differ by its name."""
-
     def answer(request):
         if request.question is None:
             return Completion("hello", "stop", 1, 1, 0.0, f"steady-{value}")
@@ -64,7 +62,6 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def board(recorded):
-    """Return a function that makes the board of some of the runs."""
     opened = []
 
     def made(*names):

@@ -41,7 +41,6 @@ def views(game=GAME, seat=0, others=(3, 4)):
 
 
 def play(policy, game=GAME, rounds=None):
-    """Play seat 0 for some rounds; return its decisions and its last memory."""
     memory, decisions = policy.start(game, 0, seed=7), []
     table = views(game)
     view = next(table)
@@ -179,8 +178,6 @@ def test_a_games_own_limit_on_replies_comes_first(rules, calls):
 
 
 class Pair(Integer):
-    """Is answered by a whole object."""
-
     def holds(self, whole):
         return {"first", "second"} <= set(whole)
 

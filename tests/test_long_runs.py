@@ -74,7 +74,6 @@ def test_replay_is_linear(played, what, few):
 
 
 def peak(do, *arguments):
-    """Return the most memory that was taken while it was done, in bytes."""
     tracemalloc.start()
     try:
         do(*arguments)

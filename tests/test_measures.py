@@ -294,7 +294,6 @@ def test_draws_are_all_profiles_with_their_chances():
 
 
 def gain_by_brute_force(game, moves):
-    """Return what a best reply gains if all draw from these moves, by playing every profile."""
     low, high = game.bounds()
     others = np.array(list(product(moves, repeat=game.players - 1))).T
     values = {}
@@ -419,7 +418,6 @@ def test_interim_regret_of_sealed_bids(price):
 
 
 def paying(price, value, rivals):
-    """Return what gives the mean payoff of a bid against the highest of rivals' bids."""
     return lambda bid: np.mean((value - (bid if price == "first" else rivals)) * (bid > rivals))
 
 

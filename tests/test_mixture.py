@@ -62,8 +62,6 @@ def test_learners_meet_it():
 
 
 class Scribe(Policy):
-    """Waits, hears, notes down and recalls."""
-
     name = "scribe"
 
     def start(self, game, seat, seed):

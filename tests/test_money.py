@@ -125,7 +125,6 @@ KINDS = (
 
 
 def spend(kind, what, own, seed, limit=None):
-    """Make many calls of a server at once under a limit; return the server and the answers."""
     said = error("max_tokens: extra fields not permitted", param="max_tokens")
     FATAL["no limit"] = (http(400, said), "")
     ledger = Ledger(Budget(**{what: limit or limit_of(what, own)}), {"m": PRICE})
@@ -237,7 +236,6 @@ class Counting(FaultServer):
 
 
 def books(path):
-    """Return what the file's books have of games, known and unknown: calls, tokens in and out."""
     with Records.open_readonly(path) as records:
         paid = [usage for (_, seat), usage in records.spent().items() if seat]
         answers = Counter(
@@ -269,7 +267,6 @@ def whole(tmp_path_factory, quick_stem):
 
 
 def go(stem, folder, server, timeout=30, wait=20, how=None, after=0, resume=False):
-    """Run it, or go on, and stop it once the server has seen enough; return the exit code."""
     (folder / "a.toml").write_text(EXPERIMENT.format(url=server.url, timeout=timeout, wait=wait))
     task = ("resume", folder / "a.db") if resume else ("run", folder / "a.toml", "--db")
     process = stem.start(folder / "printed", *task, *(() if resume else (folder / "a.db",)), "-q")
@@ -350,8 +347,6 @@ def test_a_stop_waits_for_what_is_paid(tmp_path, quick_stem, whole, fault, how):
 
 
 class Refusing:
-    """Answers after a while, but for one call, which it refuses for good at once."""
-
     def __init__(self, text, refused):
         self.text, self.refused, self.calls, self.answered = text, refused, 0, 0
 

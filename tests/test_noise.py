@@ -43,7 +43,6 @@ def repeated(noise, shape):
 
 
 def same(one, two):
-    """Same bits, type and shape."""
     return np.asarray(one).dtype == np.asarray(two).dtype and np.array_equal(one, two)
 
 

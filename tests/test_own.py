@@ -145,7 +145,6 @@ calls = 100
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with somebody's own modules, in which the test runs; forget them afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = {*sys.modules}

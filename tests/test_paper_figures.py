@@ -41,7 +41,6 @@ def test_only_the_auction_of_v2_is_another():
 
 
 def boards(path, edition):
-    """Return the tables that set a run beside published ones, each by its title."""
     with Records.open_readonly(path) as records:
         found = board([read(records, edition)])
         return {grid.title: grid for grid in found.grids}
@@ -49,7 +48,6 @@ def boards(path, edition):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run of all eight games at the benchmark's settings, and one at those of v2."""
     folder = tmp_path_factory.mktemp("whole")
     names = {"vanilla": "gamma-bench", "v2": "gamma-bench/v2"}
     return {

@@ -87,7 +87,6 @@ def raw(name, turn):
 
 
 def shorter(game):
-    """Return the parameters by which a game has at most five rounds."""
     if game["game"] in CUT:
         return CUT[game["game"]]
     long = rulebook(game["game"], **game.get("params", {})).rounds > ROUNDS
@@ -122,7 +121,6 @@ def moves(rules):
 
 
 def free(rules):
-    """Return whether any number counts, however far from what is asked for."""
     some = ("bid_range", "contribution_range")
     return any(getattr(rules, name, "") == "unbounded" for name in some)
 
@@ -180,7 +178,6 @@ def ends_of(name, rules):
 
 
 def beyond(values, ends):
-    """Return the values beyond some ends, but for rounding."""
     low, high = ends
     values = np.asarray(values, np.float64)
     values = values[np.isfinite(values)]
@@ -293,7 +290,6 @@ def test_every_file_can_be_played_by_tiny(night, record_property, llm_games, roo
 
 
 def few(games, name):
-    """Return the options by which a long file is cut to two games of one kind, of five rounds."""
     kind = games[-1]["game"]
     alike = [game for game in games if game["game"] == kind][:LABELS]
     options = [word for game in alike for word in ("--game", game.get("label", kind))]

@@ -89,8 +89,6 @@ def legal(request):
 
 
 class Spy(ScriptedClient):
-    """Keeps the requests; `script` may answer some of them otherwise, None for as usual."""
-
     def __init__(self, script=lambda request: None):
         super().__init__(lambda request: self._reply(request, script(request)))
         self.seen = []
@@ -377,8 +375,6 @@ def test_truth_is_what_the_rules_say(seed, players, options):
 
 
 def holding(budget):
-    """Answer as usual, but with a belief in so much money."""
-
     def script(request):
         question = request.question
         if isinstance(question, BeliefAside):

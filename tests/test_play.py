@@ -30,8 +30,6 @@ ROOT = str(Path(__file__).parents[1])
 
 
 class Terminal:
-    """`llm-games` in a terminal of its own."""
-
     def __init__(self, *arguments):
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
@@ -44,7 +42,6 @@ class Terminal:
         self.said = ""
 
     def wait(self, text, seconds=60):
-        """Wait until the terminal shows a text; return what it showed up to there."""
         end, start = time.monotonic() + seconds, len(self.said)
         while text not in self.said[start:]:
             assert time.monotonic() < end, self.said

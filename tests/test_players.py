@@ -34,7 +34,6 @@ def small(name, **parameters):
 
 
 def play(game, players, seed=0):
-    """Play one table to its end; return each step's actions, outcome and state after it."""
     state = game.reset(seed)
     memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]
     steps = []
@@ -364,7 +363,6 @@ def test_errors_also_come_at_the_start_of_an_episode():
 
 
 def rules_of(kind, rule):
-    """Return the names by which a rule can be had, without and with a value."""
     if isinstance(rule, partial) and len(rule.args) == 1:
         yield f"{kind}:{rule.args[0]}", rule.func
     yield kind, rule

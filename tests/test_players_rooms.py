@@ -32,7 +32,6 @@ PARTS = ("rules", "theory", "players", "mind")
 
 
 def check_room(game):
-    """Check what a game's room hands over: every name in it means something."""
     package = rooms.ROOMS[game].players
     for module in iter_modules(import_module(package).__path__) if package else ():
         near = get_close_matches(module.name, PARTS, 1, cutoff=0.8)
@@ -111,7 +110,6 @@ PLAYERS = Players(
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Write a package with a whole room; return a function that brings it, changed or not."""
     monkeypatch.syspath_prepend(tmp_path)
     wording = rooms.wordings("divide_dollar") / "v1.j2"
 

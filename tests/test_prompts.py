@@ -47,7 +47,6 @@ def test_every_parameter_is_in_the_rules(name, base, change):
 
 
 def moments(name, more):
-    """Return the views of all seats before the first move, in the middle and at the end."""
     game = llm_games.rules(name, **more)
     rng = np.random.default_rng(4)
     state, views = game.reset(4), []
@@ -94,7 +93,6 @@ def test_cue_and_persona_reach_the_player(name, more):
 
 
 def leaves(value, path=()):
-    """Return the paths of all single values in nested dicts and lists."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         return [leaf for key, inner in pairs for leaf in leaves(inner, (*path, key))]

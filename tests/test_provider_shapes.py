@@ -54,7 +54,6 @@ def framed(lines):
 
 @pytest.fixture(scope="module")
 def play():
-    """Let a client meet a shape; return what it makes of it, and how often it called."""
     server, clients = Server(), {}
 
     def meet(shape):

@@ -33,7 +33,6 @@ def table(path):
 
 
 def same(now, before):
-    """Give of what is said now what was said then."""
     if isinstance(before, dict):
         return {name: same(now[name], value) for name, value in before.items()}
     if isinstance(before, list) and len(now) == len(before):

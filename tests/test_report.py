@@ -107,8 +107,6 @@ def write_run(
 
 
 class Text(HTMLParser):
-    """What a reader sees, and every address that the page would load."""
-
     def __init__(self, html):
         super().__init__()
         self.words, self.loads, self.skip = [], [], False
@@ -342,7 +340,6 @@ def test_importing_the_report_loads_no_plotting():
 
 
 def experiment(path, name, **overrides):
-    """Play one of the papers' experiments with players that draw at random."""
     given = Overrides(seats=["random"], **overrides)
     plan = resolve(parse(given.apply(load(name)), name), name, given)
     play_run(lambda: start(plan, path), plan, players(plan))

@@ -16,7 +16,6 @@ ALYMPICS = {"game": "water_allocation", "params": {"preset": "setting_1"}}
 
 
 def played(folder, games, **config):
-    """Play these games and write their page; return what a reader sees of it."""
     raw = {"title": "A run", "games": games, "episodes": 2, "seats": ["even"]} | config
     plan = resolve(parse(raw, "test"), "test", Overrides())
     play_run(lambda: start(plan, folder / "run.db"), plan, players(plan))
@@ -24,7 +23,6 @@ def played(folder, games, **config):
 
 
 def check_figures(folder, shown):
-    """Check that every figure is there and has ink on it."""
     pictures = [link for link in shown.loads if link.endswith(".png")]
     assert pictures
     for link in pictures:
@@ -151,8 +149,6 @@ def test_an_unfinished_run_has_a_page(tmp_path, game, params, steps):
 
 
 class Fickle(Bidders):
-    """Planning bidders who pass over every third item."""
-
     openings = 0
 
     def __call__(self, request):
@@ -164,7 +160,6 @@ class Fickle(Bidders):
 
 
 def auctions(folder, **config):
-    """Play auctions in which a script takes the place of planning bidders; write their page."""
     play_scripted(folder / "run.db", PLANNERS | config, Fickle())
     return Text(build([folder / "run.db"], folder).read_text("utf-8"))
 

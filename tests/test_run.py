@@ -63,7 +63,6 @@ CONFIG = {
 
 
 def answer(request):
-    """Answer from the seed alone: mostly legal, some chatter, some refusals."""
     if request.question is None:
         return "hello"
     rng = np.random.default_rng(request.seed)
@@ -113,7 +112,6 @@ def scripted(client):
 
 
 def main(task, path, kill_at, delay):
-    """Run or resume, as a process of its own."""
     from llm_games.benchmarks.show import cli
 
     scripted(Meddler(int(kill_at), log=f"{path}.log", delay=float(delay)))
@@ -153,7 +151,6 @@ def whole(path, client, **changes):
 
 
 def content(path):
-    """Return all that a run recorded, but times."""
     with Records.open_readonly(path) as records:
         found = {}
         for episode in records.episodes():

@@ -95,7 +95,6 @@ def test_a_saved_player_plays_as_its_model_did(algorithm, policy, game, actions,
 
 
 async def in_a_batch(policy, game, seeds, steps):
-    """Play all seats by a policy at many tables at once; return what each step brought."""
     where = np.ones((game.players, len(seeds)), bool)
     own = [[Noise(seed).of("seat", seat).seed() for seed in seeds] for seat in range(game.players)]
     memory = policy.start_batch(game, where, np.array(own))
@@ -302,7 +301,6 @@ def copies(game="public_goods", count=4, **settings):
 
 
 def alike(ours, loop, steps):
-    """Step both with the same actions, and compare all. Return how often copies ended."""
     ours.seed(4), loop.seed(4)
     assert same(ours.reset(), loop.reset())
     rng, ended, count = np.random.default_rng(0), 0, ours.num_envs

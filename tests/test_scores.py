@@ -396,7 +396,6 @@ def test_filled_in_marks_only_beyond_five_percent():
 
 
 def played(game, *moves):
-    """Play these actions (a list by seat, for each step) and return the records as plain values."""
     state, records = game.reset(0), []
     for actions in moves:
         state, outcome = game.step(state, np.array(actions, np.int64))

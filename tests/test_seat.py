@@ -34,7 +34,6 @@ def an_answer(schema, chance):
 
 
 def of_chat(chat, schema):
-    """Return what the model finally answers in a chat, and its draft before that."""
     return an_answer(schema, random.Random(chat.digest))
 
 
@@ -65,7 +64,6 @@ def server():
 
 
 def played(path, seat, address=None):
-    """Play all games shortly; return what was done in each decision, and all completions."""
     raw = load("gamma-bench") | {"episodes": 1, "seats": [seat]}
     short = {"players": 4, "rounds": 2}
     games = [game["game"] for game in raw["games"]]

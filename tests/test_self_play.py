@@ -28,7 +28,6 @@ GOODS = {"players": 3, "rounds": 4}
 
 @pytest.fixture(autouse=True)
 def _few_games(monkeypatch):
-    """Judge a training at its end in few games."""
     end = Training.end
     monkeypatch.setattr(Training, "end", lambda run, own, name: end(run, own, name, games=10))
 

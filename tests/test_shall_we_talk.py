@@ -339,7 +339,6 @@ def played(names, **more):
 
 
 def spoken(episode):
-    """Return what was said, in order, with the speakers."""
     steps = [step.outcome.record for step in episode.steps[:-1]]
     return [(seat, text) for step in steps for seat, text in enumerate(step["actions"]) if text]
 
@@ -421,7 +420,6 @@ def test_the_long_files_run_in_short(name, tmp_path):
 
 
 def lines_of(run, title, name, sketches=None):
-    """Return the lines of a figure of the first game of that name, by their labels."""
     axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
     [game] = [one for one in run.games if one.name == name]
     drawn = page_of.moves(page_of.Read(run), game) if sketches is None else sketches(game)
@@ -496,7 +494,6 @@ SMALL = [
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """Play all three cases with rule players, let one judge label them, and write the page."""
     folder = tmp_path_factory.mktemp("talk")
     run = lg.run(
         {"title": "Talk", "episodes": 3, "games": SMALL, "seats": ["mixed"]}, db=folder / "run.db"

@@ -26,7 +26,6 @@ def masks_of(env):
 
 
 def episode(env, seed=None, rng=None):
-    """Play one with legal actions; return rewards, infos, and what the table paid the learner."""
     rng = rng or np.random.default_rng(seed)
     paid, step = [], env.table.step
     env.table.step = lambda *a: paid.append((o := step(*a)).rewards[env.seat]) or o
@@ -124,8 +123,6 @@ def test_opponents_keep_their_order_around_a_learner_that_moves():
 
 
 class Recalls(Policy):
-    """Notes down its seat, and keeps what it recalls."""
-
     name = "recalls"
 
     def __init__(self):
@@ -194,8 +191,6 @@ def test_infos_count_what_came_of_the_replies_of_models():
 
 
 class Says(Policy):
-    """Decides what it was made with, whatever it is."""
-
     name = "says"
 
     def __init__(self, said):
@@ -256,8 +251,6 @@ def test_parameters_go_with_a_name_and_a_class_is_a_game():
 
 
 class Deaf(Says):
-    """Fails at hearing what a step brought, once."""
-
     def hear(self, view, memory):
         if view.number("round") == 2 and self.said:
             self.said.pop()
@@ -281,8 +274,6 @@ def test_what_was_earned_before_an_opponent_failed_to_hear_is_not_lost():
 
 
 class Flaky(Says):
-    """Fails the first time that it is asked."""
-
     def act(self, view, memory):
         if self.said:
             raise self.said.pop()
@@ -402,7 +393,6 @@ def go_on(env, steps=6):
 
 
 def settled(name):
-    """An environment in the middle of an episode, with players of every kind around."""
     game = lg.rules(name, **SMALL[name])
     env = SingleAgentEnv(game, seat="rotate", opponents=opponents_of(game), normalize=True)
     env.reset(seed=4)

@@ -14,7 +14,6 @@ REPLAYED = [game for game in ROOMS if batch_play.can_replay(rulebook(game, **SMA
 
 
 def recorded(game, players, seeds):
-    """Play episodes; return their seeds, moves and payoffs ``(episodes, players)``."""
     each = [players[i % len(players)] for i in range(game.players)]
     played = [lg.play(game, [lg.player(name) for name in each], seed=seed) for seed in seeds]
     moves = [[record["actions"] for record in episode.records] for episode in played]

@@ -51,7 +51,6 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def shoot_uniformly(players):
-    """The rule "shoot any living other, all alike" as a policy."""
     alive = np.arange(1 << players)[:, None] >> np.arange(players) & 1
     shots = alive[:, :, None] * alive[:, None] * (1 - np.eye(players))
     shots = shots / np.maximum(shots.sum(-1, keepdims=True), 1)
@@ -62,7 +61,6 @@ def shoot_uniformly(players):
 
 
 def states(players):
-    """All (mask, shooter) with at least two alive."""
     return [
         (mask, shooter)
         for mask in range(1 << players)

@@ -26,7 +26,6 @@ from llm_games.baselines.games.beauty_contest.theory import (
 
 
 def efficiency(numbers, contest):
-    """Return the prizes paid as a share of the most that can be paid."""
     most = {"split": 1, "exclusive": 1, "amplified": contest.players**2}
     paid = contest.pay(winners(numbers, contest)).sum(axis=0)
     return paid / most.get(contest.prize_rule, contest.players)

@@ -19,14 +19,12 @@ from llm_games.baselines.games.public_goods import theory as public_goods
 
 
 def diners_efficiency(orders, menu):
-    """Return welfare between the worst (0) and the best (1) possible."""
     cheap, costly = (menu.cheap_utility - menu.cheap_price, menu.costly_utility - menu.costly_price)
     right = (np.asarray(orders) == diners_dilemma.optimum(menu)).mean(axis=0)
     return right if cheap != costly else np.ones_like(right)
 
 
 def goods_efficiency(contributions, endowments, ratio):
-    """Return welfare between the worst (0) and the best (1) possible."""
     share = np.asarray(contributions).sum(axis=0) / np.asarray(endowments).sum(axis=0)
     if ratio == 1:
         return np.ones_like(share)
@@ -34,14 +32,12 @@ def goods_efficiency(contributions, endowments, ratio):
 
 
 def best_bid(others, golds):
-    """Return the bid with the highest mean receipt against a sample of sums of the others' bids."""
     left = np.sort(np.maximum(golds - np.asarray(others), 0))
     times = np.arange(len(left), 0, -1)
     return int(left[np.argmax(left * times)])
 
 
 def dollar_efficiency(bids, golds):
-    """Return the share of the gold that was paid out."""
     return divide_dollar.receipts(bids, golds).sum(axis=0) / golds
 
 
@@ -57,7 +53,6 @@ def bar_welfare(goers, bar):
 
 
 def bar_efficiency(going, bar):
-    """Return bar_welfare between the worst (0) and the best (1) possible."""
     possible = bar_welfare(np.arange(bar.players + 1), bar)
     low, high = (possible.min(), possible.max())
     mine = bar_welfare(np.sum(going, axis=0), bar)
@@ -95,7 +90,6 @@ def utilities(going, bar):
 
 
 def attendance_law(others):
-    """The law of the number of goers among players who go with these probabilities."""
     law = np.ones(1)
     for q in others:
         law = np.append(law * (1 - q), 0.0) + np.append(0.0, law * q)

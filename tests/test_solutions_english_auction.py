@@ -19,7 +19,6 @@ from llm_games.view import View
 
 
 def best_profit(values, prices, budget):
-    """Return the most that a budget could have gained at fixed prices, ``(items,)`` each."""
     step = solution.money_step(np.append(prices, budget), 0)
     gains = np.maximum(np.asarray(values) - prices, 0)
     table = solution.knapsack(np.asarray(prices)[None] // step, gains[None], budget // step)

@@ -29,7 +29,6 @@ from llm_games.registry import rulebook
 
 
 def efficiency(values, bids):
-    """Return the winner's mean value as a share of the highest (1 if all are 0)."""
     top = bids == np.max(bids, axis=0)
     won, best = ((values * top).sum(axis=0) / top.sum(axis=0), np.max(values, axis=0))
     return np.where(best > 0, won / np.where(best > 0, best, 1), 1.0)

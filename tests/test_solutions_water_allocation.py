@@ -35,7 +35,6 @@ from llm_games.view import View
 
 
 def survival(game, rules, games=4000, seed=0):
-    """Return the share of games that each seat survives, float64 ``(players,)``."""
     return play(game, rules, games, seed).survived.mean(axis=1)
 
 
@@ -175,7 +174,6 @@ def test_levels_of_the_grid():
 
 
 def mean_share(game, field, rows, games=1000):
-    """Return the survival of one row player among four column players, averaged over seats."""
     shares = []
     for seat in range(5):
         rules = [*field[:seat], rows[seat], *field[seat + 1 :]]
@@ -351,7 +349,6 @@ def test_players_see_what_the_rules_of_thumb_need():
 
 
 def players_survive(game, kind, tables, seed=3):
-    """Return each seat's share of survivals at tables full of one kind of player."""
     player = make_player(kind, game)
     state = game.reset(seed, (tables,))
     memories = [player.start(game, seat, seat) for seat in range(5)]

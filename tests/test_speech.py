@@ -116,7 +116,6 @@ def test_a_speech_is_read_as_it_is_spoken(text, words):
 
 # -- what others are shown ------------------------------------------------------------------------
 def spoken(game, texts):
-    """Return a state in which everybody of the first talk has spoken, in turn, these texts."""
     state, left = game.reset(1), [*texts]
     while state.turn and left:
         seats = np.flatnonzero(game.asked(state)).tolist()
@@ -125,7 +124,6 @@ def spoken(game, texts):
 
 
 def shown(game, state, version="v1"):
-    """Return all that the first players are shown: rules, report, request, and as one text."""
     prompts, found = Prompts(game.name, version), []
     for seat in range(min(game.players, 3)):
         view = View.of(game, state, seat)
@@ -275,8 +273,6 @@ def test_speakers_are_told_what_they_may_say(talk, asked):
 
 # -- models that speak ----------------------------------------------------------------------------
 def talker(speech=lambda request: f"I am {request.who.seat}.", requests=None, **settings):
-    """Return a player whose model says this, and 5 to all else."""
-
     def script(request):
         if requests is not None:
             requests.append(request)
@@ -499,7 +495,6 @@ def test_many_tables_talk_as_each_by_itself():
 
 # -- servers that die ------------------------------------------------------------------------------
 def failing(when, fault):
-    """Return a client that fails at these calls, and who asked it."""
     requests = []
 
     def script(request):

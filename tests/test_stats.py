@@ -398,7 +398,6 @@ def test_a_player_may_have_several_seats():
 
 
 def pairs(won, lost, tied=0):
-    """Two players in one episode each: how often the first was ahead, behind, or neither."""
     results = [1.0] * won + [0.0] * lost + [0.5] * tied
     return np.array([[[0, one], [1 - one, 0]] for one in results])
 

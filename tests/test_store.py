@@ -218,7 +218,6 @@ def test_what_a_full_disk_refused_is_written_first_when_there_is_room(tmp_path):
 
 @contextmanager
 def no_commit(path):
-    """Keep commits waiting, as a slow disk does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

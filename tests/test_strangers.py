@@ -55,7 +55,6 @@ def small(tmp_path_factory):
 
 
 def columns(path):
-    """Yield each table of a run with its columns of text, or of any kind that SQLite lets be."""
     with closing(sqlite3.connect(path)) as run:
         tables = [name for (name,) in run.execute("SELECT name FROM sqlite_master WHERE sql != ''")]
         for table in tables:
@@ -65,7 +64,6 @@ def columns(path):
 
 
 def spoilt(value):
-    """Put the codes into every text of a JSON value that no reader compares with another."""
     if isinstance(value, str):
         return value + ESCAPE
     if isinstance(value, dict):
@@ -74,7 +72,6 @@ def spoilt(value):
 
 
 def change(path, table, name, new):
-    """Put a value into a column of all rows, where the table lets it."""
     with closing(sqlite3.connect(path)) as run:
         run.execute("PRAGMA ignore_check_constraints = 1")
         for (old,) in run.execute(f"SELECT DISTINCT {name} FROM {table}").fetchall():

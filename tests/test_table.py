@@ -19,8 +19,6 @@ from llm_games.wrappers.policy import Decision, Policy
 
 
 class Plays(Policy):
-    """Gives a row of answers."""
-
     name = "plays"
 
     def __init__(self, *actions):
@@ -125,8 +123,6 @@ def test_the_first_error_stops_all_seats_and_comes_out_as_itself(error, looking_
 
 
 class _LooksBack(Policy):
-    """Plays anything, and asks another player's client when it looks back."""
-
     name = "looks back"
 
     def __init__(self, policy):

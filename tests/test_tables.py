@@ -14,7 +14,6 @@ MANY = 6
 
 
 def same(tables, alone):
-    """Check that all tables are as those that were played alone."""
     for place, one in enumerate(alone):
         assert int(tables.seeds[place]) == one.seed
         ours, theirs = tables.state.table(place).arrays(), one.state.arrays()

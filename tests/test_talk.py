@@ -67,14 +67,11 @@ class Spots(Rounds):
 
 @dataclass(frozen=True)
 class Still(Spots):
-    """A game in which talk has no place."""
-
     name: ClassVar[str] = "still"
     wordless: ClassVar[str] = "its players do not know of each other"
 
 
 def seated(game=Spots, players=4, talk=None, **parameters):
-    """Return a table of a game that talks, in its first episode."""
     table = Table(lg.rules(game, players=players, talk=talk, **parameters))
     table.reset(3)
     return table
@@ -684,8 +681,6 @@ def test_regret_is_of_the_moves_of_those_tables_that_move():
 
 
 class Chatty(RandomPolicy):
-    """Speaks of what it hears, and moves at random."""
-
     name = "chatty"
     speaks = True
 

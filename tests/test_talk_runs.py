@@ -83,8 +83,6 @@ HEARD = re.compile(r'"I (?:will )?(?:give|choose) (\d+)')
 
 
 class Speaker:
-    """Says what it gives, and gives it; or what it heard last, if it `follows`."""
-
     def __init__(self, number=7, follows=False, dies_at=None, says="I give {}."):
         self.name, self.number, self.follows = f"speaker {number}", number, follows
         self.dies_at, self.says, self.calls = dies_at, says, 0
@@ -210,8 +208,6 @@ def test_what_is_counted_of_messages(tmp_path):
 
 
 class Babbler(Speaker):
-    """Never says anything that can be read as a speech."""
-
     async def complete(self, request):
         if isinstance(request.question, Speech):
             return Completion("well")
@@ -334,8 +330,6 @@ none = "they did not"
 
 
 class Judge:
-    """Answers by a list of texts, the last again and again."""
-
     name = "judge"
 
     def __init__(self, *texts):
@@ -521,8 +515,6 @@ def test_who_keeps_its_word(kind, tmp_path):
 
 
 class Anything:
-    """Says anything, or what cannot be read, and makes any legal move."""
-
     name = "anything"
 
     async def complete(self, request):

@@ -47,7 +47,6 @@ def model():
 
 @pytest.fixture(scope="module")
 def prompts():
-    """Prompts of all games, mixed."""
     rng = np.random.default_rng(7)
     names = [name for name in data.VARIANTS if name not in sources()]
     drawn = [s for name in names for s in data.episode(rulebook(name), rng)]
@@ -340,7 +339,6 @@ def test_constrained_play_is_legal(name, reasoning):
 
 
 def cells(game):
-    """Yield the settings of a game with a wording each; those of γ-Bench in all wordings."""
     for index, (label, (name, _)) in enumerate(evaluate.SETTINGS.items()):
         if name == game:
             wordings = WORDINGS if label in GAMES else [WORDINGS[index % 5]]

@@ -63,7 +63,6 @@ def first_view(game=GAME, seat=0):
 
 
 def decide(replies, game=GAME, tools=(ECHO,), **settings):
-    """Decide once; return the decision, the memory after it and the requests."""
     script, requests = iter(replies), []
 
     def answer(request):
@@ -415,7 +414,6 @@ CONFIG = {
 
 
 def answer(request):
-    """Answer from the seed alone: calls, good and bad ones, chatter, and answers."""
     if request.question is None:
         return "hello"
     rng = np.random.default_rng(request.seed)
@@ -518,7 +516,6 @@ def test_the_experiment_with_a_plug_in(tmp_path):
 
 
 def native(*calls, text=""):
-    """Return the completion of a model that calls tools natively: each a name and arguments."""
     made = [{"name": name, "arguments": arguments} for name, arguments in calls]
     return Completion(text, tool_calls=made)
 
@@ -575,8 +572,6 @@ def test_a_refusal_with_a_call_is_a_refusal():
 
 
 class Calling:
-    """A server whose model calls the calculator first, natively if it may, then gives 5."""
-
     def __init__(self, natively=True):
         self.natively, self.seen = natively, []
 
@@ -651,7 +646,6 @@ def test_a_chat_with_calls_is_written_in_the_servers_form():
 
 
 def natively(request):
-    """Answer as `answer` does, calls natively."""
     said = answer(request)
     if said.startswith('{"tool"'):
         made = json.loads(said)
@@ -692,7 +686,6 @@ def called(name, arguments):
 
 
 def who(body):
-    """Answer as two models: one calls tools, well and badly; one has none and moves by a call."""
     if body["model"] == "mover":
         return called("public_goods_move", '{"tokens_contributed": 7}')
     heard = [message["role"] for message in body["messages"]].count("tool")

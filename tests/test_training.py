@@ -186,7 +186,6 @@ def test_who_plays_the_equilibrium_has_no_regret_and_cannot_be_exploited():
 
 
 def stop_at(monkeypatch, step):
-    """Press Ctrl-C once when a training is judged at this step or after it."""
     own, pressed = harness.Training.judge, []
 
     def judge(run, *args, **more):
@@ -252,7 +251,6 @@ def test_a_state_of_an_earlier_version_goes_on_as_one_of_today(tmp_path):
 
 
 def rows_of(folder):
-    """Return the steps and names of a curve's rows, in their order."""
     return [row.rpartition(",")[0] for row in (folder / "curve.csv").read_text().splitlines()]
 
 
@@ -363,7 +361,6 @@ def test_no_decision_is_learned_from_alone(script, kind, tmp_path):
 
 @pytest.fixture
 def small_files():
-    """Let no file grow beyond 100 kB, as on a disk that is full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     yield

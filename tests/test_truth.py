@@ -80,7 +80,6 @@ WORDS = {"bids", "bids_and_private"}  # values of `reveal` in another game
 
 
 def settings(name):
-    """Return the settings of a game, with all its presets without talk where all is tried."""
     presets = rules(name).presets if size is WHOLE else {}
     presets = [preset for preset, more in presets.items() if "talk" not in more]
     own = [more for game, more in ALL if game == name]
@@ -99,7 +98,6 @@ def prompts(name):
 
 
 def played(game, seed=5, most=0):
-    """Return some states of a game of random legal moves, the first and the last among them."""
     rng, state, states = np.random.default_rng(seed), game.reset(seed), []
     while not state.over:
         states.append(state)
@@ -110,7 +108,6 @@ def played(game, seed=5, most=0):
 
 
 def views(game, state):
-    """Return the views of some who are asked; at the end, of any."""
     sight = Sight(game, state)
     seats = sight.asked or list(range(game.players))
     return [sight.view(seat) for seat in seats[:: -(-len(seats) // size.seats)]]
@@ -290,7 +287,6 @@ def altered(array, place):
 
 
 def auctioned(game, state):
-    """Tell whether a state of the English auction is one that there can be."""
     order, item = state.order.tolist(), min(int(state.item), len(state.order) - 1)
     spent = game.spent(state)
     return (
@@ -358,7 +354,6 @@ def unborn(array, first):
 
 
 def heard(game, state):
-    """Return what each seat that is asked knows, in numbers and in all wordings."""
     return {
         view.seat: (view.numbers, [said(wording, view) for wording in prompts(game.name)])
         for view in views(game, state)
@@ -740,8 +735,6 @@ PAID = by_game("PAID", [])
 
 
 class Done(NamedTuple):
-    """One step: its record, who broke a rule, and the state after it."""
-
     record: dict
     broke: np.ndarray
     after: object

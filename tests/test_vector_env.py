@@ -30,14 +30,12 @@ TEXTS = ("no idea", '{"answer": 1}', '{"bid": 2}', '{"tokens": 3}', '{"decision"
 
 
 def pair(game, mode=AutoresetMode.NEXT_STEP, **settings):
-    """Return a vector environment and Gymnasium's loop over as many single ones."""
     vector = GameVectorEnv(game, COPIES, autoreset_mode=mode, **settings)
     single = [lambda: SingleAgentEnv(game, **settings)] * COPIES
     return vector, SyncVectorEnv(single, autoreset_mode=mode)
 
 
 def alike(one, other, where=""):
-    """Assert that two nested results are the same, and of the same types."""
     assert type(one) is type(other), (where, one, other)
     if isinstance(one, dict):
         assert one.keys() == other.keys(), (where, one, other)
@@ -54,7 +52,6 @@ def alike(one, other, where=""):
 
 
 def actions_for(env, observation, rng):
-    """Draw an action for each copy, a legal one where there is a mask."""
     space = env.single_action_space
     if isinstance(space, gymnasium.spaces.Text):
         return tuple(rng.choice(TEXTS).item() for _ in range(COPIES))
@@ -218,8 +215,6 @@ def test_what_failed_for_some_copies_is_not_forgotten_for_others():
 
 
 class Learns(Policy):
-    """Notes down at the end what it has met, and what it recalls at the start."""
-
     name = "learns"
 
     def __init__(self):
@@ -254,8 +249,6 @@ def test_opponents_look_back_and_recall_as_in_a_loop(mode, seat):
 
 
 class Stumbles(Learns):
-    """Shoots the learner at once; fails where it is told to, once."""
-
     fails = ""
 
     def fail(self, where):
@@ -355,7 +348,6 @@ def test_bad_input_is_refused_by_name():
 
 
 def again(env):
-    """Return the first step of seed 1."""
     env.reset(seed=1)
     return env.step(np.zeros(2, int))
 
@@ -379,8 +371,6 @@ def test_texts_are_one_for_each_copy(wrong):
 
 
 class Nameless(Policy):
-    """Has no name, and answers no move."""
-
     def start(self, game, seat, seed):
         return 0
 

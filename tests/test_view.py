@@ -59,7 +59,6 @@ GAMES = [
 
 
 def reply(request):
-    """Answer from the seed: a move, a bad one first, or a few words."""
     if request.kind == "speech":
         return json.dumps({"speech": f"I give {request.seed % 5}, \u202e<script>x</script>"})
     if request.seed % 4 == 0:
@@ -95,7 +94,6 @@ def decisions(run):
 
 
 def rows_of(path):
-    """Return all decisions and what was asked afterwards, by place, read as reports read them."""
     found = {}
     with Records.open_readonly(path) as records:
         for game in games(records):
@@ -247,7 +245,6 @@ def test_neighbours_in_a_list(decisions):
 
 
 def write(store, episode, step, seats=2, text="hello"):
-    """Write a step of public goods, and what was asked for it."""
     prompt = store.prompt([{"role": "user", "content": "Play."}])
     record = {"actions": [3] * seats, "endowment": [20] * seats}
     store.add(StepRow(step, list(range(seats)), record, [1.0] * seats, []), episode)

@@ -34,7 +34,6 @@ def hostile(observation):
 
 
 def play(path, first, **more):
-    """Play a run of two games with a first player, in a thread of its own."""
     seats = [{"player": first, "name": first.__name__}, "rational", "random"]
     games = [GAME, GAME | {"label": "the same again"}]
     run = {"title": path.stem, "episodes": 2, "seed": 5, "games": games, "seats": seats}
@@ -43,7 +42,6 @@ def play(path, first, **more):
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, browser):
-    """A viewer of three runs, of which two are from the same seed."""
     folder = tmp_path_factory.mktemp("runs")
     play(folder / f"{A}.db", careful)
     play(folder / f"{B}.db", giving)
@@ -60,7 +58,6 @@ def visit(browser, address):
 
 
 def open_run(visitor, name):
-    """Go from the list of runs to one of them; return its address there."""
     visitor.page.get_by_role("link", name=name).click()
     expect(visitor.page.get_by_role("heading", level=1)).to_have_text(name)
     return re.search(r"/run/\w+", visitor.page.url)[0]

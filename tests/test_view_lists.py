@@ -22,7 +22,6 @@ RUN = {"title": "A <run>", "games": [GAME], "seats": SEATS, "order": "fixed", "s
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
-    """Two runs from the same seed, one from another, and a file that is no run."""
     folder = tmp_path_factory.mktemp("runs")
     lg.run(RUN | {"episodes": 2}, folder / "a.db")
     lg.run(RUN | {"episodes": 2, "seats": ["random", *SEATS[1:]]}, folder / "b.db")

@@ -44,7 +44,6 @@ def goods(request):
 
 
 def bidder(request):
-    """Answer what a planning bidder is asked; one of its beliefs is wrong."""
     answer = legal(request)
     if request.kind == "belief" and request.seed % 2:
         said = json.loads(answer)
@@ -53,7 +52,6 @@ def bidder(request):
 
 
 def who(request):
-    """Call tools as servers let models do, with arguments as a value and as a text; then answer."""
     if request.messages[-1]["role"] == "tool":
         return '{"tokens_contributed": 2}'
     calls = [{"name": "calculator", "arguments": {"expression": "6 * 7"}},

@@ -78,7 +78,6 @@ class Visitor:
         return self.page.goto(self.address + path)
 
     def press(self, key):
-        """Press a key, once the page's script is there to hear it."""
         self.page.wait_for_load_state()
         self.page.keyboard.press(key)
 
