@@ -32,6 +32,7 @@ def cases(game):
     other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
     BAD_PARAMETERS: refused, with the words. REPLIES: parameters, what the first question (its key
     is REPLY_KEY) is answered, and the action, or the kind of broken rule, also with the action.
+    ALIKE: parameters, and the moves of two first rounds that look the same to the first player.
     """
     module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
     return import_module(module) if find_spec(module) else None

@@ -78,8 +78,6 @@ def test_illegal_contributions_count_as_0(contribution):
     _, outcome = game.step(game.reset(0), np.array([contribution, 20]))
     assert outcome.broke.tolist() == [True, False]
     assert outcome.record["actions"].tolist() == [0, 20]
-    void = PublicGoods(players=2, failed_reply="void_run")
-    assert void.step(void.reset(0), np.array([contribution, 20]))[0].void
 
 
 def test_golden_playthrough():

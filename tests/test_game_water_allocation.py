@@ -302,8 +302,6 @@ def test_unusable_bids_count_as_none_and_are_told(action):
     zero = WaterAllocation(supplies=[8] * 20, no_bid="zero")
     _, outcome = zero.step(zero.reset(), np.array([action, N, N, N, N]))
     assert np.flatnonzero(outcome.record["won"]).tolist() == [0]
-    void = WaterAllocation(failed_reply="void_run")
-    assert void.step(void.reset(), np.array([action, N, N, N, N]))[0].void
 
 
 def test_money_with_decimals():

@@ -40,6 +40,14 @@ def test_replies_are_read_or_break_a_rule(name, parameters, text, expected):
     assert kind != "format" or error.value.action == MISSING
 
 
+@each_row(("name", "parameters", "one", "other"), rows("ALIKE"))
+def test_what_others_do_stays_secret(name, parameters, one, other):
+    game = llm_games.rules(name, **parameters)
+    first, second = (game.step(game.reset(), np.array(moves))[0] for moves in (one, other))
+    assert game.told(first, 0) == game.told(second, 0)
+    assert np.array_equal(game.observe(first)[0], game.observe(second)[0])
+
+
 @every
 @settings(max_examples=5, deadline=None)
 @given(seed=seeds)
@@ -137,6 +145,25 @@ def test_text_and_numbers_say_the_same(name, more):
             if state.over:
                 break
             state, _ = game.step(state, legal_actions(game, state, rng))
+
+
+@every
+def test_a_broken_rule_can_void_the_run(name, more):
+    """In every step, at its own table alone."""
+    game = llm_games.rules(name, **more, failed_reply="void_run")
+    rng = np.random.default_rng(6)
+    state = game.reset(1, (2,))
+    for _ in range(3):
+        actions = batch_actions(game, state, rng)
+        broken = np.where([True, False], MISSING, actions)
+        void, outcome = game.step(state, broken)
+        assert void.void.tolist() == [True, False]
+        assert void.over[0]
+        assert outcome.finished[:, 0].all()
+        assert not outcome.rewards[:, 0].any()
+        state, _ = game.step(state, actions)
+        if state.over.any():
+            break
 
 
 @every

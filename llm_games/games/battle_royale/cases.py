@@ -14,6 +14,8 @@ TOLD = {
     "announce_cap": [False],
     "max_shots": [13],
     "self_target": ["allowed"],
+    "cap_outcome": ["share"],
+    "bad_target": ["wasted_shot"],
 }
 TRUTHS = [{"announce_cap": True, "players": 3}, {"players": 3, "hit_rates": (10, 20, 30)}]
 PAID = [{"players": 4, "cap_outcome": "share", "max_shots": 3}, {"players": 3, "max_shots": None}]

@@ -92,3 +92,4 @@ REPLIES = [
     ({"domain": "real", "max": 1, "decimals": 2}, "1.001", ("range", 101)),
     ({"bounds_check": "0_100", "min": 50, "max": 300}, 200, ("range", 200)),
 ]
+ALIKE = [({"players": 4}, [20, 30, 40, 50], [20, 40, 30, 50])]

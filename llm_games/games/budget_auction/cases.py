@@ -41,3 +41,26 @@ DRAWN = {
     "reveal_last": ["all", 0, 1],
 }
 TOO_LARGE = {"assets", "decimals", "mu", "sigma"}
+BAD_PARAMETERS = [
+    ({"assets": 0}, "assets must be an integer of at least 1"),
+    ({"assets": [5, 6]}, "one for each of 10 players"),
+    ({"assets": [5]}, "one for each of 10 players"),
+    ({"mu": 0}, "mu must be"),
+    ({"mu": 1001}, r"mu must be from 1 to the assets \(1000\), got 1001"),
+    ({"sigma": -1}, "sigma must be"),
+    ({"sigma": 2000}, "sigma must be from 0 to the assets"),
+    ({"sigma": float("nan")}, "sigma must be"),
+    ({"entrance_fee": 1001}, "entrance_fee must be from 0 to the assets"),
+    ({"entrance_fee": -1}, "entrance_fee must be from 0 to the assets"),
+    ({"entrance_fee": 0.001}, "in units of 1/100"),
+    ({"decimals": 7}, "decimals must be"),
+    ({"min_valid_bids": 3}, "min_valid_bids must be"),
+    ({"value_rounding": "up"}, "value_rounding must be"),
+    ({"rule_breaker": "void_round"}, "rule_breaker must be"),
+    ({"reveal": "all"}, "reveal must be"),
+    ({"reveal": "bids", "reveal_last": -1}, "reveal_last must be"),
+    ({"told_equal": 1}, "told_equal must be"),
+    ({"told_rational": "no"}, "told_rational must be"),
+    ({"valuations": [[1] * 10] * 2}, "valuations must be 1 row"),
+    ({"valuations": [[-1] * 10]}, "each of the valuations"),
+]

@@ -36,3 +36,4 @@ REPLIES = [
     ({"unknown_dish": "costly"}, "costly_or_cheap", 1),
     ({"unknown_dish": "costly"}, 0, "format"),
 ]
+ALIKE = [({"players": 3}, [1, 0, 1], [1, 1, 0])]

@@ -8,6 +8,7 @@ QUICK = {"players": 4, "gold": 20}
 FIXED = "accept"
 COARSE = {"players": 3, "gold": 2}
 TOLD = {"players": [7], "gold": [77], "quota": ["majority"], "payoff": ["lexicographic"]}
+TOLD |= {"proposal_check": ["sum_and_length"]}
 PAID = [{"players": 5, "gold": 3, "payoff": "lexicographic"}]
 ONES = [
     {"players": 2, "gold": 1},
