@@ -7,6 +7,7 @@ import signal
 import sys
 import zlib
 from pathlib import Path
+from unittest.mock import patch
 
 # Before NumPy is loaded, here or in a worker: the machine's cores are shared out among processes,
 # and threads of each would wait for one another (tests of the embedded player took ten times as
@@ -119,10 +120,8 @@ def pytest_runtest_call():
 @pytest.fixture(autouse=True)
 def only_our_games():
     """Forget the games that a test adds: the next one may look at them all."""
-    known = dict(ROOMS)
-    yield
-    ROOMS.clear()
-    ROOMS.update(known)
+    with patch.dict(ROOMS):
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -154,10 +153,8 @@ def few_references(monkeypatch):
 @pytest.fixture
 def registry():
     """Forget the players that a test adds."""
-    known = dict(PLAYERS)
-    yield
-    PLAYERS.clear()
-    PLAYERS.update(known)
+    with patch.dict(PLAYERS):
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Language models as opponents that a learner can afford: samples, budgets, what is known."""
 
 import asyncio
+import itertools
 import json
 import os
 import pickle
@@ -84,12 +85,8 @@ def test_a_situation_has_so_many_replies_and_no_more(tmp_path):
 
 
 def test_what_is_drawn_hangs_on_episode_step_and_rank_alone(tmp_path):
-    requests = [
-        asking(step=step, seat=seat, seed=seed)
-        for seed in (1, 2)
-        for step in range(9)
-        for seat in (0, 1)
-    ]
+    places = itertools.product((1, 2), range(9), (0, 1))
+    requests = [asking(step=step, seat=seat, seed=seed) for seed, step, seat in places]
     client, _ = numbered(samples=8, cache=tmp_path / "replies.db")
     first = complete(client, *requests)
     again, seen = numbered(samples=8, cache=tmp_path / "replies.db")

@@ -117,11 +117,8 @@ def test_failure_rate_of_bids(accepted, failed, rate):
 
 # -- correlations ----------------------------------------------------------------------------------
 
-PRIORITIES, BIDS, WINS = (
-    [3, 2, 2, 1, 3, 1, 2, 1],
-    [4, 1, 2, 0, 5, 1, 0, 0],
-    [1, 0, 1, 0, 1, 0, 0, 0],
-)
+PRIORITIES, BIDS = [3, 2, 2, 1, 3, 1, 2, 1], [4, 1, 2, 0, 5, 1, 0, 0]
+WINS = [1, 0, 1, 0, 1, 0, 0, 0]
 
 
 @each_row(
@@ -430,11 +427,8 @@ def test_priorities_by_item_whatever_the_order():
     late = (PlanNote(0, {"C": 3, "A": 1, "B": 1}), PlanNote(1, {"A": 2, "B": 1}, again=True))
     other = auction([(0, 12), (1, 60), (-1, -1)], (late, ()), order="CAB")
     assert priority_matrix([ONE], "a") == {"A": [1, None, None], "B": [3, 3, None], "C": [2, 2, 1]}
-    assert priority_matrix([ONE, other], "a") == {
-        "A": [1, 2, None],
-        "B": [2, 2, 1],
-        "C": [2.5, 2, 1],
-    }
+    both = {"A": [1, 2, None], "B": [2, 2, 1], "C": [2.5, 2, 1]}
+    assert priority_matrix([ONE, other], "a") == both
     assert priority_matrix([other], "b") == {name: [None] * 3 for name in "ABC"}
 
 

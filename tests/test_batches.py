@@ -12,6 +12,7 @@ from llm_games.benchmarks.run.plan import plan_of
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.together import run_sync
 
+SMALL_ROOM = {"layout": "small", "players": 4, "max_rounds": 2}
 RUNS = {
     "several seatings and line-ups": {
         "game": "sealed_bid_auction",
@@ -47,12 +48,7 @@ RUNS = {
         "episodes": 3,
         "seats": ["random"],
         "seed": 5,
-        "games": [
-            {
-                "game": "emergency_evacuation",
-                "params": {"layout": "small", "players": 4, "max_rounds": 2},
-            }
-        ],
+        "games": [{"game": "emergency_evacuation", "params": SMALL_ROOM}],
     },
 }
 

@@ -231,11 +231,8 @@ def test_windows_hold_the_latest_rounds_and_blocks():
     state = rounds_of(game, *[(t, t) for t in range(2, 13)])
     told = View.of(game, state, 1).told
     assert [row["price"] for row in told["past"]] == [10, 11, 12]
-    assert [(b["first"], b["last"], b["price"]) for b in told["blocks"]] == [
-        (4, 6, 5),
-        (7, 9, 8),
-        (10, 12, 11),
-    ]
+    blocks = [(b["first"], b["last"], b["price"]) for b in told["blocks"]]
+    assert blocks == [(4, 6, 5), (7, 9, 8), (10, 12, 11)]
     assert game.asides(state, 0, "move")[0].kind == "strategy"
     assert not game.asides(state, 0, "talk")
     state, _ = game.step(state, np.array([100, 100]))

@@ -89,13 +89,10 @@ def brute(game, seat, opponents, deals=None):
     return split(worlds)
 
 
+DOLLAR = {"players": 2, "rounds": 3, "golds": 4}
 TINY = {
-    "states": ("divide_dollar", {"players": 2, "rounds": 3, "golds": 4}, ["best_response"]),
-    "types and states": (
-        "divide_dollar",
-        {"players": 2, "rounds": 3, "golds": 4},
-        ["mix:best_response|fixed:1|3*fixed:3"],
-    ),
+    "states": ("divide_dollar", DOLLAR, ["best_response"]),
+    "types and states": ("divide_dollar", DOLLAR, ["mix:best_response|fixed:1|3*fixed:3"]),
     "types": (
         "beauty_contest",
         {"players": 3, "rounds": 2, "max": 6},
@@ -132,14 +129,8 @@ def test_a_seat_alone_has_a_best_response():
 
 
 def test_chance_is_part_of_it():
-    game = llm_games.rules(
-        "sealed_bid_auction",
-        players=2,
-        rounds=2,
-        valuation_draw="random",
-        valuation_max=6,
-        interval=3,
-    )
+    drawn = {"valuation_draw": "random", "valuation_max": 6, "interval": 3}
+    game = llm_games.rules("sealed_bid_auction", players=2, rounds=2, **drawn)
     chance, likely = part(game.name, "theory").deals(game, 10**6)
     deals = [
         (w, {name: values[..., i] for name, values in chance.items()})

@@ -312,18 +312,13 @@ def test_paces_hold_for_calls():
     assert len(seen) == 15
 
 
-@each_row(
-    "bad",
-    [
-        {"max_wait": -1},
-        {"max_in_flight": 0},
-        {"requests_per_minute": 0},
-        {"tokens_per_minute": 0.5},
-    ],
-)
-def test_bad_limits_are_refused(bad):
-    with pytest.raises(BadParameter, match=next(iter(bad))):
-        add_layers(counting()[0], **bad)
+TOO_LOW = {"max_wait": -1, "max_in_flight": 0, "requests_per_minute": 0, "tokens_per_minute": 0.5}
+
+
+@each_row(("limit", "value"), TOO_LOW.items())
+def test_bad_limits_are_refused(limit, value):
+    with pytest.raises(BadParameter, match=limit):
+        add_layers(counting()[0], **{limit: value})
 
 
 # -- cache -----------------------------------------------------------------------------------------

@@ -39,12 +39,8 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tools import Parameter, Tool
 
 KEY = "sk-test-0123456789abcdef"
-ASK = Request(
-    ({"role": "user", "content": "hi"},),
-    Integer("bid", 0, 9),
-    sampling=Sampling(max_tokens=20),
-    seed=5,
-)
+HI, BID = ({"role": "user", "content": "hi"},), Integer("bid", 0, 9)
+ASK = Request(HI, BID, sampling=Sampling(max_tokens=20), seed=5)
 
 
 def completion(text='{"bid": 5}', *finish, **message):

@@ -74,17 +74,9 @@ def tiny(tmp_path_factory):
 def foreign(tmp_path_factory):
     """``transformers serve``: somebody else's code; it ignores schemas."""
     main = "import sys; from transformers.cli.transformers import main; sys.exit(main())"
-    options = ("--port", "{port}", "--device", "cpu", "--dtype", "float32")
-    yield from _serve(
-        tmp_path_factory.mktemp("hf"),
-        "-c",
-        main,
-        "serve",
-        "{weights}",
-        "--port",
-        "{port}",
-        *options,
-    )
+    command = ("-c", main, "serve", "{weights}", "--port", "{port}")
+    options = ("--device", "cpu", "--dtype", "float32")
+    yield from _serve(tmp_path_factory.mktemp("hf"), *command, *options)
 
 
 @pytest.fixture(params=["tiny", "foreign"])

@@ -38,12 +38,8 @@ from llm_games.errors import BadParameter, DiskFull
 from llm_games.registry import rulebook
 
 RULES = ["rational", "random", "truthful", "shade:0.5"]
-SEALED = {
-    "game": "sealed_bid_auction",
-    "players": RULES,
-    "params": {"players": 3, "rounds": 1},
-    "episodes": 7,
-}
+SEALED = {"game": "sealed_bid_auction", "players": RULES, "episodes": 7}
+SEALED["params"] = {"players": 3, "rounds": 1}
 TINY = {
     "game": "public_goods",
     "players": ["rational", {"player": "tiny", "name": "toy"}],
@@ -375,12 +371,8 @@ def test_lineups_in_words():
 # -- PSRO ------------------------------------------------------------------------------------------
 
 
-BIDS = {
-    "game": "sealed_bid_auction",
-    "param": ["players=2", "rounds=1"],
-    "episodes": 40,
-    "steps": 6,
-}
+BIDS = {"game": "sealed_bid_auction", "param": ["players=2", "rounds=1"]}
+BIDS |= {"episodes": 40, "steps": 6}
 
 
 @pytest.mark.slow

@@ -261,12 +261,8 @@ def test_each_prompt_begins_with_the_whole_of_the_one_before(name):
         assert (anew, pairs > 2) == ([], True)
 
 
-WINDOWS = [
-    {"memory": "full"},
-    {"memory": 2},
-    {"memory": 5},
-    {"memory": 5, "overflow": "summarise"},
-]
+WINDOWS = [{"memory": memory} for memory in ("full", 2, 5)]
+WINDOWS += [{"memory": 5, "overflow": "summarise"}]
 
 
 @pytest.mark.nightly

@@ -45,13 +45,8 @@ def mean_deviation(sessions, measure="scaled"):
     return (float(sum(known) / len(known)) if known else None), found.count(None)
 
 
-AUCTION = {
-    "preset": "econ_arena_L",
-    "players": 3,
-    "rounds": 3,
-    "valuations": [[60, 50, 40]],
-    "entrance_fee": 10,
-}
+AUCTION = {"preset": "econ_arena_L", "players": 3, "rounds": 3}
+AUCTION |= {"valuations": [[60, 50, 40]], "entrance_fee": 10}
 ABC = ("a", "b", "c")
 
 
@@ -76,19 +71,14 @@ def contest(*runs, names=None, **more):
 
 def test_an_auction_session_by_hand():
     session = auction_session()
-    assert [r["final"] for r in session.records] == [
-        [11000, 10000, 10000],
-        [10000, 11000, 10000],
-        [8000, 10000, 9000],
-    ]
+    first, *others = [r["final"] for r in session.records]
+    assert first == [11000, 10000, 10000]
+    assert others == [[10000, 11000, 10000], [8000, 10000, 9000]]
     assert econ_arena.equilibrium_assets(session.records[0]) == [11000, 10000, 10000]
     by_seat = list(zip(*player_runs(session), strict=True))
     deviations = [[turn.deviation for turn in seat] for seat in by_seat]
-    assert deviations == [
-        [0, Fraction(1, 11), Fraction(3, 11)],
-        [0, Fraction(1, 10), 0],
-        [0, 0, None],
-    ]
+    by_a = [0, Fraction(1, 11), Fraction(3, 11)]
+    assert deviations == [by_a, [0, Fraction(1, 10), 0], [0, 0, None]]
     gains = [[turn.payoff for turn in seat] for seat in by_seat]
     assert gains == [[10, 0, -20], [0, 10, 0], [0, 0, -10]]
     a, b, c = standings([session])
@@ -128,11 +118,8 @@ def test_a_contest_session_by_hand():
     session = contest(*runs, names=("a", *"bbbb"))
     a, b = standings([session])
     assert [run[0].payoff for run in player_runs(session)] == [0, 0, Fraction(1, 5)]
-    assert [run[1].payoff for run in player_runs(session)] == [
-        Fraction(1, 4),
-        Fraction(1, 4),
-        Fraction(1, 5),
-    ]
+    quarter, fifth = Fraction(1, 4), Fraction(1, 5)
+    assert [run[1].payoff for run in player_runs(session)] == [quarter, quarter, fifth]
     assert (a.ratio.mean, b.ratio.mean) == pytest.approx((1 / 3, 7 / 6))
     assert a.deviation == pytest.approx(4 / 25)
     assert (a.runs, b.runs, b.won) == (3, 12, 12)
@@ -174,11 +161,8 @@ def test_when_all_rules_are_broken():
     broken = record(game, (None, 101, -1), names=ABC)
     assert [t.payoff for t in player_runs(broken)[0]] == [-10] * 3
     rows = econ_arena.break_table([broken])
-    assert [(row.player, row.percent, row.bad_format) for row in rows] == [
-        ("a", 100, 1),
-        ("b", 100, 0),
-        ("c", 100, 0),
-    ]
+    found = [(row.player, row.percent, row.bad_format) for row in rows]
+    assert found == [("a", 100, 1), ("b", 100, 0), ("c", 100, 0)]
 
 
 def test_convergence():
@@ -251,11 +235,7 @@ def test_an_auction_converges_to_its_valuations():
 
 
 def test_statistics_over_sessions():
-    sessions = [
-        contest((0, 50), names="ab"),
-        contest((50, 0), names="ab"),
-        contest((0, 9), names="ab"),
-    ]
+    sessions = [contest(numbers, names="ab") for numbers in ((0, 50), (50, 0), (0, 9))]
     a, _ = standings(sessions)
     assert a.payoff[:3] == (2 / 3, pytest.approx(np.std([1, 0, 1], ddof=1)), 3)
     assert a.payoff.error == pytest.approx(a.payoff.std / np.sqrt(3))

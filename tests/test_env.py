@@ -454,13 +454,8 @@ def test_what_a_reply_came_to_is_of_this_step_and_episode():
 
 @each_row("actions", ["index", "text"])
 def test_a_learner_that_was_shot_before_its_first_turn_is_done(actions):
-    env = SingleAgentEnv(
-        "battle_royale",
-        players=3,
-        seat=2,
-        opponents=llm_games.player("rational"),
-        actions=actions,
-    )
+    rational = llm_games.player("rational")
+    env = SingleAgentEnv("battle_royale", players=3, seat=2, opponents=rational, actions=actions)
     env.reset(seed=0)
     assert not env.table.asked or 2 not in env.table.asked
     assert env.step(0 if actions == "index" else "shoot")[2]

@@ -8,7 +8,6 @@ import sys
 import pytest
 from test_run import CONFIG, Meddler, whole
 
-from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks.record.store import Records, Unwritable
 from llm_games.benchmarks.show import cli
 from llm_games.benchmarks.show.export.table_files import TABLES, MissingPackage, export, rows
@@ -17,11 +16,8 @@ from llm_games.errors import UnknownName
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    known = dict(PLAYERS)
     path = tmp_path_factory.mktemp("recorded") / "a.db"
     whole(path, Meddler(), games=CONFIG["games"][:3], episodes=1)
-    PLAYERS.clear()
-    PLAYERS.update(known)
     return path
 
 

@@ -48,12 +48,9 @@ limit.COOLDOWN = 0.02
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    for name, value in {
-        "FIRST_PAUSE": 0.005,
-        "LONGEST_PAUSE": 0.05,
-        "LONGEST_REFUSED": 0.05,
-    }.items():
-        monkeypatch.setattr(retry, name, value)
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.005)
+    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(retry, "LONGEST_REFUSED", 0.05)
     monkeypatch.setattr(limit, "COOLDOWN", 0.02)
 
 

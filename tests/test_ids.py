@@ -85,12 +85,10 @@ def beside(seen, infos):
         return seen, infos
     rest = {part: value for part, value in seen.items() if part != "action_mask"}
     mask = seen["action_mask"]
-    more = {"_action_mask": np.ones(len(mask), np.bool_)} if mask.ndim > 1 else {}
-    return rest.get("observation") if len(rest) == 1 else rest, {
-        **infos,
-        "action_mask": mask,
-        **more,
-    }
+    infos = {**infos, "action_mask": mask}
+    if mask.ndim > 1:
+        infos["_action_mask"] = np.ones(len(mask), np.bool_)
+    return rest.get("observation") if len(rest) == 1 else rest, infos
 
 
 def same(first, second):

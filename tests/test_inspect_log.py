@@ -1,6 +1,7 @@
 """Logs of inspect_ai: what it reads back is what the run's file has."""
 
 import sys
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,14 +19,11 @@ from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.llm_policy import LLMPolicy
 
 HOSTILE = "<script>alert(1)</script> \u202e txet \ud800 end"
+GOODS = {"game": "public_goods", "params": {"players": 3, "rounds": 2}}
 PLAYED = [
-    {"game": "public_goods", "params": {"players": 3, "rounds": 2}, "talk": {"turns": 1}},
+    GOODS | {"talk": {"turns": 1}},
     {"game": "english_auction", "params": {"players": 3}, "label": "an auction, in/turns"},
-    {
-        "game": "public_goods",
-        "params": {"players": 3, "rounds": 2},
-        "label": "an auction  in/turns",
-    },
+    GOODS | {"label": "an auction  in/turns"},
 ]
 
 
@@ -41,16 +39,13 @@ def answer(request):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    known, path = dict(PLAYERS), tmp_path_factory.mktemp("logs") / "run.db"
-
-    def model(value, _, more):
-        return LLMPolicy(ScriptedClient(answer), **more)
-
-    PLAYERS["scripted"] = Kind("answers from its seed", model=model)
+    path = tmp_path_factory.mktemp("logs") / "run.db"
+    client = ScriptedClient(answer)
+    kind = Kind("answers from its seed", model=lambda v, _, more: LLMPolicy(client, **more))
     seats = {"seats": ["random", "scripted", "scripted"]}
-    lg.run({"title": "a run", "episodes": 2, "games": [g | seats for g in PLAYED]}, db=str(path))
-    PLAYERS.clear()
-    PLAYERS.update(known)
+    run = {"title": "a run", "episodes": 2, "games": [g | seats for g in PLAYED]}
+    with patch.dict(PLAYERS, scripted=kind):
+        lg.run(run, db=str(path))
     return path
 
 

@@ -90,12 +90,10 @@ def test_chance_is_the_seats_own_unless_it_is_deterministic(tmp_path):
         assert acts[0] == acts[1]
         assert (acts[0] == acts[2]) == deterministic
     likely = player.model.chances(torch.zeros(1, player.model.observation_space.shape[0])).probs
-    drawn = (
-        Noise(np.arange(2000).astype(np.uint64))
-        .of(0, 0)
-        .choice(np.repeat(likely.detach().numpy(), 2000, axis=0))
-    )
-    assert abs(np.bincount(drawn, minlength=21) / 2000 - likely.detach().numpy()[0]).max() < 0.05
+    law = likely.detach().numpy()
+    noise = Noise(np.arange(2000).astype(np.uint64)).of(0, 0)
+    drawn = noise.choice(np.repeat(law, 2000, axis=0))
+    assert abs(np.bincount(drawn, minlength=21) / 2000 - law[0]).max() < 0.05
 
 
 WRONG = {

@@ -239,6 +239,7 @@ def test_no_claim_is_refuted_nor_any_regret_below_zero(name, night, record_prope
 EXCLUSIVE = {"bounds_check": "none", "prize_rule": "exclusive"}
 LAMP = {"items": (("Lamp", 0, 0),), "values": "private", "increment_pct": 0, "budgets": 8}
 LAMP |= {"value_mean": 4}
+ALONE = LAMP | {"players": 1, "discount": 50}
 SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
 
 
@@ -281,12 +282,7 @@ SILENT = {"announce_cap": False, "max_shots": 6, "players": 3}
         # who raises by two is at a good place; a lower start price can be waited for
         ("english_auction", LAMP | {"players": 2, "value_sd": 1}, 0, 0.0679),
         ("english_auction", LAMP | {"players": 2, "private_values": ((7,), (6,))}, 0, 0.5),
-        (
-            "english_auction",
-            LAMP | {"players": 1, "items": (("Lamp", 4, 0),), "discount": 50, "value_sd": 2},
-            0,
-            2.966,
-        ),
+        ("english_auction", ALONE | {"items": (("Lamp", 4, 0),), "value_sd": 2}, 0, 2.966),
         # votes that are not needed can be charged for
         ("pirate_game", {"players": 3, "gold": 4, "proposal_check": "sum_and_length"}, 0, 3),
     ],

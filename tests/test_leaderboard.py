@@ -1,6 +1,7 @@
 """Many runs in one board."""
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -36,28 +37,23 @@ def _steady(value):
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """Return a folder of runs: two models, one of them twice, rule players, the embedded model."""
-    known, folder = dict(PLAYERS), tmp_path_factory.mktemp("board")
-
-    def model(value, _, more):
-        return LLMPolicy(_steady(value), **more)
-
-    PLAYERS["steady"] = Kind("answers the same", value="<seed>", model=model)
+    folder = tmp_path_factory.mktemp("board")
 
     def play(name, seat, games, seed=1, others=("random", "random"), **more):
         played = [game | {"seats": [seat, *others]} for game in games]
         raw = {"title": name, "seed": seed, "episodes": 3, "games": played}
         lg.run(raw | more, db=str(folder / f"{name}.db"))
 
-    play("one", "steady:1", [GOODS, BEAUTY])
-    play("one_more", "steady:1", [GOODS], seed=2)
-    play("two", "steady:2", [GOODS, BARE])
-    play("among", "steady:2", [GOODS], others=("rational", "rational"))
-    play("melee", "steady:1", [BEAUTY], others=("steady:2", "random"))
-    play("rules", "fixed:4", [BEAUTY])
-    play("small", "tiny", [GOODS | {"params": {"players": 3, "rounds": 1}}], episodes=1)
-    yield folder
-    PLAYERS.clear()
-    PLAYERS.update(known)
+    kind = Kind("same", value="<n>", model=lambda n, _, more: LLMPolicy(_steady(n), **more))
+    with patch.dict(PLAYERS, steady=kind):
+        play("one", "steady:1", [GOODS, BEAUTY])
+        play("one_more", "steady:1", [GOODS], seed=2)
+        play("two", "steady:2", [GOODS, BARE])
+        play("among", "steady:2", [GOODS], others=("rational", "rational"))
+        play("melee", "steady:1", [BEAUTY], others=("steady:2", "random"))
+        play("rules", "fixed:4", [BEAUTY])
+        play("small", "tiny", [GOODS | {"params": {"players": 3, "rounds": 1}}], episodes=1)
+        yield folder
 
 
 @pytest.fixture

@@ -162,11 +162,7 @@ def test_the_last_readable_action_is_kept_when_all_attempts_fail():
 
 @each_row(
     ("rules", "calls"),
-    [
-        ({"max_reasks": 0}, 1),
-        ({"max_reasks": 3}, 4),
-        ({"reask_limit": "unlimited"}, MOST_ATTEMPTS),
-    ],
+    [*(({"max_reasks": n}, n + 1) for n in (0, 3)), ({"reask_limit": "unlimited"}, MOST_ATTEMPTS)],
 )
 def test_a_games_own_limit_on_replies_comes_first(rules, calls):
     game = EnglishAuction(players=2, **rules)

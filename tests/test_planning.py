@@ -505,14 +505,9 @@ def run_of(tmp_path, script=legal, **game):
     PLAYERS["spy"] = Kind("for tests", model=lambda v, c, s: llm_player(ScriptedClient(script), s))
     try:
         seats = [{"player": "spy", "strategy": "adaptive", "learning": True}, "rule:2", "naive"]
-        entry = {
-            "game": "english_auction",
-            "params": {
-                "players": 3,
-                "items": "items_3",
-                "objective": ["items", "profit", "profit"],
-            },
-        }
+        goals = {"objective": ["items", "profit", "profit"]}
+        params = {"players": 3, "items": "items_3", **goals}
+        entry = {"game": "english_auction", "params": params}
         raw = {"episodes": 4, "seats": seats, "games": [entry | game]}
         plan = resolve(parse(raw, "test"), "test")
         path = tmp_path / "a.db"

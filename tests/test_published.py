@@ -45,13 +45,8 @@ def test_overall_is_the_mean_of_the_cells_up_to_rounding(entry):
 def test_single_runs():
     runs = published.gpt35_runs()
     assert len(runs) == 214
-    assert {run.experiment for run in runs} == {
-        "runs",
-        "temperature",
-        "prompt_version",
-        "reasoning",
-        "variant",
-    }
+    experiments = {"runs", "temperature", "prompt_version", "reasoning", "variant"}
+    assert {run.experiment for run in runs} == experiments
     assert runs[0] == published.Single("runs", "T1", "beauty_contest", 65.4)
 
 

@@ -9,9 +9,8 @@ import sys
 from contextlib import closing
 
 import pytest
-from test_run import CONFIG, Meddler, content, make_plan, whole
+from test_run import CONFIG, Meddler, content, make_plan, scripted, whole
 
-from llm_games.baselines.players import PLAYERS
 from llm_games.benchmarks.record.recorded_player import from_run
 from llm_games.benchmarks.record.store import Records
 from llm_games.benchmarks.run.conduct import play_run, start
@@ -24,21 +23,15 @@ from llm_games.errors import BadParameter, LLMGamesError
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    known = dict(PLAYERS)
     path = tmp_path_factory.mktemp("recorded") / "a.db"
     whole(path, Meddler(), games=CONFIG["games"][:1])
-    PLAYERS.clear()
-    PLAYERS.update(known)
     return path
 
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    known = dict(PLAYERS)
     path = tmp_path_factory.mktemp("everything") / "a.db"
     whole(path, Meddler())
-    PLAYERS.clear()
-    PLAYERS.update(known)
     return path
 
 
@@ -161,7 +154,6 @@ def test_every_byte_of_the_records_of_a_step_counts(copy):
 
 
 def test_an_unfinished_run_is_equal_as_far_as_it_went(tmp_path):
-    known = dict(PLAYERS)
     client = Meddler()
 
     async def stop(request, ask=client.complete):
@@ -173,8 +165,6 @@ def test_an_unfinished_run_is_equal_as_far_as_it_went(tmp_path):
     client.complete = stop
     with pytest.raises(KeyboardInterrupt):
         whole(tmp_path / "a.db", client)
-    PLAYERS.clear()
-    PLAYERS.update(known)
     with Records.open_readonly(tmp_path / "a.db") as records:
         assert "running" in {episode.status for episode in records.episodes()}
         done = replay(records)
@@ -233,16 +223,9 @@ def served(path, spec, **changes):
     return content(path)
 
 
-def test_a_recorded_run_is_played_again_by_the_player_recorded(everything, tmp_path):
-    known = dict(PLAYERS)
-    from test_run import scripted
-
+def test_a_recorded_run_is_played_again_by_the_player_recorded(everything, tmp_path, registry):
     scripted(None)
-    try:
-        assert served(tmp_path / "b.db", f"recorded:{everything}") == content(everything)
-    finally:
-        PLAYERS.clear()
-        PLAYERS.update(known)
+    assert served(tmp_path / "b.db", f"recorded:{everything}") == content(everything)
     assert differences(tmp_path / "b.db") == ()
 
 

@@ -400,21 +400,8 @@ def test_canonical_replies_come_back_from_any_prose(data, before, after):
 
 
 WORDS = [
-    "if",
     "player_2 said",
-    "never",
-    "{",
-    "}",
-    "[",
-    "]",
-    "'",
-    '"',
-    "//",
-    "#",
-    "`",
-    "?",
-    "1",
-    "“",
+    *["if", "never", "{", "}", "[", "]", "'", '"', "//", "#", "`", "?", "1", "“"],
 ]
 
 

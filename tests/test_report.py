@@ -441,13 +441,12 @@ def test_published_settings_have_a_place_on_the_leaderboard(tmp_path):
     assert "score, published" in text
 
 
+BUDGET = {"assets": 1000, "players": 3}
+
+
 @pytest.mark.parametrize(
     ("game", "params"),
-    [
-        ("water_allocation", {}),
-        ("english_auction", {}),
-        ("sealed_bid_auction", {"assets": 1000, "players": 3}),
-    ],
+    [("water_allocation", {}), ("english_auction", {}), ("sealed_bid_auction", BUDGET)],
 )
 def test_games_outside_the_benchmark_have_no_scores(tmp_path, game, params):
     text = Text(page(write_run(tmp_path / "run.db", [game], "random", params=params))).text

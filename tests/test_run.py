@@ -16,6 +16,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -81,13 +82,8 @@ class Meddler:
     name = "scripted"
 
     def __init__(self, kill_at=0, log=None, delay=0.0):
-        self.client, self.kill_at, self.log, self.delay = (
-            ScriptedClient(answer),
-            kill_at,
-            log,
-            delay,
-        )
-        self.calls = 0
+        self.client, self.calls = ScriptedClient(answer), 0
+        self.kill_at, self.log, self.delay = kill_at, log, delay
 
     async def complete(self, request):
         if request.question is not None:
@@ -144,9 +140,10 @@ def make_plan(**changes):
 
 
 def whole(path, client, **changes):
-    scripted(client)
-    plan = make_plan(**changes)
-    play_run(lambda: start(plan, path), plan, players(plan))
+    with patch.dict(PLAYERS):
+        scripted(client)
+        plan = make_plan(**changes)
+        play_run(lambda: start(plan, path), plan, players(plan))
     return content(path)
 
 
@@ -187,6 +184,7 @@ def test_everything_is_recorded(tmp_path, registry):
     assert [step.asked for step in goods[1]] == [[0, 1, 2]] * 3
     assert [d.seat for d in goods[2]] == [0, 1, 2] * 3
     assert [d.reward for d in goods[2]] == [r for step in goods[1] for r in step.rewards]
+    scripted(client)
     with Records.open_readonly(tmp_path / "a.db") as records:
         assert planned(records) == make_plan()
 
@@ -226,11 +224,8 @@ def test_a_recorded_seed_is_that_of_the_environment(tmp_path, registry):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    known = dict(PLAYERS)
     client = Meddler()
     found = whole(tmp_path_factory.mktemp("whole") / "a.db", client)
-    PLAYERS.clear()
-    PLAYERS.update(known)
     return found, client.calls
 
 

@@ -184,19 +184,15 @@ def test_a_policy_in_mid_episode_goes_through_pickle(saved):
 
 
 @each_row(
-    ("game", "parameters", "fault"),
+    ("game", "players", "fault"),
     [
-        (
-            "divide_dollar",
-            {"players": 3},
-            "public_goods with 3 players, not for divide_dollar with 3",
-        ),
-        ("public_goods", {"players": 4}, "not for public_goods with 4"),
+        ("divide_dollar", 3, "public_goods with 3 players, not for divide_dollar with 3"),
+        ("public_goods", 4, "not for public_goods with 4"),
     ],
 )
-def test_a_player_of_another_game_is_not_seated(saved, game, parameters, fault):
+def test_a_player_of_another_game_is_not_seated(saved, game, players, fault):
     with pytest.raises(BadParameter, match=fault):
-        lg.player(f"sb3:{saved}", lg.rules(game, **parameters))
+        lg.player(f"sb3:{saved}", lg.rules(game, players=players))
 
 
 def changed(saved, path, **about):
@@ -272,11 +268,8 @@ def test_a_model_that_does_not_answer_each_observation_is_named(said, copies):
             return said, None
 
     game, player = lg.rules("public_goods", players=3), LearnedPolicy(Mute(), name="mute")
-    env = (
-        lg.learners(game, copies, opponents=player)
-        if copies
-        else lg.learner(game, opponents=player)
-    )
+    copied = (copies,) if copies else ()
+    env = (lg.learners if copies else lg.learner)(game, *copied, opponents=player)
     env.reset(seed=1)
     with pytest.raises(BadParameter, match="mute predicts actions of shape"):
         env.step(np.zeros(copies, int) if copies else 0)

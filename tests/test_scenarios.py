@@ -118,13 +118,8 @@ def scenarios_file(game):
 
 def planned(entry, player="own"):
     seats = [{"player": player, "name": player} if s == "default" else s for s in entry["seats"]]
-    return {
-        **entry,
-        "seats": seats,
-        "given": {},
-        "order": "rotate",
-        "max_steps": entry.get("max_steps"),
-    }
+    steps = entry.get("max_steps")
+    return {**entry, "seats": seats, "given": {}, "order": "rotate", "max_steps": steps}
 
 
 def test_reciprocal_players_cooperate_until_somebody_does_not():

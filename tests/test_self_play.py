@@ -149,14 +149,9 @@ def test_a_training_that_was_stopped_goes_on_with_its_league(tmp_path, monkeypat
 
 
 def test_a_league_goes_on_where_those_who_judge_it_ask_a_model(tmp_path):
-    judged = {
-        "opponents": ["tiny"],
-        "param": ["players=2", "rounds=1"],
-        "episodes": 2,
-        "matches": 2,
-    }
-    self_play.train(settings(tmp_path, steps=128, **judged))
-    self_play.train(settings(tmp_path, steps=192, resume=True, **judged))
+    judged = {"param": ["players=2", "rounds=1"], "episodes": 2, "matches": 2}
+    self_play.train(settings(tmp_path, steps=128, opponents=["tiny"], **judged))
+    self_play.train(settings(tmp_path, steps=192, opponents=["tiny"], resume=True, **judged))
     kept = pickle.loads((tmp_path / "state").read_bytes())
     (league,) = kept["games"].opponents
     assert len(league.players) == 1 + len([*(tmp_path / "league").iterdir()]) == 4

@@ -446,12 +446,8 @@ def test_figures_of_each_firm_and_each_exit(tmp_path):
             assert lines[firm].get_xdata().tolist() == [1, 2, 3, 4, 5]
             assert lines[firm].get_ydata()[1:].tolist() == [price] * 4
         regret = lines_of(run, "Regret", "bertrand_competition", figures.moves)
-        assert regret["sum over players"].get_xdata().tolist() == [
-            2,
-            3,
-            4,
-            5,
-        ]  # the first is forced
+        # the first is forced
+        assert regret["sum over players"].get_xdata().tolist() == [2, 3, 4, 5]
         sides = lines_of(run, "Escaped by exit", "emergency_evacuation")
         ends = [sides[f"EE: {side}"].get_ydata()[-1] for side in ("bottom", "left", "right")]
         whole = lines_of(run, "Escaped by group", "emergency_evacuation")

@@ -14,15 +14,10 @@ from llm_games.benchmarks.studies.skill_accuracy import reference_players
 from llm_games.game_rooms import ROOMS
 from llm_games.registry import rulebook
 
+SAFE = {"walker": "greedy", "injury": "off"}
 SMALL = {
     "bertrand_competition": {"rounds": 6},
-    "emergency_evacuation": {
-        "layout": "small",
-        "players": 12,
-        "max_rounds": 20,
-        "walker": "greedy",
-        "injury": "off",
-    },
+    "emergency_evacuation": {"layout": "small", "players": 12, "max_rounds": 20, **SAFE},
     "english_auction": {"items": "items_1", "players": 3},
     "battle_royale": {"players": 4},
     "beauty_contest": {"players": 4, "max": 20},

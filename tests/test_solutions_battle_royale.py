@@ -381,11 +381,8 @@ def test_share_pays_the_survivors():
 
 def test_capped_regret_looks_one_shot_ahead():
     solution = battle.solve_capped((50, 70, 90), 4)
-    assert solution.q_values(0b011, 0, 1).tolist()[1:] == [
-        0.5,
-        pytest.approx(np.nan, nan_ok=True),
-        0,
-    ]
+    undefined = pytest.approx(np.nan, nan_ok=True)
+    assert solution.q_values(0b011, 0, 1).tolist()[1:] == [0.5, undefined, 0]
     assert solution.regret(0b011, 0, MISS, left=1) == 0.5
     assert solution.regret(0b111, 0, MISS, left=1) == 0
     with pytest.raises(BadParameter, match=r"1\.\.4"):

@@ -549,11 +549,8 @@ def test_a_person_speaks_in_plain_lines():
     person, said = person_of(["Give 20, all of you!", "5", "", "7", '{"speech": "x"}', "3"])
     game = rulebook("public_goods", players=3, rounds=3, talk={"turns": 1, "order": "fixed"})
     episode = play(game, [person, talker(), talker()])
-    assert [what for seat, what in spoke(episode) if seat == 0] == [
-        "Give 20, all of you!",
-        "",
-        "x",
-    ]
+    speeches = [what for seat, what in spoke(episode) if seat == 0]
+    assert speeches == ["Give 20, all of you!", "", "x"]
     assert [record["actions"][0] for record in episode.records] == [5, 7, 3]
     texts = "\n".join(said)
     assert '- player_1: "I am 1."' in texts

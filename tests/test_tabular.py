@@ -236,14 +236,11 @@ def test_with_private_information_nashpys_equilibria_are_those_of_the_tree():
     """Of the game in which a bidder says before it knows its valuation what it bids at each."""
     tree = Tree(rulebook("sealed_bid_auction", **{**BIDS, "valuation_max": 2}))
     rows = tree.rows
-    plans = [
-        [
-            *product(
-                *(range(*rows.first[one : one + 2]) for one in np.flatnonzero(rows.seat == seat))
-            )
-        ]
+    moves = [
+        [range(*rows.first[one : one + 2]) for one in np.flatnonzero(rows.seat == seat)]
         for seat in (0, 1)
     ]
+    plans = [[*product(*each)] for each in moves]
     pure = np.zeros((2, 6, tree.count))
     for seat, own in enumerate(plans):
         for place, plan in enumerate(own):

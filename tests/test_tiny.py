@@ -145,11 +145,8 @@ def test_top_p_rules_out_what_is_unlikely(model, prompts):
     cold = model.generate([Ask(*prompts[0], temperature=0, max_tokens=8)])[0].text
     assert texts(top_p=1e-6) == [cold] * 12
     assert texts(top_p=1) == texts() != texts(top_p=0.5)
-    for scores, top_p, kept in (
-        ([0, 3, 1], 0.8, [1]),
-        ([0, 3, 1], 0.9, [1, 2]),
-        ([1, 1], 0.5, [0]),
-    ):
+    three = [0, 3, 1]
+    for scores, top_p, kept in ((three, 0.8, [1]), (three, 0.9, [1, 2]), ([1, 1], 0.5, [0])):
         reach = _nucleus(np.array(scores, np.float32), top_p)
         assert np.flatnonzero(reach > -1e6).tolist() == kept
 

@@ -774,14 +774,8 @@ def test_many_ask_at_the_same_time(inside):
     (run,) = inside.shelf.runs()
     episodes = [f"/episode/{number}" for number in range(1, 13)]
     pictures = [f"/episode/{number}/picture/1" for number in (11, 12)]
-    run_page = [
-        "",
-        "/decisions?text=fair",
-        "/decision/1/0/0",
-        "/raw/1/0/0/all",
-        *episodes,
-        *pictures,
-    ]
+    decisions = ["/decisions?text=fair", "/decision/1/0/0", "/raw/1/0/0/all"]
+    run_page = ["", *decisions, *episodes, *pictures]
 
     async def ask_all():
         transport = httpx.ASGITransport(inside.app)

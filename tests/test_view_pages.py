@@ -243,14 +243,11 @@ def test_beliefs_stand_against_facts_beside_plans(records):
 
 
 def test_many_seats_are_listed_and_drawn(records):
-    shown = episode_page.page(replayed.read(records, 4), "/run/x")
+    shown = first = episode_page.page(replayed.read(records, 4), "/run/x")
     assert not shown.across
     assert len(shown.pictures) == 4
-    first = (
-        episode_page.page(replayed.read(records, 4), "/run/x", first=shown.next_first)
-        if shown.next_first
-        else shown
-    )
+    if shown.next_first:
+        first = episode_page.page(replayed.read(records, 4), "/run/x", first=shown.next_first)
     assert first.rounds
     assert "<h3" in page("episode", shown)
     svg = ET.fromstring(episode_page.picture(records, 4, 1).svg())
