@@ -1,8 +1,8 @@
 """All that one player can do against others who follow rules, tried through `step` alone.
 
-The others' seats follow rule players; the one seat tries every move after everything it was shown,
-so that whole plans over rounds are tried, and broken rules among them. Chance is whatever the rules
-bring, each with its probability; information sets are what the seat saw and did so far.
+The others follow rule players; the one seat tries every move after everything it was shown: whole
+plans, broken rules among them. Chance is what the rules bring, each with its probability;
+information sets are what the seat saw and did so far.
 """
 
 import dataclasses

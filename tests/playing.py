@@ -140,10 +140,7 @@ def equal(a, b):
 
 
 def price_ratio(game, played):
-    """Return what was paid for all water as a share of what would have been enough.
-
-    None if nothing would have been.
-    """
+    """Return what was paid for water, of what would have been enough; None if nothing would."""
     paid, enough = (0, 0)
     for bids, supply in zip(played.bids, played.supplies, strict=True):
         for seat in range(game.players):

@@ -454,7 +454,8 @@ def test_a_training_whose_budget_ends_is_saved_and_goes_on(tmp_path):
         again = PPO.load(log.model_file, env)
         before = again.num_timesteps
         assert before == model.num_timesteps > 0
-        assert all(map(torch_equal, model.policy.parameters(), again.policy.parameters()))
+        pairs = zip(model.policy.parameters(), again.policy.parameters(), strict=True)
+        assert all((one == other).all() for one, other in pairs)
         with pytest.raises(BudgetExceeded), log:
             again.learn(10_000, callback=log, reset_num_timesteps=False)
         assert again.num_timesteps > before
@@ -494,10 +495,6 @@ def test_what_was_spent_counts_where_opponents_move_first(tmp_path):
                     model.learn(1000, callback=log, reset_num_timesteps=False)
             assert len(server.seen) <= goods.ledger.total.calls == 30 - 18 * (calls == 12)
         assert 12 < len(server.seen) <= 30 + 12
-
-
-def torch_equal(one, other):
-    return bool((one == other).all())
 
 
 @pytest.mark.slow

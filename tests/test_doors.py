@@ -33,12 +33,6 @@ def moves(table):
     return {view.seat: Drawn().act(view, 0)[0].action for view in views}
 
 
-def by_play(game, seed):
-    return [
-        step.outcome.rewards.tolist() for step in play(game, [Drawn()] * game.players, seed).steps
-    ]
-
-
 def by_table(game, seed):
     table, found = Table(game), []
     table.reset(seed)
@@ -104,7 +98,8 @@ def by_batch(game, seed):
 @every
 def test_the_same_seed_is_the_same_game_through_every_door(name, more):
     game = llm_games.rules(name, **more)
-    played = by_play(game, 8)
+    steps = play(game, [Drawn()] * game.players, 8).steps
+    played = [step.outcome.rewards.tolist() for step in steps]
     assert played == by_table(game, 8)
     assert played == by_env(game, 8, "parallel")
     assert played == by_env(game, 8, "aec")

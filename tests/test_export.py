@@ -3,13 +3,11 @@
 import builtins
 import csv
 import json
-import sys
 
 import pytest
 from test_run import CONFIG, Meddler, whole
 
 from llm_games.benchmarks.record.store import Records, Unwritable
-from llm_games.benchmarks.show import cli
 from llm_games.benchmarks.show.export.table_files import TABLES, MissingPackage, export, rows
 from llm_games.errors import UnknownName
 
@@ -77,9 +75,6 @@ def test_mistakes(recorded, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_the_command(recorded, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["llm-games", "export", str(recorded), "-o", str(tmp_path)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert end.value.code == 0
-    assert "decisions.csv: " in capsys.readouterr().out
+def test_the_command(recorded, tmp_path, llm_games):
+    code, out, _ = llm_games("export", recorded, "-o", tmp_path)
+    assert (code, "decisions.csv: " in out) == (0, True)

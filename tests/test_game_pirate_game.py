@@ -27,10 +27,6 @@ def plan_of(rules, first, shares):
     return np.array([0] * first + [int(share) for share in shares.split()])
 
 
-def votes_of(rules, first, votes):
-    return np.array([MISSING] * (first + 1) + [int(vote == "A") for vote in votes[1:]])
-
-
 def play(rules, rounds, state=None):
     """Play rounds of ``(plan, votes, …)``; return the last state and the votes' outcomes."""
     state, outcomes = rules.reset(0) if state is None else state, []
@@ -40,7 +36,8 @@ def play(rules, rounds, state=None):
         state, outcome = rules.step(state, plan_of(rules, first, shares))
         assert not outcome.rewards.any()
         assert np.flatnonzero(rules.asked(state)).tolist() == [*range(first + 1, rules.players)]
-        state, outcome = rules.step(state, votes_of(rules, first, votes))
+        unasked = [MISSING] * (first + 1)
+        state, outcome = rules.step(state, np.array(unasked + [vote == "A" for vote in votes[1:]]))
         outcomes.append(outcome)
     return state, outcomes
 

@@ -320,9 +320,8 @@ def test_a_number_that_never_changes_says_nothing_of_what_is_near():
     answer = seen[:, 0].astype(np.int64)
     number = np.full((353, 1), 1.1, np.float32)
     assert number.std() > 0  # by rounding
-    ones, rows = np.ones(353, np.int64), []
-    for more in (seen, np.concatenate([seen, number], axis=1)):
-        rows.append(Nearest(FitData(more, -ones, answer, ones, ones), 2).chances(more, -ones))
+    ones, both = np.ones(353, np.int64), (seen, np.concatenate([seen, number], axis=1))
+    rows = [Nearest(FitData(x, -ones, answer, ones, ones), 2).chances(x, -ones) for x in both]
     np.testing.assert_array_equal(*rows)
     np.testing.assert_array_equal(rows[0].argmax(axis=1), answer)
 

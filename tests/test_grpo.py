@@ -26,6 +26,7 @@ import llm_games as lg  # noqa: E402
 from llm_games.baselines.regret import regret  # noqa: E402
 from llm_games.baselines.tiny.chat_template import GROWING  # noqa: E402
 from llm_games.baselines.tiny.runtime import WEIGHTS  # noqa: E402
+from llm_games.baselines.training.harness import curve  # noqa: E402
 from llm_games.errors import BadParameter, DiskFull, TrainingBroke, UnknownName  # noqa: E402
 from llm_games.wrappers.clients.base import ContextOverflow  # noqa: E402
 from llm_games.wrappers.clients.budget import BudgetExceeded  # noqa: E402
@@ -395,19 +396,13 @@ def test_the_script_trains_a_player_that_sits_down(grpo, tmp_path, capsys):
     found = grpo.train(options(grpo, tmp_path / "a", steps=8))
     said = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
     assert float(said["payoff"]) == pytest.approx(found.payoff, rel=1e-3)
-    logged = grpo_curve(tmp_path / "a")
+    logged = curve(tmp_path / "a")
     assert {"payoff", "regret", "train/payoff", "train/legal", "train/entropy"} <= logged.keys()
     assert logged["train/payoff"][0].tolist() == [4, 8]
     players = [lg.player(said["player"], max_attempts=1), lg.player("fixed:5"), lg.player("random")]
     episode = lg.play("public_goods", players, players=3, rounds=1)
     assert np.isfinite(episode.payoffs).all()
     assert [path.name for path in (tmp_path / "a").glob("checkpoint-*")] == ["checkpoint-2"]
-
-
-def grpo_curve(folder):
-    from llm_games.baselines.training.harness import curve
-
-    return curve(folder)
 
 
 @pytest.mark.slow

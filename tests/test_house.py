@@ -202,15 +202,12 @@ def test_a_game_is_named_in_its_own_rooms_only(game):
         if path.startswith(own):
             continue
         named = re.search(rf"\b{game}\b", code_of(file))
-        assert not named or _sister(path, game), f"{path} names {game}"
+        sister = game in SISTERS and any(f"/{name}/" in path for name in SISTERS)
+        assert not named or sister, f"{path} names {game}"
 
 
 SISTERS = ("sealed_bid_auction", "budget_auction")
 """One game that was split in two: the rooms of one may name the other."""
-
-
-def _sister(path, game):
-    return game in SISTERS and any(f"/{name}/" in path for name in SISTERS)
 
 
 @pytest.mark.parametrize("game", sorted(ROOMS))

@@ -1,13 +1,10 @@
 """No claim of an equilibrium, or of the best player known, is refuted by what one can do instead.
 
-Parameters are drawn, silly ones among them, and what `rational` claims is tried: every plan of one
-seat against `rational` in all others, through `step` alone (`deviating`). A claim is refuted
-
-* "equilibrium": if some plan of some seat earns more than `rational`, by more than `TOLERANCE` of
-  the largest payoff of a step (rounding of doubles: nothing else is let pass);
-* "best known": if some plan earns more than `rational` by more than the sentence allows, or if it
-  says no number, if another player of `replies` does so by more than `CLEARLY` of what `rational`
-  earns and of the largest payoff of a step.
+Parameters are drawn, silly ones among them; every plan of one seat is tried against `rational` in
+all others, through `step` alone (`deviating`). An "equilibrium" is refuted by a plan that earns
+more by `TOLERANCE` of a step's largest payoff (rounding of doubles); "best known" by one that earns
+more than the sentence allows, or, if it says no number, by another player of `replies` that earns
+more by `CLEARLY` of what `rational` earns and of a step's largest payoff.
 """
 
 import dataclasses
@@ -83,10 +80,7 @@ def _value(f, own, players, rng):
 
 
 def refuted(game, claim):
-    """Return in words how a claim is refuted; "" if it is not, None if there is too much to try.
-
-    Of too many rounds fewer are tried.
-    """
+    """Return how a claim is refuted, "" if it is not, None if fewer rounds are too much to try."""
     try:
         return _refuted(game, claim)
     except TooLarge:

@@ -11,6 +11,8 @@ import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind
 from llm_games.benchmarks.judge import references
 from llm_games.benchmarks.judge.leaderboard import files, leaderboard
+from llm_games.benchmarks.judge.paper import overall
+from llm_games.benchmarks.judge.results import scores
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import read
 from llm_games.benchmarks.show import cli
@@ -170,18 +172,10 @@ def test_a_whole_benchmark_has_an_overall(recorded, tmp_path):
         found = leaderboard([run], "corrected")
         [(_, lines)] = found.overall()
         own, *_ = [mean for _name, mean, _n, reference in lines if not reference]
-        expected = lg_overall(run)
-        assert own == expected
+        assert own == overall([(game.name, scores(game, run.edition)) for game in run.games])
         assert {name for name, _mean, _n, reference in lines if reference} == {"rational", "random"}
     with Records.open_readonly(tmp_path / "part.db") as file:
         assert leaderboard([read(file, "corrected")], "corrected").overall() == []
-
-
-def lg_overall(run):
-    from llm_games.benchmarks.judge import paper
-    from llm_games.benchmarks.judge.results import scores
-
-    return paper.overall([(game.name, scores(game, run.edition)) for game in run.games])
 
 
 def test_folders_are_all_their_files(recorded, tmp_path):

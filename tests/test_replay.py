@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import sqlite3
-import sys
 from contextlib import closing
 
 import pytest
@@ -17,7 +16,6 @@ from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import players, resolve
 from llm_games.benchmarks.run.replay import replay
-from llm_games.benchmarks.show import cli
 from llm_games.errors import BadParameter, LLMGamesError
 
 
@@ -172,36 +170,25 @@ def test_an_unfinished_run_is_equal_as_far_as_it_went(tmp_path):
     assert 0 < done.completions <= 20
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["llm-games", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return end.value.code, *capsys.readouterr()
-
-    return call
-
-
-def test_the_command(command, copy):
-    code, out, err = command("replay", copy)
+def test_the_command(llm_games, copy):
+    code, out, err = llm_games("replay", copy)
     assert (code, err) == (0, "")
     assert out.endswith("all equal, bit for bit\n")
     change(copy, f"UPDATE decisions SET reward = reward + 1 {SEAT}")
     change(copy, "UPDATE run SET package = '0.0.1'")
-    code, out, err = command("replay", copy)
+    code, out, err = llm_games("replay", copy)
     assert code == 1
     assert f"{GOODS}, seat 0: reward: expected " in out
     assert "made by llm-games 0.0.1" in err
-    code, out, _ = command("replay", copy, "--json")
+    code, out, _ = llm_games("replay", copy, "--json")
     assert (code, json.loads(out)["differences"][0]["what"]) == (1, "reward")
-    code, out, err = command("replay", "nowhere.db")
+    code, out, err = llm_games("replay", "nowhere.db")
     assert (code, out, err.startswith("error: there is no file")) == (2, "", True)
 
 
-def test_a_damaged_file_ends_with_a_message(command, copy):
+def test_a_damaged_file_ends_with_a_message(llm_games, copy):
     change(copy, "UPDATE run SET config = '{'")
-    code, out, err = command("replay", copy)
+    code, out, err = llm_games("replay", copy)
     assert (code, out, "is not JSON" in err) == (2, "", True)
 
 
@@ -229,22 +216,22 @@ def test_a_recorded_run_is_played_again_by_the_player_recorded(everything, tmp_p
     assert differences(tmp_path / "b.db") == ()
 
 
-def test_recorded_as_a_seat_on_the_command_line(command, everything, tmp_path, monkeypatch):
+def test_recorded_as_a_seat_on_the_command_line(llm_games, everything, tmp_path, monkeypatch):
     copy = shutil.copy(everything, tmp_path / "copy.db")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.toml").write_text(
         'seed = 5\nepisodes = 3\n[[games]]\ngame = "pirate_game"\nparams = {players = 3}\n'
     )
-    code, out, err = command("run", "a.toml", "--seat", "recorded:copy.db", "--db", "b.db", "-q")
+    code, out, err = llm_games("run", "a.toml", "--seat", "recorded:copy.db", "--db", "b.db", "-q")
     assert (code, out, err) == (0, "", "")
     mine, theirs = content("b.db"), content(copy)
     assert all(mine[key] == theirs[key] for key in mine)
     assert len(mine) == 3
-    code, _, err = command("run", "a.toml", "--seat", "recorded:none.db", "--db", "c.db")
+    code, _, err = llm_games("run", "a.toml", "--seat", "recorded:none.db", "--db", "c.db")
     assert (code, "there is no file none.db" in err) == (2, True)
-    code, _, err = command("run", "a.toml", "--seat", "recorded:copy.db#golf", "--db", "c.db")
+    code, _, err = llm_games("run", "a.toml", "--seat", "recorded:copy.db#golf", "--db", "c.db")
     assert (code, "no game in copy.db called 'golf'" in err) == (2, True)
-    code, _, err = command("run", "a.toml", "--seat", "recorded", "--db", "c.db")
+    code, _, err = llm_games("run", "a.toml", "--seat", "recorded", "--db", "c.db")
     assert (code, "needs a value" in err) == (2, True)
 
 

@@ -10,6 +10,7 @@ import pytest
 from playing import each_row
 
 import llm_games as lg
+from llm_games import game_rooms as rooms
 from llm_games.baselines.learner import learner, learners
 from llm_games.baselines.scenarios import FOCAL, Scenario, games, read, scenario, scenarios
 from llm_games.benchmarks.judge import scenario_scores
@@ -103,17 +104,12 @@ def test_nobody_wins_in_all_of_a_game(game):
 def test_every_scenario_has_a_scale(game, monkeypatch):
     monkeypatch.setattr(scenario_scores, "CHOOSING", 40)
     monkeypatch.setattr(scenario_scores, "VALUING", 200)
-    for one in scenario_runs.config_of(scenarios_file(game), game)["games"]:
+    scenarios = tomllib.loads(rooms.file(game, "scenarios.toml").read_text())
+    for one in scenario_runs.config_of(scenarios, game)["games"]:
         found = scenario_scores.scale(planned(one))
         assert not found.why, one["label"]
         assert found.score(found.best) == 1
         assert found.score(found.random) == 0
-
-
-def scenarios_file(game):
-    from llm_games import game_rooms as rooms
-
-    return tomllib.loads(rooms.file(game, "scenarios.toml").read_text())
 
 
 def planned(entry, player="own"):

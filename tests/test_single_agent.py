@@ -355,11 +355,6 @@ def test_an_action_that_is_refused_can_be_given_again(action):
     assert env.step(4)[4]["action"] == 4
 
 
-def model_of(name):
-    """A learned policy without a library: predicts the first legal index."""
-    return LearnedPolicy(First(), name="first")
-
-
 class First:
     def predict(self, observation, deterministic=True, **more):
         masks = observation["action_mask"] if isinstance(observation, dict) else 0 * observation
@@ -375,8 +370,8 @@ def function(observation, view):
 
 
 def opponents_of(game):
-    players = [lg.player("rational"), RandomPolicy(), model_of(game), lg.player("random")]
-    players += [lg.LLMPolicy(ScriptedClient(say)), lg.player(function)]
+    players = [lg.player("rational"), RandomPolicy(), LearnedPolicy(First(), name="first")]
+    players += [lg.player("random"), lg.LLMPolicy(ScriptedClient(say)), lg.player(function)]
     return [players[k % len(players)] for k in range(game.players - 1)]
 
 

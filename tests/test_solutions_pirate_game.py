@@ -38,10 +38,6 @@ def all_plans(number, gold):
             yield (first, *rest)
 
 
-def passes(yes, number, quota):
-    return 2 * yes >= number if quota == "half" else 2 * yes > number
-
-
 def brute_force(number, gold, quota, below):
     """Votes for one plan and the set of best plans, given the (coins, alive) of the stage below."""
 
@@ -55,7 +51,7 @@ def brute_force(number, gold, quota, below):
             accepted = utility(True, plan[i])
             rejected = utility(bool(below[1][i - 1]), int(below[0][i - 1]))
             yes += accepted > rejected  # a tie is rejected: one more overboard
-        if passes(yes, number, quota):
+        if 2 * yes > number or (2 * yes == number and quota == "half"):
             mine = utility(True, plan[0])
             if mine > best:
                 best, best_plans = mine, []

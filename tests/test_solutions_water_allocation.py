@@ -174,11 +174,8 @@ def test_levels_of_the_grid():
 
 
 def mean_share(game, field, rows, games=1000):
-    shares = []
-    for seat in range(5):
-        rules = [*field[:seat], rows[seat], *field[seat + 1 :]]
-        shares.append(survival(game, rules, games, seed=77)[seat])
-    return np.mean(shares)
+    rules = [[*field[:seat], rows[seat], *field[seat + 1 :]] for seat in range(5)]
+    return np.mean([survival(game, r, games, seed=77)[seat] for seat, r in enumerate(rules)])
 
 
 # Bounds for a row among columns. Known figures for one pass over the prices are, low: 0.86, 0.68,

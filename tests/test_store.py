@@ -102,18 +102,6 @@ def test_actions_as_json(action, plain):
     assert store.plain_action(action) == plain
 
 
-def not_sqlite(path):
-    path.write_text("something else")
-
-
-def empty(path):
-    path.touch()
-
-
-def folder(path):
-    path.mkdir()
-
-
 def foreign(path):
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
@@ -142,9 +130,9 @@ def undescribed(path):
     ("make", "error", "says"),
     [
         (lambda path: None, database.NotARun, "there is no file"),
-        (not_sqlite, database.NotARun, "not a SQLite database"),
-        (empty, database.NotARun, "not a SQLite database"),
-        (folder, database.NotARun, "not a file"),
+        (lambda path: path.write_text("something else"), database.NotARun, "not a SQLite database"),
+        (Path.touch, database.NotARun, "not a SQLite database"),
+        (Path.mkdir, database.NotARun, "not a file"),
         (foreign, database.NotARun, "not a run of llm-games"),
         (newer, database.NewerSchema, "newer llm-games (schema 99"),
         (damaged, database.NotARun, "damaged"),

@@ -281,7 +281,7 @@ def test_a_server_that_dies_in_mid_talk_stops_the_run(tmp_path, dies_at):
     with pytest.raises(RunStopped):
         lg.run(said, path)
     with Records.open_readonly(path) as records:
-        label = next(iter(plan_labels(records)))
+        label = next(label for seat in planned(records).seats for label in seat.labels())
         made = [d for row in records.episodes() for d in records.decisions(row.id)]
         assert all(decision.outcome == "valid" for decision in made)
         assert len(made) < dies_at
@@ -297,10 +297,6 @@ def test_a_server_that_dies_in_mid_talk_stops_the_run(tmp_path, dies_at):
         with Records.open_readonly(file) as records:
             found.append([records.steps(row.id) for row in records.episodes()])
     assert found[0] == found[1]
-
-
-def plan_labels(records):
-    return {label for seat in planned(records).seats for label in seat.labels()}
 
 
 def test_what_is_said_cannot_break_out(tmp_path, llm_games):

@@ -182,18 +182,14 @@ def test_two_runs_episodes_and_decisions_side_by_side(visit):
     rows = page.locator("tr.differs")
     texts = [rows.first.locator(f"td[data-name={side}]").inner_text() for side in "AB"]
     assert sorted(texts) == ["0", "20"]
-    run = open_run_of(visitor, B)
+    visitor.open("/")
+    run = open_run(visitor, B)
     visitor.open(f"{run}/decisions?player=giving")
     for row in range(2):
         listed(page).nth(row).locator("[name=compare]").check()
     page.get_by_role("button", name="Compare two marked").click()
     expect(page.locator(".two section[aria-labelledby]")).to_have_count(2)
     assert page.locator(".two").inner_text().count("All for the pot!") >= 2
-
-
-def open_run_of(visitor, name):
-    visitor.open("/")
-    return open_run(visitor, name)
 
 
 def test_texts_of_models_do_nothing(visit):
