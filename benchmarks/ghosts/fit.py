@@ -117,9 +117,8 @@ def values_of(names: Sequence[str], there: Rulebook, here: Rulebook) -> str:
 def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -> GhostSource:
     """Find a player in a run's record: who sat at `seat`, as configured, in a game.
 
-    Raises:
-        UnknownName: there is no game of this label, or no such seat.
-        BadParameter: the run has no such game or parameters, or it must be said which is meant.
+    Raises UnknownName: there is no game of this label, or no such seat; BadParameter: the run has
+    no such game or parameters, or it must be said which is meant.
     """
     with Records.open_readonly(path) as records:
         games = planned(records).games
@@ -156,9 +155,8 @@ def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
 def played(source: GhostSource) -> ImitationData:
     """Play the episodes of a record again and return what its player saw and did.
 
-    Raises:
-        OtherEdition: the rules have changed since.
-        BadParameter: playing again gives something else than was recorded.
+    Raises OtherEdition: the rules have changed since; BadParameter: playing again gives something
+    else than was recorded.
     """
     with Records.open_readonly(source.path) as records:
         rows = [row for row in records.episodes() if row.game.label == source.label]

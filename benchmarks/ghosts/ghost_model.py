@@ -352,9 +352,7 @@ def _drawn(chances: Array, drawn: Array) -> Array:
 def fit(player: GhostSource, judge: bool = True) -> Ghost:
     """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
 
-    Raises:
-        BadParameter: there is too little of it.
-        StoreError: its record cannot be played again.
+    Raises BadParameter: there is too little of it; StoreError: its record cannot be played again.
     """
     play = played(player)
     source = Source(str(player.path), play.episodes, len(play.action), play.left_out)

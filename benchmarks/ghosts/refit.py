@@ -33,12 +33,9 @@ def refit(
 
     By default the learner takes the seats that the ghost's player never had, or else seat 0. If
     `db` is there, from a refit that was stopped, it is finished first. `overrides` are those of
-    `llm_games.run`.
-
-    Raises:
-        BadParameter: a seat is none of the game's, nobody of the ghost's player is left, or `db` is
-            a run of somebody else, or one that the ghost is fitted to.
-        ConfigError, RunStopped and others, as of `llm_games.run`: its player cannot be asked.
+    `llm_games.run`. Raises BadParameter: a seat is none of the game's, nobody of the ghost's player
+    is left, or `db` is a run of somebody else, or one that the ghost is fitted to; ConfigError,
+    RunStopped and others, as of `llm_games.run`: its player cannot be asked.
     """
     players = ghost.game.players
     seats = [*at] or [seat for seat in range(players) if seat not in ghost.seats] or [0]

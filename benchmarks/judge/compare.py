@@ -260,10 +260,8 @@ def difference(
 ) -> Difference:
     """Compare paired values of one game; its interval agrees with a test at `level`.
 
-    Values are at most so far apart as is the `widest` that is possible.
-
-    Raises:
-        BadParameter: not equally many on both sides, none, or one that is no number.
+    Values are at most so far apart as is the `widest` that is possible. Raises BadParameter: not
+    equally many on both sides, none, or one that is no number.
     """
     change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
@@ -303,12 +301,9 @@ def compare(
 
     `edition` is of the scores, see `paper.editions`; None: the one the first run asks for. `name`
     is what the second is called; of so many runs (`among`) that are compared with the first, each
-    is judged at as small a part of the level (Bonferroni).
-
-    Raises:
-        StoreError: a file is not a run that can be read.
-        UnknownName: there is no such edition.
-        NothingShared: they have no finished episode in common.
+    is judged at as small a part of the level (Bonferroni). Raises StoreError: a file is not a run
+    that can be read; UnknownName: there is no such edition; NothingShared: they have no finished
+    episode in common.
     """
     with ExitStack() as opened:
         both = [

@@ -2,9 +2,8 @@
 
 Values are of independent episodes. Functions that return `Ends` take ``(n, *batch)`` and treat each
 column of the batch alone, as simulations of coverage need it; the others take one sample and return
-an `Interval`, or None where none is possible (one episode, or too few for the method).
-
-Which method, and how often each covers: docs/statistics.md.
+an `Interval`, or None where none is possible (one episode, or too few for the method). Which
+method, and how often each covers: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -75,10 +74,8 @@ def score(
     """Return the interval of the mean of bounded values; None for one value.
 
     Logit-t, or Gaffke's interval if more than half of the values are equal. For the mean of
-    correlations of many episodes, bounds are -1 and 1.
-
-    Raises:
-        BadParameter: no values, one that is no number or out of bounds, or a `level` out of (0, 1).
+    correlations of many episodes, bounds are -1 and 1. Raises BadParameter: no values, one that is
+    no number or out of bounds, or a `level` out of (0, 1).
     """
     runs = _checked(values, level, low, high)
     n = len(runs)
@@ -152,9 +149,7 @@ def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> I
 
     Jeffreys, which covers as said on average over all shares; `guaranteed`: Clopper-Pearson, which
     covers at least as said for each. Source: Brown, Cai, DasGupta, Statistical Science 16 (2001).
-
-    Raises:
-        BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
+    Raises BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
     """
     check_level(level)
     if n < 1 or not 0 <= wins <= n:
@@ -183,10 +178,8 @@ def overall(
     """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
 
     A column has the runs of one game; columns must be independent. n is that of the shortest; None
-    if that is 1. `low` and `high`, at which it is cut, may be infinite.
-
-    Raises:
-        BadParameter: no columns, or what `score` raises.
+    if that is 1. `low` and `high`, at which it is cut, may be infinite. Raises BadParameter: no
+    columns, or what `score` raises.
     """
     if not columns:
         raise BadParameter("an Overall needs the values of one game or more, got none")
@@ -207,10 +200,8 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 
     Fisher's z with the standard error of Bonett and Wright (Psychometrika 65, 2000). A perfect
     correlation counts as one that lies halfway to the next possible one. Pairs of several episodes
-    are not independent: there, `score` the episodes' correlations with bounds -1 and 1.
-
-    Raises:
-        BadParameter: `r` is not from -1 to 1, `n` not above 0, or a `level` out of (0, 1).
+    are not independent: there, `score` the episodes' correlations with bounds -1 and 1. Raises
+    BadParameter: `r` is not from -1 to 1, `n` not above 0, or a `level` out of (0, 1).
     """
     check_level(level)
     if not -1 <= r <= 1 or n < 1:

@@ -414,8 +414,7 @@ def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> 
 def files(paths: Iterable[Path]) -> list[Path]:
     """Return the files of runs: those given, and all ``.db`` files of folders, each once.
 
-    Raises:
-        BadParameter: a folder has none.
+    Raises BadParameter: a folder has none.
     """
     run_files: dict[Path, None] = {}
     for path in paths:

@@ -86,8 +86,7 @@ class Rubric(Settings):
 def rubric(source: str | Path) -> Rubric:
     """Read a rubric: a TOML file, or one that comes with a paper, as ``shall-we-talk/joint-plan``.
 
-    Raises:
-        ConfigError: there is none, or it is not one.
+    Raises ConfigError: there is none, or it is not one.
     """
     path, (paper, _, name) = Path(source), str(source).partition("/")
     ours = PAPERS / paper.replace("-", "_") / RUBRICS / f"{name.replace('-', '_')}.toml"
@@ -139,10 +138,8 @@ def sidecar(path: Path) -> Path:
 def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
     """Return all labels that a run has, or those by the rubrics of a name; [] without any.
 
-    Labels of another run whose file had the same name are left out.
-
-    Raises:
-        BadParameter: the file beside the run cannot be read.
+    Labels of another run whose file had the same name are left out. Raises BadParameter: the file
+    beside the run cannot be read.
     """
     if not isinstance(run, Records):
         with Records.open_readonly(run) as records:
@@ -172,12 +169,9 @@ def label_run(
     """Let a model label the finished episodes of a run, and return all labels by this rubric.
 
     `only`: of the games of these labels. What a judge that fails has answered before is kept.
-
-    Raises:
-        StoreError: it is not a run that can be read.
-        BadParameter: no game of it is one of the rubric's.
-        ClientError: the model does not answer at all.
-        Unwritable: the labels cannot be written.
+    Raises StoreError: it is not a run that can be read; BadParameter: no game of it is one of the
+    rubric's; ClientError: the model does not answer at all; Unwritable: the labels cannot be
+    written.
     """
     path = Path(path)
     by = wanted.edition, client.name

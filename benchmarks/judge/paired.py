@@ -57,8 +57,7 @@ class Tested(NamedTuple):
 def changes(a: Values, b: Values) -> Array:
     """Return B minus A of paired values.
 
-    Raises:
-        BadParameter: not equally many on both sides, none, or a value that is no number.
+    Raises BadParameter: not equally many on both sides, none, or a value that is no number.
     """
     if len(a) != len(b):
         raise BadParameter(
@@ -71,8 +70,7 @@ def changes(a: Values, b: Values) -> Array:
 def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
     """Test by Student's t whether paired differences, within `widest` of 0, have mean 0.
 
-    Raises:
-        BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
+    Raises BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
     """
     return welch_satterthwaite([change], level, "Student t", widest)
 
@@ -86,11 +84,8 @@ def welch_satterthwaite(
     """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
 
     The interval is cut at `widest` from 0, farther than which the mean cannot be: that changes
-    neither how often it holds nor whether it agrees with p.
-
-    Raises:
-        BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
-            out of (0, 1).
+    neither how often it holds nor whether it agrees with p. Raises BadParameter: no games, fewer
+    than 2 pairs in one, a value that is no number, or a `level` out of (0, 1).
     """
     check_level(level, such=0.05)
     runs = [_change(column) for column in columns]
@@ -112,10 +107,8 @@ def sign_flip(change: Values) -> float:
     """Return the two-sided p-value of differences whose signs could as well be the other way.
 
     It cannot be smaller than ``2 / 2**pairs``: below 6 pairs it finds nothing at 5 %. All signs up
-    to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them.
-
-    Raises:
-        BadParameter: no pairs, or a value that is no number.
+    to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them. Raises
+    BadParameter: no pairs, or a value that is no number.
     """
     return float(flipped(_change(change)))
 
@@ -124,10 +117,8 @@ def stratified(columns: Sequence[Values]) -> float:
     """Return the sign-flip p-value of "no game differs" against "all in one direction".
 
     Each game counts alike, by its differences over their root mean square, which flips leave as it
-    is: a game of wide spread does not drown the others.
-
-    Raises:
-        BadParameter: no games, no pairs in one, or a value that is no number.
+    is: a game of wide spread does not drown the others. Raises BadParameter: no games, no pairs in
+    one, or a value that is no number.
     """
     runs = [_change(column) for column in columns]
     if not runs:
@@ -138,8 +129,7 @@ def stratified(columns: Sequence[Values]) -> float:
 def holm(ps: Sequence[float | None]) -> list[float | None]:
     """Return p-values adjusted by Holm for all tests; None, where there was no test, stays.
 
-    Raises:
-        BadParameter: a p-value that is not from 0 to 1.
+    Raises BadParameter: a p-value that is not from 0 to 1.
     """
     ranked = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -215,11 +205,9 @@ def power(
     """Return the probability that `n` pairs in each game show a difference at a two-sided `level`.
 
     `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
-    common chance gives the two sides, `games` the number of games of an Overall.
-
-    Raises:
-        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
-            a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
+    common chance gives the two sides, `games` the number of games of an Overall. Raises
+    BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game, a
+    `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
     """
     check_level(level, such=0.05)
     if n < 2 or games < 1:
@@ -305,9 +293,8 @@ def needed_episodes(
 ) -> int:
     """Return the fewest pairs in each game whose `power` is at least `wanted`.
 
-    Raises:
-        BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted` out
-            of (0, 1), or what `power` raises.
+    Raises BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted`
+    out of (0, 1), or what `power` raises.
     """
     check_level(wanted, "wanted", 0.05)
     power(2, difference, sd, rho, games, level)  # or raise
@@ -356,8 +343,7 @@ def detectable(
 ) -> float:
     """Return the smallest difference that `n` pairs in each game show with the `wanted` power.
 
-    Raises:
-        BadParameter: a `wanted` out of (0, 1), or what `power` raises.
+    Raises BadParameter: a `wanted` out of (0, 1), or what `power` raises.
     """
     check_level(wanted, "wanted", 0.05)
     power(n, 0, sd, rho, games, level)  # or raise

@@ -56,9 +56,7 @@ class Ratings:
     ) -> tuple[float, Interval | None]:
         """Return the skill of `name` less that of `reference`, with Wald's interval or None.
 
-        Raises:
-            UnknownName: there is no such player.
-            BadParameter: a `level` out of (0, 1).
+        Raises UnknownName: there is no such player; BadParameter: a `level` out of (0, 1).
         """
         from scipy.special import ndtri, stdtrit
 
@@ -87,10 +85,8 @@ def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
     Whoever finishes first of those that are left is drawn in proportion to ``exp(skill)``. Tied
     seats share their places: each is first among them equally often (Efron), which draws players
     together. A player may have several seats of one game. `seats` adds one coefficient for each.
-
-    Raises:
-        BadParameter: no games, a game of one seat or with results that do not fit, players that
-            cannot be compared because they never met, or seats that cannot be told from players.
+    Raises BadParameter: no games, a game of one seat or with results that do not fit, players that
+    cannot be compared because they never met, or seats that cannot be told from players.
     """
     if not games:
         raise BadParameter("ratings need one game or more, got none")
@@ -125,10 +121,8 @@ def bradley_terry(names: Sequence[str], ahead: Array) -> Ratings:
     pairs be of one table: skills are then estimated as from independent ones, with standard errors
     from the differences between episodes (Liang and Zeger, Biometrika 73, 1986). Where a player
     always wins there are no such differences: no variance is smaller than that of as many
-    independent pairs.
-
-    Raises:
-        BadParameter: no episode, or players that cannot be compared because they never met.
+    independent pairs. Raises BadParameter: no episode, or players that cannot be compared because
+    they never met.
     """
     ahead = np.asarray(ahead, np.float64)
     pair_games, count, episodes = ahead + ahead.swapaxes(1, 2), len(names), len(ahead)

@@ -57,8 +57,7 @@ class Task(NamedTuple):
 def tasks(games: Sequence[RecordedGame], success: str | None, edition: str) -> list[Task]:
     """Return the tasks of those games that say what success is, or of all if `success` does.
 
-    Raises:
-        BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
+    Raises BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
     """
     task_list = []
     for game in games:
@@ -84,9 +83,8 @@ def task_grid(task_list: Sequence[Task]) -> ResultTable:
 def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
-    Raises:
-        BadParameter: all players have fewer than two tasks or too few runs of one, or one has and
-            `k` is given.
+    Raises BadParameter: all players have fewer than two tasks or too few runs of one, or one has
+    and `k` is given.
     """
     rows: list[list[Value]] = []
     lacking: dict[str, BadParameter] = {}
@@ -205,12 +203,9 @@ def reliability(
 ) -> list[ResultTable]:
     """Return the tables of what is known of the reliability of some games; none without any.
 
-    Without `k`, a table says why there is no pass^k where the tasks allow none.
-
-    Raises:
-        BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
-            raises.
-        UnknownName: there is no such edition, or as `tasks` does.
+    Without `k`, a table says why there is no pass^k where the tasks allow none. Raises
+    BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
+    raises; UnknownName: there is no such edition, or as `tasks` does.
     """
     if edition not in editions():
         raise unknown("edition", edition, editions())

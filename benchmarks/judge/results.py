@@ -90,8 +90,7 @@ STATISTICS: Sequence[Statistic] = (PAYOFF, REGRET)
 def score_by(edition: str) -> Statistic:
     """The score by an edition of the formulas, 0 to 100.
 
-    Raises:
-        UnknownName: there is no such edition.
+    Raises UnknownName: there is no such edition.
     """
     if edition not in paper.editions():
         raise unknown("edition", edition, paper.editions())

@@ -39,9 +39,8 @@ class Success(NamedTuple):
     def of(cls, text: str) -> Success:
         """Read what somebody wrote.
 
-        Raises:
-            BadParameter: it is not such a sentence.
-            UnknownName: no number of an episode is called so.
+        Raises BadParameter: it is not such a sentence; UnknownName: no number of an episode is
+        called so.
         """
         match = WRITTEN.fullmatch(text)
         try:
@@ -66,9 +65,8 @@ class Success(NamedTuple):
     def passed(self, game: RecordedGame, edition: str) -> dict[str, list[bool]]:
         """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
 
-        Raises:
-            BadParameter: the game has no such number, or an episode of it has none.
-            UnknownName: there is no such edition of scores.
+        Raises BadParameter: the game has no such number, or an episode of it has none; UnknownName:
+        there is no such edition of scores.
         """
         if edition not in editions():
             raise unknown("edition", edition, editions())

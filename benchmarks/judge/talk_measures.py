@@ -410,8 +410,7 @@ class Persuasion:
 def persuasion(talk: RecordedGame, silent: RecordedGame) -> Persuasion:
     """Compare a game's moves with those of the same episodes, by seed and seating, without talk.
 
-    Raises:
-        BadParameter: the second talked as well, or they share no finished episode.
+    Raises BadParameter: the second talked as well, or they share no finished episode.
     """
     if silent.talks and any(did.messages for did in talked(silent).values()):
         raise BadParameter(f"{silent.label}: the run to compare with talked, too: --talk turns=0")

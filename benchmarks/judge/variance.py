@@ -38,11 +38,9 @@ def pass_k(
     et al., tau-bench (arXiv 2406.12045). Each task's ends are those of its share by Clopper-Pearson
     to the power k; they are combined by their distances (MOVER; Zou and Donner, Statistics in
     Medicine 27, 2008), or averaged if tasks are not `independent`, as where they share chance. The
-    interval is of these tasks, n the fewest runs of one.
-
-    Raises:
-        BadParameter: fewer than 2 tasks, not as many `runs`, a `k` below 1, fewer than ``2 k`` runs
-            in a task, more passed than were run, or a `level` out of (0, 1).
+    interval is of these tasks, n the fewest runs of one. Raises BadParameter: fewer than 2 tasks,
+    not as many `runs`, a `k` below 1, fewer than ``2 k`` runs in a task, more passed than were run,
+    or a `level` out of (0, 1).
     """
     check_level(level)
     if len(passed) != len(runs) or len(runs) < 2 or k < 1:
@@ -93,11 +91,9 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
 
     `values` has one axis for each name, such as ``("wording", "seat", "chance")``, fully crossed.
     If the last is ``sampling``, it counts repeats of the same chance, and their variance is
-    separate from the ``rest`` (interactions of factors); else rest and sampling are one.
-
-    Raises:
-        BadParameter: a missing value, axes that are not the names, fewer than 2 factors, fewer than
-            `LEVELS` levels of one (sampling: 2), or a `level` out of (0, 1).
+    separate from the ``rest`` (interactions of factors); else rest and sampling are one. Raises
+    BadParameter: a missing value, axes that are not the names, fewer than 2 factors, fewer than
+    `LEVELS` levels of one (sampling: 2), or a `level` out of (0, 1).
     """
     check_level(level)
     x = np.asarray(values, np.float64)

@@ -44,9 +44,8 @@ def checked(
 ) -> S:
     """Check one raw table of a file.
 
-    Raises:
-        ConfigError: names all unknown keys and impossible values. `tables` say by key which table
-            is inside, so that its keys are named.
+    Raises ConfigError: names all unknown keys and impossible values. `tables` say by key which
+    table is inside, so that its keys are named.
     """
     try:
         return section.model_validate(raw)

@@ -48,8 +48,7 @@ class Records:
     def open_readonly(cls, path: str | Path) -> Records:
         """Open a run to read, also one that is going on or lies in a read-only folder.
 
-        Raises:
-            NotARun, NewerSchema: see there.
+        Raises NotARun, NewerSchema: see there.
         """
         database.check_file(Path(path))
         try:

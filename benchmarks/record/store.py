@@ -63,11 +63,9 @@ class Store(Records):
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
-        them (None: as listed), and `fixed_chances` the chance that is given (None: none).
-
-        Raises:
-            RunExists: there is a file already; it is never overwritten.
-            Unwritable: the folder does not exist or cannot be written.
+        them (None: as listed), and `fixed_chances` the chance that is given (None: none). Raises
+        RunExists: there is a file already; it is never overwritten; Unwritable: the folder does not
+        exist or cannot be written.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)

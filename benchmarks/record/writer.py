@@ -77,9 +77,8 @@ class Writer:
     def flush(self) -> None:
         """Write all that was added, and wait for it.
 
-        Raises:
-            Unwritable: the disk is full or gone; what was committed before is safe.
-            RunLocked: another process has taken the run over.
+        Raises Unwritable: the disk is full or gone; what was committed before is safe; RunLocked:
+        another process has taken the run over.
         """
         self._hand_over().result()
 

@@ -150,16 +150,11 @@ def play_run(
 
     The run's file is opened once all models have been seen to answer, but first if it is resumed,
     so that what was spent is known before a model is asked. `made` are the players by
-    `PlannedSeat.key`; `watch` is called after every step.
-
-    Where it ends early no call begins any more; those in flight are waited for, see `Flights`, and
-    recorded.
-
-    Raises:
-        ConfigError: a model does not answer.
-        RunStopped: a call brought no completion for good, or the budget is spent.
-        StoreError: the file cannot be written, or the record does not fit.
-        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    `PlannedSeat.key`; `watch` is called after every step. Where it ends early no call begins any
+    more; those in flight are waited for, see `Flights`, and recorded. Raises ConfigError: a model
+    does not answer; RunStopped: a call brought no completion for good, or the budget is spent;
+    StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt: it was
+    interrupted. All that happened is in the file in each case.
     """
     path: Path | None = None
     calls = Flights()

@@ -285,10 +285,8 @@ def _named(name: str) -> Path:
 def load(source: str) -> dict[str, Any]:
     """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
 
-    Of scenarios it is what plays those that are held out.
-
-    Raises:
-        ConfigError: there is no such file or experiment, or it is not TOML.
+    Of scenarios it is what plays those that are held out. Raises ConfigError: there is no such file
+    or experiment, or it is not TOML.
     """
     text, name = source, "configuration"
     if source == SCENARIOS and not Path(source).is_file():

@@ -63,9 +63,8 @@ def looks(path: Path) -> Iterator[RunProgress]:
 def watch(path: Path, console: Console) -> RunProgress:
     """Show where a run stands until it ends; return where that was.
 
-    Raises:
-        StoreError: the file is not a run that can be read.
-        KeyboardInterrupt: Ctrl-C. The run itself goes on.
+    Raises StoreError: the file is not a run that can be read; KeyboardInterrupt: Ctrl-C. The run
+    itself goes on.
     """
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:

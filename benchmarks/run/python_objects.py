@@ -30,8 +30,7 @@ PLAIN = (str, int, float, bool, type(None), Mapping)
 def written(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a raw configuration with names for objects, and by label those that have no name.
 
-    Raises:
-        ConfigError: an object has neither name nor label, or two have one label.
+    Raises ConfigError: an object has neither name nor label, or two have one label.
     """
     objects: dict[str, Any] = {}
     return _table(raw, objects), objects

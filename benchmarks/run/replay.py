@@ -84,10 +84,8 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
 
     In each episode, the first step that differs is the last that is compared: what follows may
     build upon it. `objects`: by label, the tools that the run was handed and that have no name.
-
-    Raises:
-        OtherEdition: what it hangs on has changed.
-        StoreError: the file or its configuration cannot be read at all.
+    Raises OtherEdition: what it hangs on has changed; StoreError: the file or its configuration
+    cannot be read at all.
     """
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})

@@ -13,8 +13,7 @@ from llm_games.errors import BadParameter
 def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the configuration that plays the held-out scenarios of a file's content.
 
-    Raises:
-        BadParameter: there is none, or what `read` raises.
+    Raises BadParameter: there is none, or what `read` raises.
     """
     chosen = read(raw, source).values()
     if all(scenario.train for scenario in chosen):

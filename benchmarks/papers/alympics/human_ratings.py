@@ -128,8 +128,7 @@ def cases(game: RecordedGame) -> list[Case]:
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
     """Draw `count` cases, half of them with a persona, each at most once.
 
-    Raises:
-        BadParameter: `count` is odd, or there are too few cases of a kind.
+    Raises BadParameter: `count` is odd, or there are too few cases of a kind.
     """
     kinds = [[case for case in cases if case.persona == persona] for persona in (False, True)]
     if count % 2 or count < 2 or any(len(kind) < count // 2 for kind in kinds):
@@ -159,8 +158,7 @@ class Rating(NamedTuple):
 def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
     """Write the stories and one judge's empty form; return the form, ``form_<judge>.csv``.
 
-    Raises:
-        BadParameter: the name of the judge or of a case cannot be part of a file's name.
+    Raises BadParameter: the name of the judge or of a case cannot be part of a file's name.
     """
     names = (judge, *(case.name for case in cases))
     if bad := [name for name in names if not re.fullmatch(r"[\w.-]+", name)]:
@@ -181,9 +179,8 @@ def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
 def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
     """Read a form that a judge has filled in.
 
-    Raises:
-        BadForm: a column is missing; a case or criterion is unknown, not asked for, twice there or
-            not there; or a score is not a whole number from 1 to 5.
+    Raises BadForm: a column is missing; a case or criterion is unknown, not asked for, twice there
+    or not there; or a score is not a whole number from 1 to 5.
     """
     with Path(path).open(encoding="utf-8-sig", newline="") as lines:
         table = csv.DictReader(lines)

@@ -165,8 +165,7 @@ def ended(game: WaterAllocation, days: Days) -> Ended:
 def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicators:
     """Return the indicators of one or more finished games of one setting.
 
-    Raises:
-        BadParameter: there is no game, or one that is not finished.
+    Raises BadParameter: there is no game, or one that is not finished.
     """
     outcomes = [
         outcome if isinstance(outcome, Ended) else ended(game, outcome) for outcome in played

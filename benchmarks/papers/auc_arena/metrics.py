@@ -164,8 +164,7 @@ def failure_rate(episode: RecordedEpisode) -> float | None:
 def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
     """Return the wrong and right fields of some updates, by one of `DEFINITIONS`.
 
-    Raises:
-        UnknownName: there is no such group or definition.
+    Raises UnknownName: there is no such group or definition.
     """
     _check("group of beliefs", group, GROUPS)
     _check("definition of the failure rate", definition, DEFINITIONS)
@@ -220,10 +219,7 @@ def follows(
 
     Its interval is of the mean of the auctions' own correlations, as items of one auction are not
     independent, from `intervals.RANKED` auctions on. None without a plan, or where either side is
-    constant.
-
-    Raises:
-        UnknownName: it is none of `PLANS` or `STATISTICS`.
+    constant. Raises UnknownName: it is none of `PLANS` or `STATISTICS`.
     """
     _check("plan", plan, PLANS)
     _check("statistic", statistic, STATISTICS)
@@ -338,8 +334,7 @@ def price_gap(auctions: Sequence[Auction]) -> float | None:
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
     """Return everybody's profit, auction by auction.
 
-    Raises:
-        BadParameter: a player has several seats in one auction, so that it has no single rank.
+    Raises BadParameter: a player has several seats in one auction, so that it has no single rank.
     """
     by_auction = []
     for auction in auctions:

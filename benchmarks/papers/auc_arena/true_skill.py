@@ -58,8 +58,7 @@ def ratings(
 ) -> dict[str, SkillPosterior]:
     """Return everybody's rating by one of `SYSTEMS`, best first, from scores game after game.
 
-    Raises:
-        UnknownName, OpenSkillNotInstalled: there is no such system, or it needs that package.
+    Raises UnknownName, OpenSkillNotInstalled: there is no such system, or it needs that package.
     """
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)

@@ -69,8 +69,7 @@ def owns(rules: Any) -> bool:
 def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[PlayerRun]]:
     """Return every seat's action and result, a list by seat for each run.
 
-    Raises:
-        UnknownName: there is no such measure, or the game is not one of the arena's.
+    Raises UnknownName: there is no such measure, or the game is not one of the arena's.
     """
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
