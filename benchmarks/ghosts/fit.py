@@ -155,8 +155,7 @@ def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
 def played(source: GhostSource) -> ImitationData:
     """Play the episodes of a record again and return what its player saw and did.
 
-    Raises OtherEdition: the rules have changed since; BadParameter: playing again gives something
-    else than was recorded.
+    Raises OtherEdition: the rules have changed; BadParameter: playing again gives something else.
     """
     with Records.open_readonly(source.path) as records:
         rows = [row for row in records.episodes() if row.game.label == source.label]

@@ -72,9 +72,9 @@ class Source:
 class Ghost:
     """A player that answers as it was recorded, and where nothing was, as the `mixture` says.
 
-    `seat` is the player, as a run's plan has it, and `params` are of its game; `judged` says how
-    well parts and mixture foretell episodes that they are not fitted to, `at_table` how well those
-    before the last refit did so at a learner's table.
+    `seat` is the player, as a run's plan has it; `judged` says how well parts and mixture foretell
+    episodes that they are not fitted to, `at_table` how well those before the last refit did so at
+    a learner's table.
     """
 
     play: ImitationData
@@ -114,9 +114,9 @@ class Ghost:
     ) -> tuple[Array, GhostMemory]:
         """Answer in some seats: actions, int64 ``(seats,)``, and the memory after them.
 
-        `numbers` are what they see; `legal` are the classes that they may choose, if it is not for
-        `limits` to say. In a situation of the record it is one of the answers recorded there, of
-        the very episode if that is played again.
+        `legal` are the classes that they may choose, if it is not for `limits` to say. In a
+        situation of the record it is one of the answers recorded there, of the very episode if that
+        is played again.
         """
         memory = memory.after_observation(numbers)
         noise = Noise(memory.seed).of(memory.decided)
@@ -157,10 +157,10 @@ class Ghost:
     def likely(
         self, numbers: Array, limits: AnswerLimits, memory: GhostMemory
     ) -> tuple[Array, Array, GhostMemory]:
-        """Return all that it may answer in some seats, how likely each is, and the memory then.
+        """Return actions ``(seats, answers)``, their chances (in all 1), and the memory then.
 
-        Actions are int64 ``(seats, answers)``, one may stand there twice; chances add up to 1. It
-        is what `decide` draws from in episodes that are not of its record.
+        It is what `decide` draws from in episodes that are not of its record; an action may stand
+        twice.
         """
         memory = memory.after_observation(numbers)
         low, high = self._span(memory.key)

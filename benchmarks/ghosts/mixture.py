@@ -3,8 +3,7 @@
 A situation has a row of features, the own last answer, and the episode that it is of; an answer is
 a class from 0. The parts are what it answers at all (the marginal), after its own last answer, in
 the nearest situations and, with scikit-learn at hand, by random trees. Their weights come from
-inner held-out episodes: what is split is episodes, since players of one share a history. `measured`
-fits to some episodes and judges by others.
+inner held-out episodes, since players of one share a history.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class Forest:
     """Random trees, grown by scikit-learn and kept as arrays, so that only fitting needs it.
 
     A node sends rows with a `feature` of at most `threshold` to the `left`; a leaf leads to itself,
-    and its `shares` are of `labels`, the answers that were given.
+    and its `shares` are of `labels`.
     """
 
     name = "random trees"
@@ -240,8 +239,7 @@ def weights_of(rows: FitData, classes: int) -> dict[str, float]:
 class GhostFit(NamedTuple):
     """How well answers were foretold: nats a decision, share right, and calibration.
 
-    `off`: the expected distance, over bins of confidence, from how sure it was of its first guess
-    to how often that was right.
+    `off`: expected distance, over bins of confidence, of first guesses' confidence and share right.
     """
 
     loss: float

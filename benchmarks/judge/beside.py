@@ -1,8 +1,4 @@
-"""The same episode in two runs, side by side: who moved how, from the same seed.
-
-Both began with the same chance. Until their moves part, seats decided in the same situation; from
-there on each side has a history of its own.
-"""
+"""The same episode in two runs, from one seed: until moves part, seats decide in one situation."""
 
 from __future__ import annotations
 
@@ -62,8 +58,7 @@ class Both(NamedTuple):
 class ComparedMove(NamedTuple):
     """One move of the game in both runs; `number` counts from 1, without steps of talk.
 
-    `together`: all moves before it were the same, so that both sides decide in one situation (but
-    for what was said).
+    `together`: all moves before it were the same (but for what was said).
     """
 
     number: int

@@ -1,8 +1,7 @@
 """Two runs side by side: what differs when the same episodes are played by other players.
 
-Episodes pair if they have the same label, number, seed and seating, so that both sides met the same
-chance (common random numbers) at the same seats; the difference of a pair is then free of much of
-the noise. The tests, and how often each gives a false alarm: docs/statistics.md.
+Episodes pair if they have the same label, number, seed and seating: both sides met the same chance
+at the same seats. The tests, and how often each gives a false alarm: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ class Difference(NamedTuple):
     """B minus A over some pairs: the means of both sides, and the mean of the differences.
 
     `interval` and `p` are those of a t test, None where there is none: `note` says why. `holm` is p
-    corrected for all games of the family; `flip` the p-value of sign flips, from `FLIPPED` pairs on
-    or where no pair differs from another; `effect` the mean in standard deviations of differences.
+    corrected for all games of the family; `flip` is by sign flips, from `FLIPPED` pairs on or where
+    no pair differs from another; `effect` the mean in standard deviations of differences.
     """
 
     pairs: int
@@ -82,14 +81,12 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One game of both runs: its name in them (`label`) and in the registry, and what differs.
+    """One game of both runs, by its label and its name in the registry.
 
-    `scores` is None where no pair has one on both sides, `measures`, of what its paper's `measure`
-    gives, where no pair has such a value, `payoffs` without pairs. The last is the mean of `seats`,
-    those places that somebody else takes in the other run, or all if none is.
-    `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
-    `bases` are A's values and `changes` the differences of pairs, by family and episode; `chance`
-    is the same for labels that share theirs.
+    `scores`, `measures` and `payoffs` are None where no pair has a value on both sides; payoffs are
+    the mean of `seats`, those that somebody else takes in the other run, or all if none is. `alone`
+    says why episodes do not pair. `bases` are A's values and `changes` the differences of pairs, by
+    family and episode; `chance` is the same for labels that share theirs.
     """
 
     label: str
@@ -128,10 +125,9 @@ class Comparison:
 class Family:
     """All tests of one kind: `tests` games that Holm's correction counts.
 
-    `overall` is of the mean over games, of scores alone, since payoffs have units of their own; its
-    p and interval are of Welch and Satterthwaite's t, or where games share chance of the means over
-    games. `stratified` is the p-value of "no game differs" against "all in one direction", by sign
-    flips within games, each game scaled; those that share chance count as one.
+    `overall` is of the mean over games, of scores alone, since payoffs have units of their own.
+    `stratified` is the p-value of "no game differs" against "all in one direction", by sign flips
+    within games, each game scaled; those that share chance count as one.
     """
 
     tests: int
@@ -145,11 +141,9 @@ class Family:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Two runs compared: game by game in the order of the first, and by families of tests.
+    """Two runs, A and `name`, compared game by game in A's order, and by families of tests.
 
-    The first is called A, the other one by its `name`. A difference is called significant at
-    `level`, to which intervals agree: that of all tests of a family together. `notes` say what is
-    to be known of it.
+    `level`, to which intervals agree, is that of all tests of a family together.
     """
 
     games: list[Comparison]
@@ -180,10 +174,9 @@ class Comparisons:
         return game.plain() | {"significant": judged}
 
     def grid(self, *shown: str) -> ResultTable:
-        """Return a row for each difference, its B − A starred if it is significant.
+        """Return a row for each difference, B − A starred if significant, and a note on the tests.
 
-        `shown` are the columns, those in which something stands; by default all. A note is below
-        the tests.
+        `shown` are the columns, those in which something stands; by default all.
         """
         rows: list[list[Any]] = []
         foot: list[list[Any]] = []
@@ -260,8 +253,8 @@ def difference(
 ) -> Difference:
     """Compare paired values of one game; its interval agrees with a test at `level`.
 
-    Values are at most so far apart as is the `widest` that is possible. Raises BadParameter: not
-    equally many on both sides, none, or one that is no number.
+    `widest`: how far values can be apart. Raises BadParameter: not equally many, none, or no
+    numbers.
     """
     change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
@@ -301,9 +294,8 @@ def compare(
 
     `edition` is of the scores, see `paper.editions`; None: the one the first run asks for. `name`
     is what the second is called; of so many runs (`among`) that are compared with the first, each
-    is judged at as small a part of the level (Bonferroni). Raises StoreError: a file is not a run
-    that can be read; UnknownName: there is no such edition; NothingShared: they have no finished
-    episode in common.
+    is judged at as small a part of the level (Bonferroni). Raises StoreError: no run that can be
+    read; UnknownName: no such edition; NothingShared: no finished episode in common.
     """
     with ExitStack() as opened:
         both = [
@@ -424,10 +416,7 @@ def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
 
 
 def _changed(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return where somebody else sits; all that both have, if nobody does or they are not as many.
-
-    The sides are players' names.
-    """
+    """Where somebody else sits, by name; all that both have if nobody does or numbers differ."""
     pairs = list(zip(first, second, strict=False))
     changed = [i for i, (mine, theirs) in enumerate(pairs) if mine != theirs]
     return changed if changed and len(first) == len(second) else [*range(len(pairs))]
@@ -461,8 +450,8 @@ def _places_and_notes(
 def _shares(game: RecordedGame, seats: Array) -> tuple[Array, list[str]]:
     """Return what each of the `seats` ``(episodes, seats)`` counts in its episode, and notes on it.
 
-    Where seats are worth something and not all were had equally often, each seat counts alike: the
-    mean is that of the seats' means. Rows add up to 1 on average.
+    Where seats are worth something and not all were had equally often, the mean is that of the
+    seats' means. Rows add up to 1 on average.
     """
     times = np.bincount(seats.ravel(), minlength=len(game.seats))
     if not game.rules.seats_differ or not seats.size or (times == times[0]).all():
@@ -579,10 +568,10 @@ def _certain(change: Difference) -> bool:
 
 
 def _strata(games: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
-    """Return independent columns whose mean over columns is that over games.
+    """Return independent columns of differences whose mean over columns is that over games.
 
-    A column has the differences of a game. Games of the same chance are one, by the means over them
-    of those episodes that all of them have, which counts as often as it has games.
+    Games of the same chance are one column, by the means over them of those episodes that all of
+    them have, which counts as often as it has games.
     """
     alike: dict[int, list[Mapping[int, float]]] = {}
     for chance, changes in games:
@@ -602,10 +591,7 @@ def _scaled(changes: Mapping[int, float]) -> dict[int, float]:
 
 
 def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> Difference:
-    """Return the mean over games of both sides, and the test of its difference.
-
-    `bases` are the values of A, as `strata` are the differences.
-    """
+    """Test the mean over games of differences `strata`; `bases` are A's values."""
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
     test = paired.welch_satterthwaite(strata, 1 - level, method, SCORED[1] - SCORED[0])
     a = float(np.mean([column.mean() for column in bases]))

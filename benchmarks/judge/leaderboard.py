@@ -1,8 +1,8 @@
 """Many runs in one board: who came to what at the same tables, beside players that follow a rule.
 
-Only like is set beside like. A table is a game with its parameters, and whoever sits there besides
-the player that is judged. A player is what was configured, so that it has one row however many runs
-it is in; values of the same chance are averaged, so that a run that is given twice counts once.
+A table is a game with its parameters, and whoever sits there besides the player that is judged. A
+player is what was configured, one row however many runs it is in; values of the same chance are
+averaged, so that a run that is given twice counts once.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PAID, SCORE, MEASURED = "payoff", "score", "measured"  # statistics by their nam
 class Entry:
     """What one player came to at one table: values by episodes' seeds, several of the same chance.
 
-    `runs` are the runs' names; `benchmarks` are the titles of papers by whose settings they
-    were played; `filled` of the `decisions` were made by the rules.
+    `benchmarks`: titles of papers by whose settings they were played; `filled` of `decisions`: by
+    rules.
     """
 
     values: dict[str, dict[int, list[float]]] = field(default_factory=dict)
@@ -78,7 +78,6 @@ class SeatedTable:
     """One table: `game` is how the first run has it, `others` who sits there besides, by number.
 
     If several players are ranked at it, and none is `alone`, `others` are all who sit there.
-    `entries` are by player's key, see `_key`.
     """
 
     game: RecordedGame
@@ -164,10 +163,7 @@ class Board:
     left_out: list[str]
 
     def overall(self) -> list[tuple[str, list[tuple[str, MeanCell, int, bool]]]]:
-        """Return of each paper's benchmark who played all of it: its name, Overall, n, reference.
-
-        The best come first. `n` is of the game with the fewest chances.
-        """
+        """Name, Overall, fewest chances, reference of who played a whole benchmark, by rank."""
         overalls_by_title = []
         of = {id(t): set().union(*(e.benchmarks for e in t.entries.values())) for t in self.tables}
         for title in dict.fromkeys(title for titles in of.values() for title in sorted(titles)):
@@ -277,7 +273,7 @@ def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     """Return the board of some runs by an edition of the scores; they are open while it is used.
 
     Rows are of language models, learners and players of one's own; of rule players where nobody
-    else sat. The embedded model and ``mock`` have none: they are there to try things with.
+    else sat. The embedded model and ``mock`` are there to try things with.
     """
     tables: list[SeatedTable] = []
     seats_of: dict[str, Mapping[str, Any]] = {}

@@ -21,8 +21,7 @@ SHARE: Ends = (0.0, 1.0)
 class MeanCell(NamedTuple):
     """A mean over runs, the sample standard deviation (None for one run), and how many runs.
 
-    Where the runs are independent it has the mean's `interval`; None for one run. Both lie within
-    `ends`.
+    Both lie within `ends`; independent runs have the mean's `interval`, None for one run.
     """
 
     mean: float
@@ -51,10 +50,10 @@ def cell(values: Sequence[float]) -> MeanCell:
 
 
 def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | None:
-    """Average one value of each of some independent runs, with the interval of the mean.
+    """Average one value of each of some independent runs, with its interval; None for no values.
 
-    `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
-    editions can, that end is none. Fewer than `least` values have no interval. None for no values.
+    Where a value lies beyond one of the `ends`, as scores of old editions can, that end is none.
+    Fewer than `least` values have no interval.
     """
     return averaged(intervals.score, values, ends, least)
 
@@ -69,10 +68,7 @@ def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | N
 
 
 def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> MeanCell | None:
-    """Average payoffs, or what else is counted in money: equal values have no interval.
-
-    With `spread` it has the standard deviation.
-    """
+    """Average payoffs, money, with `spread` their deviation; equal values have no interval."""
     mean = averaged(intervals.money, values, ends, 2)
     return mean if spread else brief(mean)
 

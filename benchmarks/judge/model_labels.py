@@ -1,7 +1,6 @@
 """A label for each episode by a language model that reads it, as a rubric asks.
 
-What a judge answered is kept beside the run, in ``RUN.labels.json``: run files are written by runs
-only. An episode that has a label of this judge, by this rubric, is not asked about again.
+What a judge answered is kept beside the run, in ``RUN.labels.json``, and not asked again.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Rubric(Settings):
     """What a judge is asked of an episode: a `question`, and `labels`, each with its meaning.
 
     It is shown the ``talk`` alone, or ``all``: the moves too; of the first `rounds`, by default of
-    all. `games`: for these alone, by their names in the registry. `name`: by default its file's.
+    all. `games`: for these alone, by registry. `name`: by default its file's.
     """
 
     question: Text
@@ -107,11 +106,9 @@ def rubric(source: str | Path) -> Rubric:
 class ModelLabel:
     """A label of an episode: `answer` is None if no legal one came, `outcome` how it was read.
 
-    The outcome is ``failed``, and the reply what the server said, where the episode is too long for
-    the judge.
-    `id` is the episode's in the run's file, `label` and `game` are of its game, `number` is its
-    own there; `rubric` is the name, `edition` names all that it says; `reply` is the last one, and
-    tokens are those of all tries; `run` is when the run was created.
+    The outcome is ``failed``, and the reply what the server said, where the episode is too long.
+    `id` is the episode's in the run's file, `label` and `game` are of its game; `edition` names all
+    that the `rubric` says; tokens are those of all tries; `run` is when the run was created.
     """
 
     run: str
@@ -138,8 +135,7 @@ def sidecar(path: Path) -> Path:
 def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
     """Return all labels that a run has, or those by the rubrics of a name; [] without any.
 
-    Labels of another run whose file had the same name are left out. Raises BadParameter: the file
-    beside the run cannot be read.
+    Those of another run of the same file name are left out. BadParameter: the file cannot be read.
     """
     if not isinstance(run, Records):
         with Records.open_readonly(run) as records:

@@ -1,7 +1,7 @@
 """Tests of differences between two players over paired episodes, and the episodes that they need.
 
-Source of the methods and their false alarms: docs/statistics.md. A `change` is B minus A of paired
-episodes, one value each; `columns` are those of several games, which must be independent.
+Methods and false alarms: docs/statistics.md. A `change` is B minus A of paired episodes; `columns`
+are those of several games, which must be independent.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ MOST = 100_000  # episodes beyond which none are counted
 
 
 class Tested(NamedTuple):
-    """A mean difference with its interval and the p-value that agrees with it.
-
-    `p` is None where no pair differs from another: no spread, no test.
-    """
+    """A mean difference, its interval and p-value; without spread between pairs `p` is None."""
 
     mean: float
     p: float | None
@@ -55,10 +52,7 @@ class Tested(NamedTuple):
 
 
 def changes(a: Values, b: Values) -> Array:
-    """Return B minus A of paired values.
-
-    Raises BadParameter: not equally many on both sides, none, or a value that is no number.
-    """
+    """Return B minus A; BadParameter: not equally many, none, or a value that is no number."""
     if len(a) != len(b):
         raise BadParameter(
             f"pairs need a value on both sides, got {len(a)} and {len(b)}: give the episodes that "
@@ -83,9 +77,9 @@ def welch_satterthwaite(
 ) -> Tested:
     """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
 
-    The interval is cut at `widest` from 0, farther than which the mean cannot be: that changes
-    neither how often it holds nor whether it agrees with p. Raises BadParameter: no games, fewer
-    than 2 pairs in one, a value that is no number, or a `level` out of (0, 1).
+    The interval is cut at `widest` from 0, which changes neither how often it holds nor whether it
+    agrees with p. Raises BadParameter: no games, fewer than 2 pairs in one, a value that is no
+    number, or a `level` out of (0, 1).
     """
     check_level(level, such=0.05)
     runs = [_change(column) for column in columns]
@@ -106,9 +100,8 @@ def welch_satterthwaite(
 def sign_flip(change: Values) -> float:
     """Return the two-sided p-value of differences whose signs could as well be the other way.
 
-    It cannot be smaller than ``2 / 2**pairs``: below 6 pairs it finds nothing at 5 %. All signs up
-    to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them. Raises
-    BadParameter: no pairs, or a value that is no number.
+    At least ``2 / 2**pairs``; by all signs up to `EXACT` pairs, then `DRAWS` seeded draws with the
+    observed one among them. Raises BadParameter: no pairs, or a value that is no number.
     """
     return float(flipped(_change(change)))
 
@@ -116,9 +109,8 @@ def sign_flip(change: Values) -> float:
 def stratified(columns: Sequence[Values]) -> float:
     """Return the sign-flip p-value of "no game differs" against "all in one direction".
 
-    Each game counts alike, by its differences over their root mean square, which flips leave as it
-    is: a game of wide spread does not drown the others. Raises BadParameter: no games, no pairs in
-    one, or a value that is no number.
+    Each game counts by its differences over their root mean square, which flips leave as it is.
+    Raises BadParameter: no games, no pairs in one, or a value that is no number.
     """
     runs = [_change(column) for column in columns]
     if not runs:
@@ -127,10 +119,7 @@ def stratified(columns: Sequence[Values]) -> float:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted by Holm for all tests; None, where there was no test, stays.
-
-    Raises BadParameter: a p-value that is not from 0 to 1.
-    """
+    """Return p-values adjusted by Holm, None staying; BadParameter: one is not from 0 to 1."""
     ranked = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
@@ -143,10 +132,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def effect_size(change: Values) -> float | None:
-    """Return the mean difference in standard deviations of the differences (Cohen's d of pairs).
-
-    None below `SIZED` pairs and without spread. Raises as `sign_flip` does.
-    """
+    """Cohen's d of pairs, None below `SIZED` and without spread; raises as `sign_flip`."""
     change = _change(change)
     if len(change) < SIZED or _flat(change):
         return None
@@ -206,8 +192,7 @@ def power(
 
     `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
     common chance gives the two sides, `games` the number of games of an Overall. Raises
-    BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game, a
-    `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
+    BadParameter.
     """
     check_level(level, such=0.05)
     if n < 2 or games < 1:
@@ -240,7 +225,7 @@ def _power(away: float, df: float, level: float) -> float:
 def _beyond(least: float, df: float, away: float) -> float:
     """Return the probability that a noncentral t is beyond `least` on either side.
 
-    It is normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
+    Normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
     """
     spread, weights = _spread(df)
     ends = np.concatenate([away - least * spread, -away - least * spread]) / -math.sqrt(2)
@@ -293,8 +278,7 @@ def needed_episodes(
 ) -> int:
     """Return the fewest pairs in each game whose `power` is at least `wanted`.
 
-    Raises BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted`
-    out of (0, 1), or what `power` raises.
+    Raises BadParameter: over `MOST` pairs, a `wanted` out of (0, 1), or what `power` raises.
     """
     check_level(wanted, "wanted", 0.05)
     power(2, difference, sd, rho, games, level)  # or raise
@@ -315,10 +299,7 @@ def needed_episodes(
 
 
 def fewest(enough: Callable[[int], bool], guess: int) -> int | None:
-    """Return the smallest number of pairs from which on there are enough, sought around a `guess`.
-
-    None: not even with `MOST`.
-    """
+    """The smallest number of pairs from which there are enough, sought around a `guess`."""
     low, high, step = 1, min(max(2, guess), MOST), 1
     while not enough(high):
         if high == MOST:
@@ -354,9 +335,8 @@ def detectable(
 def shown(n: int, scores: Values, level: float = 0.05) -> Array:
     """Return the smallest detectable difference in each of `TRIED` simulated comparisons.
 
-    The scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that
-    difference; infinite where all pairs differ alike, so that there is no test. With rare, distant
-    scores it is smaller than by t tests: such a draw is then likely.
+    Scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that difference;
+    infinite where all pairs differ alike. With rare, distant scores it is smaller than by t tests.
     """
     first, second = np.random.default_rng(SEED).choice(
         np.asarray(scores, np.float64), (2, TRIED, n)

@@ -1,7 +1,6 @@
 """How well the players of a game played, each against the field that it met.
 
-What `llm_games.baselines.batch_play` and the games' theories measure, player by player, of the
-first episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in
+Of the first episodes, as many as have `MOST` seats. Units are episodes: what a player did in
 several seats of one of them is averaged first.
 """
 
@@ -48,9 +47,8 @@ FEWEST = 10  # episodes from which a response to the field is worked out
 class StackedEpisode(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
-    `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
-    the second, … of the game's players; `payoffs` are of each seat, NaN if by rules of another
-    edition than today's.
+    `names` are who sat there, by seat, `places` the seats of the game's players in order; `payoffs`
+    are of each seat, NaN if by rules of another edition than today's.
     """
 
     rules: Rulebook
@@ -85,13 +83,12 @@ class PlayerSkill(NamedTuple):
     Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
     hindsight, `interim` on average over what the player could not know. `gain` is what the reply
     that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
-    all replies would, `best`; others did as recorded. `response` is the same of a best response
-    that was worked out for this field, where theory can. `exploitability` is what a best reply
-    gains from copies of its own mix of moves, `predicted` of one who knows the move before.
-    `distance` and `efficiency` are of the whole table, and `anarchy`, its price: the best welfare
-    there was over that of the worst known equilibrium, infinite if that is 0; of `welfare`, what
-    is summed in them. `consumers` is what these have of the table, where there are any, and
-    `surplus` what they and the players have. `why` says why nothing could be measured, if so.
+    all replies would, `best`; `response` is the same of a best response worked out for this field.
+    `exploitability` is what a best reply gains from copies of its own mix of moves, `predicted` of
+    one who knows the move before. `distance` and `efficiency` are of the whole table, and
+    `anarchy`, its price: the best welfare over that of the worst known equilibrium, infinite if
+    that is 0; of `welfare`, what is summed in them. `consumers` is what these have of the table,
+    `surplus` what they and the players have. `why` says why nothing could be measured.
     """
 
     player: str
@@ -170,9 +167,8 @@ def measured(
 ) -> list[PlayerSkill]:
     """Return how players did in some episodes of one game, at least one, of those listed in it.
 
-    `whom`: these alone. Without `respond` no best response to the field is worked out, which can
-    take seconds. Gains by replies are not defined for files whose moves, played again by the
-    rules of today, do not bring what was paid.
+    `whom`: these alone. Without `respond` no best response is worked out, which can take seconds.
+    Gains are undefined for files whose moves by today's rules do not bring what was paid.
     """
     parts = [_SkillPart.of(episode) for episode in episodes]
     rules, players = parts[0].episode.rules, whom or list(dict.fromkeys(names))
@@ -309,10 +305,9 @@ class _Means(NamedTuple):
 def _gains(
     parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], limit: int
 ) -> list[Array] | None:
-    """Return what each reply would have gained in the first seats of these players, each episode.
+    """Return ``(replies, players)``: gains by each reply in the players' first seats, by episode.
 
-    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again, or
-    play would take too long.
+    NaN in others' seats. None if what was paid is not paid again, or play would take too long.
     """
     gains_by_part = [np.full((len(replies), part.episode.rules.players), np.nan) for part in parts]
     if not replies:

@@ -1,7 +1,6 @@
 """Does a player do it every time, and where does what it gets vary from? Of recorded runs.
 
-A game of a run, at one setting, is a task; its finished episodes are the task's runs. Source of the
-estimators: `llm_games.benchmarks.judge.variance`.
+A game of a run, at one setting, is a task; its finished episodes are the task's runs.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ SPLIT = (
 
 
 class Task(NamedTuple):
-    """One game of a run as a task of one player (``all``: of the table).
-
-    `chance` is the same for tasks that share theirs.
-    """
+    """One game of a run as a task of one player or of ``all``; `chance` is alike where shared."""
 
     label: str
     player: str
@@ -83,8 +79,7 @@ def task_grid(task_list: Sequence[Task]) -> ResultTable:
 def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
     """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
 
-    Raises BadParameter: all players have fewer than two tasks or too few runs of one, or one has
-    and `k` is given.
+    BadParameter: all players have too few tasks or runs of one, or one has and `k` is given.
     """
     rows: list[list[Value]] = []
     lacking: dict[str, BadParameter] = {}
@@ -203,9 +198,8 @@ def reliability(
 ) -> list[ResultTable]:
     """Return the tables of what is known of the reliability of some games; none without any.
 
-    Without `k`, a table says why there is no pass^k where the tasks allow none. Raises
-    BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
-    raises; UnknownName: there is no such edition, or as `tasks` does.
+    Without `k`, a table says why there is no pass^k. Raises BadParameter: `k` is too large, nothing
+    says what success is, or as `tasks`; UnknownName: no such edition, or as `tasks`.
     """
     if edition not in editions():
         raise unknown("edition", edition, editions())

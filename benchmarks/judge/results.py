@@ -1,7 +1,6 @@
 """What the games of a run came to, as numbers; `STATISTICS` declares those of all games.
 
-A statistic is declared once: terminal, page, CSV files, ``--json`` and viewer show it beside the
-others, also of players that follow a rule (`references`).
+Each is declared once: terminal, page, CSV files, ``--json``, viewer, `references` show it.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class Statistic(NamedTuple):
     """A number of a finished episode, and how its means are shown.
 
     `of` takes an episode and places of the configuration, whose seats are meant; None or NaN where
-    it is not defined. `ends` are those of a mean over so many seats. `form`: see `Grid`. Means have
-    an `interval` from `least` episodes on. With `by_player` each player has one, too.
+    it is not defined. `ends` are those of a mean over so many seats. Means have an `interval` from
+    `least` episodes on. With `by_player` each player has one, too.
     """
 
     name: str
@@ -88,10 +87,7 @@ STATISTICS: Sequence[Statistic] = (PAYOFF, REGRET)
 
 @cache
 def score_by(edition: str) -> Statistic:
-    """The score by an edition of the formulas, 0 to 100.
-
-    Raises UnknownName: there is no such edition.
-    """
+    """The score by an edition of the formulas, 0 to 100; UnknownName: there is none."""
     if edition not in paper.editions():
         raise unknown("edition", edition, paper.editions())
     return Statistic(
@@ -207,12 +203,10 @@ class GameResult:
 
     `episodes` counts them by status. `series` are by statistic's name (``score``, ``measured``:
     what its paper's `measure` gives, ``payoff`` …), those of each player by player, too. `payoffs`
-    are of each seat as configured, wherever it sat, summed over an episode, mean over the finished
-    ones. `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the
-    same of what players think of beside their moves (such as a belief that does not agree with
-    the facts), `filled_in` decisions for which the declared treatment was played. `conditional`
-    says where scores are of one draw, `meant` what is judged and what is paid. `references` are
-    what rule players come to at this table, if these were asked for.
+    are of each seat as configured, summed over an episode, mean over the finished ones.
+    `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
+    of what players think of beside their moves, `filled_in` decisions by the declared treatment.
+    `conditional` says where scores are of one draw, `meant` what is judged and what is paid.
     """
 
     label: str
@@ -364,10 +358,7 @@ def _bad(outcomes: Counter[str]) -> dict[str, int]:
 
 
 def total(results: Sequence[GameResult]) -> MeanCell | None:
-    """The mean over a paper's benchmark, if each of its games is there once.
-
-    Of games that are all judged by one measure it is that measure's, if it has one.
-    """
+    """The mean over a paper's benchmark, or over one measure's games, if each is there once."""
     measures = {id(game.measure): game.measure for game in results}
     measure = next(iter(measures.values()), None)
     if measure and len(measures) == 1 and len(results) > 1:

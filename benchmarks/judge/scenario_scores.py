@@ -41,9 +41,9 @@ def focal(names: Sequence[str]) -> list[int]:
 
 
 class Ends(NamedTuple):
-    """What the ends of a scenario's scores stand for: the mean payoff of a focal seat.
+    """Mean payoffs of a focal seat at both ends of a scenario's scores, and whose the `best` is.
 
-    `best_player` is the player that comes to the `best`. `why` says why there is no scale, if so.
+    `why` says why there is no scale, if so.
     """
 
     random: float = np.nan
@@ -127,10 +127,7 @@ class _ScenarioTable:
         return [*dict.fromkeys((*solutions, *(name for name in rules if "<" not in name)))]
 
     def ends(self, players: Sequence[str]) -> Arrays:
-        """Return payoffs of random and of the best player, ``(VALUING,)``, and who that is.
-
-        It is chosen by other games than those, so that luck does not choose.
-        """
+        """Payoffs ``(VALUING,)`` of random and the best, chosen by other games, and its name."""
         means = [self.payoffs(player, 0, CHOOSING).mean() for player in players]
         chosen = int(np.argmax(means))
         best, random = (

@@ -37,11 +37,7 @@ class Success(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Success:
-        """Read what somebody wrote.
-
-        Raises BadParameter: it is not such a sentence; UnknownName: no number of an episode is
-        called so.
-        """
+        """Read a rule; BadParameter, or UnknownName where no number of an episode is called so."""
         match = WRITTEN.fullmatch(text)
         try:
             bound = float(match["bound"]) if match else None
@@ -65,8 +61,8 @@ class Success(NamedTuple):
     def passed(self, game: RecordedGame, edition: str) -> dict[str, list[bool]]:
         """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
 
-        Raises BadParameter: the game has no such number, or an episode of it has none; UnknownName:
-        there is no such edition of scores.
+        BadParameter: the game, or an episode, has no such number; UnknownName: no such edition of
+        scores.
         """
         if edition not in editions():
             raise unknown("edition", edition, editions())

@@ -1,8 +1,8 @@
 """What players of recorded episodes said: to whom, whether they kept it, and what it changed.
 
 Words are held against moves by a fixed rule (`Question.named`). Who persuaded whom is seen beside
-the same episodes without talk, from the same seeds: talk draws nothing of the game's chance, so
-that a first move differs only by what was said (and by the luck of a model's own sampling).
+the same episodes without talk: talk draws nothing of the game's chance, so that a first move
+differs only by what was said (and by the luck of a model's own sampling).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SPEECH = "speech"
 
 
 class Message(NamedTuple):
-    """What one player said: a text, or a symbol of an alphabet; who heard it, and how it was read.
+    """One text or symbol of a player; who heard it, and how it was read.
 
     `step` counts from 0, `round` and `turn` from 1. `outcome` and `detail` are of the last attempt
     (``valid`` without a model), where "" was said too.
@@ -56,9 +56,9 @@ class Message(NamedTuple):
 class TalkRound(NamedTuple):
     """A move of the game, and the talk before it: moves by seat, and what each was asked.
 
-    `moves` are decisions as recorded; `steps` are the numbers of the first and the last step.
-    `spoken` and `heard` are, by seat that moves, what it said and heard in this round since its
-    move before, which in games of turns may have been earlier than `talk`.
+    `steps` are the first and the last step. `spoken` and `heard` are, by seat that moves, what it
+    said and heard in this round since its move before, in games of turns perhaps earlier than
+    `talk`.
     """
 
     round: int
@@ -88,8 +88,8 @@ class TalkRound(NamedTuple):
 def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
     """Yield an episode's moves with the talk before each, found by playing its moves again.
 
-    The last of an episode that was interrupted may be talk before a move that nobody made yet: a
-    turn without moves, if `unfinished` ones are wanted.
+    If `unfinished`, the last of an interrupted episode may be talk before a move that nobody made
+    yet.
     """
     table = Table(episode.rules)
     table.reset(episode.row.seed, episode.row.given)
@@ -161,8 +161,7 @@ class Talked:
     """How a player talked: it could in so many `turns`, and said so many `messages` and `words`.
 
     `digits` counts messages with one, `too_long` those that were cut, `unread` replies that were no
-    speech, `heard` hearers of all messages; `announced` are moves that it named before, of which
-    it `kept` some.
+    speech, `heard` hearers of all messages; of moves `announced` it `kept` some.
     """
 
     turns: int = 0
@@ -255,10 +254,7 @@ def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
 
 
 def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str, str]]:
-    """Yield round, turn, who, what was said or done, and who heard it or what it was held against.
-
-    What players say is quoted, see `quoted`; silence is not listed.
-    """
+    """Yield round, turn, who, what was said or done, who heard it or what it was held against."""
     names = episode.rules.names()
     for turn in turns(episode, unfinished=True):
         for m in turn.talk:
@@ -339,8 +335,7 @@ def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
 def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
     """Return what a page shows of the talk in a run: [] if nobody could talk.
 
-    `twins` are runs that it is compared with; who persuaded whom is seen beside a silent game of
-    the first that has one.
+    Who persuaded whom is seen beside a silent game of the first of the `twins` that has one.
     """
     shown = [game for game in run.games if game.talks and game.played]
     spoken_games = [game for game in shown if any(did.messages for did in talked(game).values())]
@@ -361,9 +356,9 @@ def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
 class Influence:
     """What messages of one player did to moves of another, beside the same game without talk.
 
-    Of `heard` moves before which it heard such a message, `changed` are others than without talk;
-    before `named` of them the messages spoke of one move, and then it went `toward` or `away` from
-    that: it made it, or came nearer to it where moves are numbers.
+    Of moves before which such a message was `heard`, `changed` are others than without talk; before
+    `named` of them it spoke of one move, and then the hearer went `toward` or `away` from that: it
+    made it, or came nearer to it where moves are numbers.
     """
 
     heard: int = 0
@@ -395,8 +390,8 @@ class Influence:
 class Persuasion:
     """Who persuaded whom in a game, by the seats' names; and all together.
 
-    `first` is of first moves alone, before which both sides have met the same; `alone` counts first
-    moves before which nothing was heard, and those among them that differ all the same.
+    `first` is of first moves alone; `alone` counts first moves before which nothing was heard, and
+    those among them that differ all the same.
     """
 
     label: str

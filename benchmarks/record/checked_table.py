@@ -42,10 +42,9 @@ def checked(
     source: str | Path,
     tables: Mapping[Any, type[BaseModel]] | None = None,
 ) -> S:
-    """Check one raw table of a file.
+    """Check one raw table of a file; ConfigError names all unknown keys and impossible values.
 
-    Raises ConfigError: names all unknown keys and impossible values. `tables` say by key which
-    table is inside, so that its keys are named.
+    `tables` say by key which table is inside, so that its keys are named.
     """
     try:
         return section.model_validate(raw)

@@ -16,8 +16,7 @@ LONGEST = 40  # characters of the last actions that are shown
 class GameProgress(NamedTuple):
     """One game of a run, its episodes, and how many of these have each status.
 
-    `rule_breaks` counts decisions against the rules, `last_actions` says where the last step was
-    and what was done there; these and `decisions` are read for `run_progress` with `moves`.
+    `rule_breaks` (decisions) and `last_actions` are read for `run_progress` with `moves`.
     """
 
     game: GameRow

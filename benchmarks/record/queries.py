@@ -46,10 +46,7 @@ class Records:
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> Records:
-        """Open a run to read, also one that is going on or lies in a read-only folder.
-
-        Raises NotARun, NewerSchema: see there.
-        """
+        """Open a run to read, also one that is going on; raises NotARun, NewerSchema."""
         database.check_file(Path(path))
         try:
             with database.opened(path, "ro") as reading:
@@ -147,10 +144,7 @@ class Records:
         return self._read(rows.NoteRow, "WHERE episode = ?", episode)
 
     def table(self, name: str) -> Iterator[tuple[rows.EpisodeRow, Plain]]:
-        """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
-
-        Attempts have their messages as `prompt`, and who has a seat has a `player`.
-        """
+        """Yield rows of a table of episodes', each with its episode, `prompt`, `player`."""
         for episode in self.episodes():
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
@@ -189,10 +183,7 @@ class Records:
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
 
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return episode, step, seat, outcome, broke, reward and phase of decisions.
-
-        `steps` steps of each episode, from its entry in `first` on.
-        """
+        """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
         has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
         names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
         return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), steps)
@@ -208,10 +199,7 @@ class Records:
         ]
 
     def asked_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return what was asked for in each decision of the same steps.
-
-        That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
-        """
+        """Episode, step, seat, calls, tokens in and out, seconds, how the last was read."""
         sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
         names = f"step, seat, max(number) + 1, {sums}"
         last = "GROUP BY episode, step, seat"
@@ -224,10 +212,9 @@ class Records:
         return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
-        """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
+        """Episodes, steps and seats where completions or thoughts since `first` hold all terms.
 
-        Those of all steps from the `first` on that is given for an episode. Whether ASCII letters
-        are small does not matter.
+        Whether ASCII letters are small does not matter.
         """
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         searched = ("text", "thoughts") if has_thoughts else ("text",)
@@ -243,10 +230,7 @@ class Records:
     def glimpses(
         self, places: Sequence[tuple[int, int, int]], limit: int
     ) -> dict[tuple[int, int, int], Plain]:
-        """Return of decisions, by episode, step and seat, the action and how the last reply began.
-
-        Of ``text`` so many characters at most; "" without a model.
-        """
+        """Action and first `limit` characters of the last reply ("" without), by decision."""
         glimpses = {}
         for decision in places:
             actions = self._rows(
@@ -263,10 +247,7 @@ class Records:
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
-        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
-
-        Those of schema 2 are not among them.
-        """
+        """An episode's prompts, with all these grew from, by `AttemptRow.prompt`; not schema 2."""
         chats: dict[Any, Chat] = {}
         if not self._columns(TABLES[rows.PromptRow]):
             return chats
@@ -324,7 +305,7 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """Return what all calls came to, by model and seat (``public_goods/player_0``).
+        """What all calls came to, by model and seat (``public_goods/player_0``).
 
         Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
         """

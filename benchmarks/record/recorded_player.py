@@ -20,8 +20,8 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
     """Return a client that gives completions of a run, or of one game, again by prompt and seed.
 
-    Raises StoreError: the file is not a run that can be read; UnknownName: the run has no game that
-    is called so; BadParameter: it holds different completions of one prompt and seed.
+    Raises StoreError: no run that can be read; UnknownName: it has no game that is called so;
+    BadParameter: it holds different completions of one prompt and seed.
     """
     with Records.open_readonly(path) as records:
         labels = [game.label for game in records.games()]

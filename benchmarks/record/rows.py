@@ -1,8 +1,8 @@
-"""The rows of a run's file, each declared once: its SQL, readers, writers and exports follow.
+"""The rows of a run's SQLite file: SQL, readers, writers and exports follow from the classes.
 
-A run is one SQLite file. A class is a table and a field a column: numbers and text as they are,
-all other values as JSON. Fields with a default may be missing in a file of an older schema.
-Times are UTC, ISO 8601. Seats and steps count from 0.
+A class is a table and a field a column: numbers and text as they are, all other values as JSON.
+Fields with a default may be missing in an older schema. Times are UTC, ISO 8601. Seats and steps
+count from 0.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ _SQL = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 class Relation:
     """A table of rows of one class, in the order of its primary key.
 
-    With `episode`, rows belong to an episode: its id is the first column, and no field. `sql` makes
-    the table; `kinds` are what SQLite holds in its columns, None for JSON; `loads` and `dumps` are
-    for those that it would hold otherwise.
+    With `episode`, an episode's id is the first column, and no field. `kinds` are what SQLite holds
+    in the columns, None for JSON; `loads` and `dumps` are for what it would hold otherwise.
     """
 
     def __init__(self, name: str, row: type, key: str, episode: bool, unique: str) -> None:
@@ -190,9 +189,8 @@ class GameRow:
 class EpisodeRow:
     """One episode; `number` counts within its game, `reason` says why it is void.
 
-    All its randomness comes from `seed`, but for the draws in `given`. `seating` has for each
-    seat the place in ``game.seats`` of who sits there. `edition`: see `editions.editions`.
-    `source`: where it was taken from, if it was not played here.
+    All its randomness comes from `seed`, but for the draws in `given`. `seating`: by seat the place
+    in ``game.seats``. `source`: where it was taken from, if it was not played here.
     """
 
     id: int
@@ -249,14 +247,12 @@ class PromptRow:
 class AttemptRow:
     """A completion, written as it arrives. `number`: 0 for the first call of a decision.
 
-    `prompt`: of its last message in ``prompts`` the id (in schema 2, the ids of all messages).
-    `text` is as received. `error` says in files of edition 1 why no completion came (then `text`
-    is "" and `finish` ``transient`` or ``fatal``). `outcome`: how it was read, None
-    until the decision is made; `why`: what was wrong; `detail`: which rule it broke, where the
-    game tells them apart. `kind`: what it was asked for. A `step` that equals the number of
-    steps: asked for when the game was over. `latency` is in seconds. `thoughts`: told apart from
-    the text or inside it; `left_out`: options that the server had refused; `leniencies`: what was
-    let pass in reading the answer, see `replies.LENIENCIES`.
+    `prompt`: the id in ``prompts`` of its last message (in schema 2, the ids of all). `text` is as
+    received. `error`: in files of edition 1 why no completion came (then `finish` is ``transient``
+    or ``fatal``). `outcome`: how it was read, None until the decision is made; `why`: what was
+    wrong; `detail`: which rule it broke. A `step` that equals the number of steps: asked for when
+    the game was over. `latency` is in seconds. `left_out`: options that the server had refused;
+    `leniencies`: what was let pass, see `replies.LENIENCIES`.
     """
 
     step: int
@@ -300,9 +296,9 @@ OVERFLOW = "overflow"
 class NoteRow:
     """What a player wrote down for itself, such as a plan; steps as in attempts.
 
-    Of an `OVERFLOW`, `content` has ``call`` (how many completions of the decision there were before
-    it), ``prompt`` and ``seed`` as in attempts, and what the server ``said``. It is written once a
-    shorter prompt was answered: a player that stops for it asks anew.
+    Of an `OVERFLOW`, written once a shorter prompt was answered, `content` has ``call``
+    (completions of the decision before it), ``prompt`` and ``seed`` as in attempts, and what the
+    server ``said``.
     """
 
     step: int
@@ -317,9 +313,8 @@ class SpentRow:
     """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
 
     `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
-    a cache are not in it. Tokens are estimates where the server counts none, with those that were
-    cached, or written into the server's cache, or of thoughts; `seconds` are latencies; `money` is
-    an exact decimal, in the currency of the prices.
+    a cache are not in it. Tokens are estimates where the server counts none; `money` is exact, in
+    the prices' currency.
     """
 
     model: str
@@ -339,9 +334,8 @@ class SpentRow:
 class FlightRow:
     """Calls that were sent and whose outcome is not known: what they may have cost at most.
 
-    Each is written before it is sent, by its number, and struck once it is over. Those that are
-    left when nobody plays the run died with it. `number` 0 has the sum of those that came to an end
-    without an outcome. Model and seat are as in `SpentRow`, which has nothing of these.
+    Each is written before it is sent, and struck once it is over: those left when nobody plays the
+    run died with it. `number` 0: the sum of those that ended without an outcome.
     """
 
     model: str
@@ -397,9 +391,9 @@ class StepRow:
         return self.record.get("phase") == TALK
 
     def thin(self) -> StepRow:
-        """Return it as it is written: where less than half of the seats are asked, in little.
+        """As it is written: where less than half of the seats are asked, lists by seat in little.
 
-        Lists by seat are then ``{"of": length, VALUE: seats, ..., MOST FREQUENT VALUE: None}``.
+        They are ``{"of": length, VALUE: seats, ..., MOST FREQUENT VALUE: None}``.
         """
         players = len(self.rewards)
         if 2 * len(self.asked) >= players:
@@ -463,9 +457,9 @@ def _full(thin: Mapping[str, Any]) -> list[Any]:
 class DecisionRow:
     """One decision; `broke`: it was against the rules and the declared treatment was played.
 
-    `action`: an integer, a list by seat (a plan), a text, or None for none. `outcome`: how the
-    last attempt was read, ``valid`` without a model. `phase`: `TALK` of what was said, its action
-    then being the text, "" for silence, or a symbol.
+    `action`: an integer, a list by seat (a plan), a text, or None for none; of phase `TALK` what
+    was said, "" for silence, or a symbol. `outcome`: of the last attempt, ``valid`` without a
+    model.
     """
 
     step: int

@@ -22,9 +22,8 @@ SOON = 0.03
 class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
 
-    The connection belongs to the writer's thread. There is one commit at a time; what is added
-    while it is under way goes into the next. Rows that could not be written come first in the next
-    commit, so that none is ever left out. To be used in one event loop.
+    The connection belongs to the writer's thread. What is added during a commit goes into the next;
+    rows that could not be written come first in it. To be used in one event loop.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
@@ -77,8 +76,8 @@ class Writer:
     def flush(self) -> None:
         """Write all that was added, and wait for it.
 
-        Raises Unwritable: the disk is full or gone; what was committed before is safe; RunLocked:
-        another process has taken the run over.
+        Raises Unwritable: the disk is full or gone, what was committed is safe; RunLocked: taken
+        over.
         """
         self._hand_over().result()
 

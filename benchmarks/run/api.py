@@ -78,10 +78,8 @@ class Results:
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.
 
-        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
-
-        Raises:
-            UnknownName: there is no such table.
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. Raises UnknownName:
+        there is no such table.
         """
         tables = ("episodes", *PARTS)
         if table not in tables:
@@ -108,12 +106,9 @@ def run(
     ``params`` and ``talk`` of all games, ``cache``, ``budget_calls`` and the like, or a setting of
     players that ask a language model, such as ``temperature``. In place of names of players,
     clients, tools and games there may be objects: what stands in a module is recorded as
-    ``module:Name``, see `resume` for others.
-
-    Raises:
-        ConfigError: the run cannot be played as it is described.
-        RunExists, Unwritable: the file cannot be used.
-        RunStopped: the models cannot be reached any more, or the budget is spent.
+    ``module:Name``, see `resume` for others. Raises ConfigError: the run cannot be played as it is
+    described; RunExists, Unwritable: the file cannot be used; RunStopped: the models cannot be
+    reached any more, or the budget is spent.
     """
     plan = plan_of(source, Overrides.of(**overrides))
     name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
@@ -133,14 +128,11 @@ def resume(
     """Finish a run that was interrupted, and return it; what is recorded is not asked again.
 
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
-    that are no functions or classes of a module. Overrides are ``cache``, the limits of the
-    budget, such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each
-    game, prolong the run; comparisons say that it was.
-
-    Raises:
-        ConfigError: an object is missing, or an override is none of these.
-        StoreError: the file cannot be read or written, or cannot be resumed.
-        RunStopped: as of `run`.
+    that are no functions or classes of a module. Overrides are ``cache``, the limits of the budget,
+    such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each game,
+    prolong the run; comparisons say that it was. Raises ConfigError: an object is missing, or an
+    override is none of these; StoreError: the file cannot be read, written or resumed; RunStopped:
+    as of `run`.
     """
     patience = overrides.pop("max_wait", None)
     changes = Overrides.of(**overrides)

@@ -26,10 +26,7 @@ UNLIMITED = 1000
 
 @dataclass
 class Batch:
-    """Pending episodes by the same rules, and the policies of each by seat: all follow rules.
-
-    Once it is played, `over` says which the rules have ended, bool (episodes,).
-    """
+    """Pending episodes by the same rules, with rule players by seat; `over`: which have ended."""
 
     rules: Rulebook
     max_steps: int | None

@@ -1,8 +1,7 @@
 """Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
-To go on with a run, its unfinished episodes are played again from the start: recorded completions
-are served in slot of calls, players without a model decide as they did, and where the record
-ends the episode goes on live. So a resumed run equals one that was never interrupted.
+To go on with a run, its unfinished episodes are played again from the start, with the recorded
+completions in slot of calls: it equals one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -65,10 +64,7 @@ PROMPT = 0.5
 
 
 class RunStopped(LLMGamesError):
-    """A call brought no completion for good, or the budget is spent.
-
-    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
-    """
+    """No completion for good, or budget spent; all is in the file at `path` (None: no run)."""
 
     def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
         super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
@@ -148,13 +144,12 @@ def play_run(
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
-    The run's file is opened once all models have been seen to answer, but first if it is resumed,
-    so that what was spent is known before a model is asked. `made` are the players by
-    `PlannedSeat.key`; `watch` is called after every step. Where it ends early no call begins any
-    more; those in flight are waited for, see `Flights`, and recorded. Raises ConfigError: a model
-    does not answer; RunStopped: a call brought no completion for good, or the budget is spent;
-    StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt: it was
-    interrupted. All that happened is in the file in each case.
+    The file is opened once all models have answered, but first if it is resumed, so that what was
+    spent is known. `made` are the players by `PlannedSeat.key`; `watch` is called after every step.
+    Calls in flight at an early end are waited for and recorded. Raises ConfigError: a model does
+    not answer; RunStopped: a call brought no completion for good, or the budget is spent;
+    StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in
+    the file in each case.
     """
     path: Path | None = None
     calls = Flights()
@@ -216,8 +211,7 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
     """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
 
-    Code that lets nothing else go on, such as a player that thinks for hours, is interrupted by
-    the second.
+    The second interrupts code that lets nothing else go on.
     """
     stopped: list[KeyboardInterrupt] = []
     last = -TOGETHER

@@ -66,8 +66,7 @@ def _asked() -> dict[str, Any]:
 class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # type: ignore[misc]
     """How a player that asks a language model is asked; see `LLMPolicy`. None: its default.
 
-    Planning settings make it plan, see `Planning`. Tools are names of `baselines.tools`, or
-    ``NAME:always`` to be told anyway.
+    Planning settings make it plan. Tools are names of `baselines.tools`, or ``NAME:always``.
     """
 
     @field_validator(*SAMPLING)
@@ -155,10 +154,7 @@ class SeatSettings(ServerSettings, PlayerSettings):
 
 
 class PriceSettings(Settings):
-    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server; see `Price`.
-
-    Models without one have that of the list of providers' prices, if they are in it.
-    """
+    """``[prices."MODEL"]``: a million tokens of this model at the server, see `Price`."""
 
     input: Money = 0.0
     output: Money = 0.0
@@ -285,8 +281,7 @@ def _named(name: str) -> Path:
 def load(source: str) -> dict[str, Any]:
     """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
 
-    Of scenarios it is what plays those that are held out. Raises ConfigError: there is no such file
-    or experiment, or it is not TOML.
+    Of scenarios it is what plays those held out. ConfigError: there is no such file or no TOML.
     """
     text, name = source, "configuration"
     if source == SCENARIOS and not Path(source).is_file():

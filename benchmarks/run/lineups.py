@@ -51,10 +51,7 @@ class CrossSettings(create_model("Shared", __base__=Settings, **_shared)):  # ty
 
 
 def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration of the run that a cross-play is.
-
-    Raises ConfigError: it cannot be played as it is described.
-    """
+    """Return the configuration of the run that a cross-play is; ConfigError: it cannot be one."""
     if "seats" in raw:
         raise ConfigError(f"{source}: its players take all seats in turn: name no others for seats")
     settings = checked(CrossSettings, raw, source)

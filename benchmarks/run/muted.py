@@ -35,10 +35,7 @@ STAYS = 0.95  # chance to bid on in an auction
 
 
 class Measured(NamedTuple):
-    """What one table asks: decisions, the least and the most of each seat, and the longest chain.
-
-    See `llm_games.benchmarks.run.estimate.Estimate`.
-    """
+    """What one table asks: decisions, least and most by seat, longest chain, see `Estimate`."""
 
     decisions: int
     seats: dict[int, tuple[Usage, Usage]]

@@ -37,9 +37,8 @@ class Needed(NamedTuple):
 
     `label` is a game's, or ``Overall``, the mean over `games`. `sd` is that of one run's score, the
     root mean square over games, `of` those runs: ``published``, or of ``random`` players; `pairs`
-    are the episodes that each side needs, by points: for one t test, and where the games of the run
-    are corrected for one another (Holm). `found` is the smallest difference that the planned
-    `episodes` show; None where they show none. Tests are at 5 %.
+    are the episodes of each side, by points: for one t test, and corrected (Holm) for all games.
+    `found` is the smallest difference that the planned `episodes` show, or None.
     """
 
     label: str
@@ -58,7 +57,7 @@ def needed(plan: RunPlan) -> list[Needed]:
     """Return what each game needs that a paper scores, and their Overall, last, if there are more.
 
     The spread of a game at the paper's own parameters is what published runs have; of any other it
-    is that of random players in all seats of this very game. Sides are taken to be independent.
+    is that of random players. Sides are taken to be independent.
     """
     all_scorings = scorings()
     scored = {name for scoring in all_scorings for name in scoring.games}

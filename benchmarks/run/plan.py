@@ -87,8 +87,8 @@ class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
-    `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
-    time that some were added. `success`: what an episode must come to, see `Success`.
+    `chance` ("" in older records). `prolonged`: how many episodes it had each time that some were
+    added.
     """
 
     label: str
@@ -235,11 +235,10 @@ class RunPlan(Settings):
 class Overrides:
     """What is given beside a file and wins over it. Empty or None: nothing.
 
-    `seats` are player specs, one for all seats or one for each; they also replace a game's own
-    seats, unless these name ``default``, for which they then stand. `games` are names or labels.
-    `params` and `talk` are of all games, on top of their own.
-    `settings` are of all players that ask a language model; ``base_url`` of those at a server.
-    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.objects`.
+    `seats` are player specs, one for all seats or one for each; they replace a game's own seats, or
+    their ``default`` alone. `games` are names or labels. `params` and `talk` are of all games,
+    `settings` of all players that ask a language model; ``base_url`` of those at a server. `budget`
+    has limits; `own` has objects by label, see `RunPlan.objects`.
     """
 
     seats: Sequence[str] = ()
@@ -298,10 +297,7 @@ def _topped(game: Any, extra: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
-    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
-
-    One with `players` is a cross-play: its games are their line-ups.
-    """
+    """Resolve a file, an experiment's name, TOML, or its content; with `players`, a cross-play."""
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
@@ -361,8 +357,8 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
 def episode_seed(run: int, chance: str, number: int) -> int:
     """Return the seed of an episode: the same for all players, another for each name of chance.
 
-    That is a game's label, unless it says otherwise. So whoever is compared under one label meets
-    the same chance (common random numbers), and labels are independent.
+    That is a game's label, by default: who is compared under one label meets the same chance
+    (common random numbers), and labels are independent.
     """
     sequence = np.random.SeedSequence([run, number, *chance.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
@@ -378,8 +374,8 @@ def is_model(player: str, objects: Mapping[str, Any]) -> bool:
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
-    Players that call a model have `shared` in common, by default that of the plan. A `ConfigError`
-    says which cannot be built, or cannot play its game.
+    Players that call a model have `shared` in common, by default that of the plan. ConfigError says
+    which cannot be built, or cannot play its game.
     """
     policies: dict[str, Policy] = {}
     shared = shared or plan.shared()

@@ -1,7 +1,7 @@
 """Objects in a configuration, as one writes it in Python: names take their places.
 
-So a run can be written down. A function or class that its module has is found again by its name;
-any other object only by a label, with which it is handed over again to go on with the run.
+A function or class of a module is found again by its name; any other object by a label, with which
+it is handed over again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAIN = (str, int, float, bool, type(None), Mapping)
 
 
 def written(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a raw configuration with names for objects, and by label those that have no name.
+    """Return a raw configuration with names for objects, and by label those without a name.
 
     Raises ConfigError: an object has neither name nor label, or two have one label.
     """

@@ -1,9 +1,8 @@
 """Play a recorded run again without any model, and compare everything bit for bit.
 
-Every seat does what is recorded of it. Where a language model sat, its prompts are written anew
-from the states that are reached, with the recorded settings and the wording of today, and its
-completions are read again. Not compared, since nothing determines it: tokens, latencies, models'
-names and times; and a completion may differ where it is still read alike.
+Every seat does what is recorded of it; prompts are written anew from the states that are reached,
+with the wording of today, and completions read again. Not compared, since nothing determines them:
+tokens, latencies, models' names, times, and completions that are read alike.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ AROUND = 30  # characters that are shown on each side of where two texts part
 class Mismatch:
     """A difference between the record and the game played again.
 
-    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected`
-    is what playing again gives, `found` what the file has.
+    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected` is
+    what playing again gives, `found` what the file has.
     """
 
     where: str  # a key of the command's JSON, as `found` is
@@ -80,12 +79,11 @@ class Replay:
 
 
 def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay:
-    """Play all that is recorded again and compare.
+    """Play all that is recorded again and compare, by episode up to the first step that differs.
 
-    In each episode, the first step that differs is the last that is compared: what follows may
-    build upon it. `objects`: by label, the tools that the run was handed and that have no name.
-    Raises OtherEdition: what it hangs on has changed; StoreError: the file or its configuration
-    cannot be read at all.
+    `objects`: by label, the tools that the run was handed and that have no name. Raises
+    OtherEdition: what it hangs on has changed; StoreError: the file or its configuration cannot be
+    read at all.
     """
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})
@@ -149,10 +147,7 @@ class _ReplayStop(Exception):
 
 
 class _ReplayTable:
-    """What the episodes share that are played again, one after another.
-
-    It is the client of the players, which gives the completions of the record.
-    """
+    """The client and all that episodes, played again one after another, share."""
 
     name = "recorded"
 

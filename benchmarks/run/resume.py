@@ -34,8 +34,7 @@ def planned(run: Records) -> RunPlan:
 def prolong(path: str | Path, episodes: int) -> None:
     """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
 
-    Raises ConfigError: it has as many, or its chance cannot be continued; StoreError: the file
-    cannot be read, written or resumed.
+    Raises ConfigError: it has as many, or its chance cannot be continued; StoreError: as `resume`.
     """
     with Records.open_readonly(path) as records:
         plan = planned(records).longer(episodes)
@@ -67,10 +66,7 @@ class EpisodeRecord:
         self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[DecisionPlace, int]:
-        """Return where a completion is asked for, and how many were there before.
-
-        Raises ContextOverflow: the server had refused the prompt, and a shorter one was asked.
-        """
+        """Where a completion is asked for, and how many were; ContextOverflow: as recorded."""
         slot = DecisionPlace(request.who.step, request.who.seat)
         overflows, number = self.overflows.get(slot, ()), self._overflowed[slot]
         if number < len(overflows) and overflows[number]["call"] == self._asked[slot]:

@@ -11,10 +11,7 @@ from llm_games.errors import BadParameter
 
 
 def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration that plays the held-out scenarios of a file's content.
-
-    Raises BadParameter: there is none, or what `read` raises.
-    """
+    """The configuration that plays held-out scenarios; BadParameter: none, or as of `read`."""
     chosen = read(raw, source).values()
     if all(scenario.train for scenario in chosen):
         raise BadParameter(

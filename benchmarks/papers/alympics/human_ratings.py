@@ -1,8 +1,7 @@
 """Ratings of a player's whole game by people, on the form of Alympics.
 
 Source: arXiv 2311.03220, section 4.5 and appendix A.5, paraphrased: six criteria, 1 to 5; the last
-one only for players with a persona. A form is a CSV file with a row for each case and criterion,
-whose column ``score`` a judge fills in, next to a text file for each case.
+one only for players with a persona. A form is a CSV file next to a text file for each case.
 """
 
 from __future__ import annotations
@@ -126,10 +125,7 @@ def cases(game: RecordedGame) -> list[Case]:
 
 
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
-    """Draw `count` cases, half of them with a persona, each at most once.
-
-    Raises BadParameter: `count` is odd, or there are too few cases of a kind.
-    """
+    """Draw `count` cases, half of them with a persona; BadParameter: odd, or too few of a kind."""
     kinds = [[case for case in cases if case.persona == persona] for persona in (False, True)]
     if count % 2 or count < 2 or any(len(kind) < count // 2 for kind in kinds):
         have = " and ".join(map(str, map(len, kinds)))
@@ -249,8 +245,8 @@ def rate(
 ) -> ResultTable:
     """Write each judge's form, or read it where it is there; return the scores beside the paper's.
 
-    `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all. Raises
-    as `read_form`, `write_form` and `choose` do.
+    `count` cases (0: all) are drawn with `seed`. Raises as `read_form`, `write_form` and `choose`
+    do.
     """
     chosen = [case for game in games for case in cases(game)]
     chosen = choose(chosen, count, np.random.default_rng(seed)) if count else chosen

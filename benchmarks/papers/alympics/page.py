@@ -42,8 +42,8 @@ class WaterSetting:
     """One of a run's games, with its residents in their own order, wherever they sat.
 
     `cast` has their names and their players, several if they took turns. `curves` are those of all
-    episodes that are drawn, each float64 ``(residents, days)`` by name, NaN where there is none;
-    `done` and `endings` are the outcomes of the finished games, and of each resident there.
+    episodes, each float64 ``(residents, days)`` by name, or NaN; `done` and `endings` are of the
+    finished games.
     """
 
     label: str

@@ -1,8 +1,7 @@
 """AucArena: metrics of recorded English auctions, and the published table.
 
 Source: *Put Your Money Where Your Mouth Is* (arXiv 2310.05746), sections 3.2 to 4.3. An item is
-identified by its name, and by its index in the order of sale, from 0. Money is whole. A metric that
-is undefined, such as the rate of no replies at all, is None.
+identified by its name, and by its index in the order of sale, from 0. Undefined metrics are None.
 """
 
 from __future__ import annotations
@@ -39,11 +38,7 @@ STATISTICS = ("engagement", "win")
 
 
 class Lot(NamedTuple):
-    """One listed item of an auction, and its sale.
-
-    `winner` and `price` are -1 for nobody and nothing; accepted `bids` and remaining money are by
-    seat.
-    """
+    """An item and its sale: `bids` and remaining money by seat; `winner`, `price` -1: none."""
 
     place: int
     name: str
@@ -70,9 +65,9 @@ class PlanNote(NamedTuple):
 class BeliefNote(NamedTuple):
     """One update of a bidder's beliefs, after an item.
 
-    `checks` has, for each reply, the number of fields of each of `GROUPS` that were checked, which
-    are those that it mentions, and of the wrong ones among them; `known` has the number that it
-    could have mentioned. `resent`: wrong fields were sent back.
+    `checks` has, for each reply, the number of mentioned fields of each of `GROUPS` and of the
+    wrong ones among them; `known` the number that it could have mentioned. `resent`: wrong ones
+    were sent back.
     """
 
     item: int
@@ -85,8 +80,8 @@ class BeliefNote(NamedTuple):
 class Bidder(NamedTuple):
     """One seat of an auction: its budget at the start, its profit and items won at the end.
 
-    `accepted` counts legal replies, withdrawals included, but not what the rules filled in;
-    `failed` refused ones by kind, see `FAILED`. `strategy`: None where it is not known.
+    `accepted` counts legal replies, withdrawals included; `failed` refused ones by kind, see
+    `FAILED`. `strategy`: None where it is not known.
     """
 
     name: str
@@ -108,10 +103,7 @@ class Bidder(NamedTuple):
 
 
 class Auction(NamedTuple):
-    """One auction: its rules, what was put up for sale, in order, and its bidders by seat.
-
-    Items that were passed over because nobody could pay them are not among the lots.
-    """
+    """One auction: rules, lots in order (without those nobody could pay), bidders by seat."""
 
     game: EnglishAuction
     lots: Sequence[Lot]
@@ -162,10 +154,7 @@ def failure_rate(episode: RecordedEpisode) -> float | None:
 
 
 def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
-    """Return the wrong and right fields of some updates, by one of `DEFINITIONS`.
-
-    Raises UnknownName: there is no such group or definition.
-    """
+    """Wrong and right fields of some updates; UnknownName: no such group or definition."""
     _check("group of beliefs", group, GROUPS)
     _check("definition of the failure rate", definition, DEFINITIONS)
     wrong = right = 0
@@ -194,8 +183,8 @@ class Coverage(NamedTuple):
 def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
     """Return how many of the known fields the checked replies of some updates mention.
 
-    A field that is left out is never wrong: a failure rate is over the mentioned fields only. An
-    unknown group raises `UnknownName`.
+    A field left out is never wrong: a failure rate is over mentioned ones. UnknownName: unknown
+    group.
     """
     _check("group of beliefs", group, GROUPS)
     return Coverage(
@@ -218,8 +207,7 @@ def follows(
     """Return the correlation of a player's priorities with its acts over all items.
 
     Its interval is of the mean of the auctions' own correlations, as items of one auction are not
-    independent, from `intervals.RANKED` auctions on. None without a plan, or where either side is
-    constant. Raises UnknownName: it is none of `PLANS` or `STATISTICS`.
+    independent. None without a plan, or where either side is constant. Raises UnknownName.
     """
     _check("plan", plan, PLANS)
     _check("statistic", statistic, STATISTICS)
@@ -257,10 +245,7 @@ def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
 
 
 def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[float | None]]:
-    """Return each item's mean priority when each place in the order of sale is called.
-
-    Items are in the order of the list, whatever the order of sale; None where no plan had it left.
-    """
+    """Each item's mean priority when each place in the order of sale is called, or None."""
     cells_by_item: dict[str, list[list[int]]] = {}
     for auction, seat in seats_of(auctions, player):
         items = auction.game.catalogue
@@ -285,10 +270,7 @@ def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
 
 
 def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:
-    """Return the money curve of each auction that a player was in, mean over its seats there.
-
-    Auctions of different numbers of items raise `BadParameter`.
-    """
+    """A player's mean money in each of its auctions; BadParameter: of different lengths."""
     curves = []
     for auction in auctions:
         seat_curves = [auction.money(seat) for _, seat in seats_of([auction], player)]
@@ -332,10 +314,7 @@ def price_gap(auctions: Sequence[Auction]) -> float | None:
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
-    """Return everybody's profit, auction by auction.
-
-    Raises BadParameter: a player has several seats in one auction, so that it has no single rank.
-    """
+    """Everybody's profit, by auction; BadParameter: a player has several seats in one."""
     by_auction = []
     for auction in auctions:
         names = [bidder.name for bidder in auction.bidders]
@@ -349,10 +328,7 @@ def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
 
 
 def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
-    """Return each player's rank by profit, from 1, in each auction; None where it was not in.
-
-    Players of equal profit share the better rank. Raises as `profits` does.
-    """
+    """Each player's rank by profit, ties sharing the better, or None; raises as `profits`."""
     games = profits(auctions)
     return {
         name: [
@@ -371,11 +347,9 @@ class BidderStanding(NamedTuple):
 
     Failed bids, wrong beliefs of itself and of others, and the share of the known fields that these
     mention; bids that were no legal JSON, unreadable updates of beliefs, plans without a usable
-    reply; per auction profit, items won, money at the end and bids accepted, withdrawals not
-    counted; price to start price of the items won. `correlations` are by plan and statistic, see
-    `follows`; `changed` and `replanned`: `replans`. The auctions are the units of all intervals;
-    `shares` has those of failures, of fields mentioned and of changed replans: of the mean of the
-    auctions' own shares, beside the share over all of them.
+    reply; per auction profit, items won, money at the end and bids accepted; price to start price
+    of the items won. `correlations` are by plan and statistic, see `follows`. The auctions are the
+    units of all intervals; `shares` has those of the mean of the auctions' own shares.
     """
 
     player: str
@@ -401,10 +375,7 @@ class BidderStanding(NamedTuple):
 
 
 def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[BidderStanding]:
-    """Return the results of every player, in the order in which they first appear.
-
-    Failure rates of beliefs are by one of `DEFINITIONS`; there is an `UnknownName` for others.
-    """
+    """Results of every player as they first appear; UnknownName: none of `DEFINITIONS`."""
     names = dict.fromkeys(bidder.name for auction in auctions for bidder in auction.bidders)
     return [_standing(auctions, name, definition) for name in names]
 
@@ -565,10 +536,9 @@ def _beliefs(
 
 
 def _known_fields(truth: Mapping[str, Any], me: str) -> dict[str, int]:
-    """Count the fields of a belief whose truth is known, of each of `GROUPS`.
+    """Count a belief's fields of known truth, by group: own money, all profits and items.
 
-    They are the bidder's money, and everybody's profit and items; a profit is unknown if the value
-    of an item won was not announced.
+    A profit is unknown if the value of an item won was not announced.
     """
     facts = [*truth["total_profits"].items(), *truth["winning_bids"].items()]
     is_own = [name == me for name, fact in facts if fact is not None]

@@ -52,8 +52,7 @@ class Sold(NamedTuple):
     """Finished auctions of a run by label, and each player's results by label and over all.
 
     `series`: labels of consecutive auctions that have ranks; `looks`: the style of each player's
-    lines; `reference`: the player that others are rated against: a rational one, another rule, or
-    the first.
+    lines; `reference`: whom others are rated against: a rational one, another rule, or the first.
     """
 
     auctions: dict[str, list[Auction]]

@@ -1,9 +1,7 @@
 """Ratings of players from free-for-all games: TrueSkill, and other systems by openskill.
 
-TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play. Skills are
-normal; so are performances in a game, around them. A player with a higher score performed better by
-more than a margin, and players with equal scores performed within it. Expectation propagation along
-the ranking finds the posterior skills.
+TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play: expectation
+propagation along the ranking; players with equal scores performed within a margin.
 """
 
 from __future__ import annotations
@@ -74,8 +72,7 @@ def ratings(
 def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> list[SkillPosterior]:
     """Return all players' ratings after one game, in the same order.
 
-    Equal scores are a draw; of three or more that draw, each is compared with the next in this
-    order. Unequal numbers of scores and ratings raise `BadParameter`.
+    Of three or more that draw, each is compared with the next. BadParameter: unequal lengths.
     """
     if len(previous) != len(scores):
         raise BadParameter(f"each player needs a score, got {len(previous)} and {len(scores)}")
@@ -91,10 +88,7 @@ def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> li
 
 
 def _normal(mean: float, variance: float) -> Array:
-    """Return a normal density up to a factor, as its precision and precision times mean.
-
-    In this form the product of densities is a sum; two zeros are a flat density.
-    """
+    """Return a normal density up to a factor, as its precision and precision times mean."""
     return np.array([1 / variance, mean / variance])
 
 
@@ -109,10 +103,7 @@ def _plus(density: Array, mean: float, variance: float) -> Array:
 
 
 def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Array]:
-    """Return the message of neighbours' comparisons to each performance.
-
-    Performances are those before the game, best rank first; `draws`: with the next one.
-    """
+    """Messages of neighbours' comparisons to performances, best first; `draws`: with the next."""
     there = range(len(draws))
     # What each comparison says of the better and of the worse of its two; a last one says nothing,
     # so that those at both ends of the ranking hear it from their missing neighbours.

@@ -36,10 +36,7 @@ MISSING = (
 
 
 def cross_of(games: Sequence[RecordedGame]) -> Cross:
-    """Return the payoffs of line-ups in the episodes that have ended in all of them.
-
-    Its `which` is None if line-ups, or all episodes of one, are missing.
-    """
+    """Payoffs of line-ups in the episodes that ended in all; `which` None: some are missing."""
     names = tuple(dict.fromkeys(name for game in games for name in game.seats))
     counts = np.array([[game.seats.count(name) for name in names] for game in games])
     ended = [{row.number: row for row in game.rows if row.ended} for game in games]

@@ -1,7 +1,4 @@
-"""What a cross-play came to: standings with intervals, who beats whom, and the meta-game.
-
-An episode has the same chance in all line-ups, so that episodes are the units of all intervals.
-"""
+"""What a cross-play came to, by episodes, which have the same chance in all line-ups."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Economics Arena: metrics of recorded sessions, its tables from them, and the published tables.
 
-Source: *Economics Arena for Large Language Models* (EconArena), sections 3 and 4, equations 1 to 4,
-Tables 1 and 2. All sums are exact fractions; one division comes at the end. A run is one round of
-the game, a session is one episode. Equilibrium: in the beauty contest everybody names the lowest
-number (the highest for ratios above 1) and shares the prize; in the second-price auction everybody
-bids its valuation as far as its assets go. Values that the paper leaves undefined are None.
+Source: *Economics Arena for Large Language Models*, sections 3 and 4, equations 1 to 4, Tables 1
+and 2. Sums are exact fractions. A run is one round, a session one episode. Equilibrium: in the
+beauty contest everybody names the lowest number (the highest for ratios above 1); in the
+second-price auction everybody bids its valuation as far as its assets go. None: undefined.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ class PlayerRun(NamedTuple):
 
     `payoff`: the share of the prize or the gain, fee included; `advantage`: its excess over
     equilibrium; `ratio`: to that in equilibrium, of an auction final assets to those; `deviation`:
-    d of equation 3, see `MEASURES`, of an auction the distance of `ratio` from 1; `position`: the
-    action within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others;
-    `broke`: "", "format" or "range". Auctions only: final assets to assets, and |bid - value| /
-    value.
+    d of equation 3, of an auction the distance of `ratio` from 1; `position`: the action within its
+    range, 0 to 1, of an auction bid to valuation; `won`: alone or with others; `broke`: "",
+    "format" or "range". Auctions only: final assets to assets, and |bid - value| / value.
     """
 
     payoff: Fraction
@@ -67,10 +65,7 @@ def owns(rules: Any) -> bool:
 
 
 def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[PlayerRun]]:
-    """Return every seat's action and result, a list by seat for each run.
-
-    Raises UnknownName: there is no such measure, or the game is not one of the arena's.
-    """
+    """Every seat's action and result, a list by seat for each run; UnknownName: no such measure."""
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
     game, kinds = session.rules, {"beauty_contest": _contest, "budget_auction": _auction}
@@ -142,10 +137,7 @@ def _answers(record: Record) -> list[int]:
 
 
 def equilibrium_assets(record: Record) -> list[int]:
-    """Return each seat's final assets, in the record's units, if all had bid truthfully.
-
-    In a second-price run everybody bids its valuation, at most its assets; of ties the lowest wins.
-    """
+    """Each seat's final assets, in the record's units, had all bid truthfully."""
     bids = [min(v, a) for v, a in zip(record["valuations"], record["assets"], strict=True)]
     winner = bids.index(max(bids))
     gain = record["valuations"][winner] - sorted(bids)[-2]
@@ -159,11 +151,10 @@ def _broke(action: int, legal: bool) -> str:
 class SessionStanding(NamedTuple):
     """One player's results over some sessions; a name on several seats counts once for each.
 
-    Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
-    of a session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which
-    they are defined. `left_out`: runs without a deviation. The rest counts runs, all or such.
-    Sessions are the units of all intervals; `shown` has those of deviation, misbid and the share of
-    runs ``won``, of the sessions' own means, beside the mean over all runs.
+    Payoff, its excess over equilibrium, and ratios (equations 1 and 4) are means over the runs of a
+    session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which they
+    are defined. `left_out`: runs without a deviation. Sessions are the units of all intervals;
+    `shown` has those of the sessions' own means.
     """
 
     player: str
@@ -244,17 +235,11 @@ class SessionResults:
         return [sums.standing(name, self.ends) for name, sums in self.sums.items()]
 
     def path(self, player: str | None = None) -> list[float | None]:
-        """Return the mean normalised action of each run over sessions, of one player or of all.
-
-        None where nobody acted legally.
-        """
+        """Mean normalised action of each run over sessions, of one player or all, or None."""
         return [mean.as_float() for mean in self.places.get(player, [])]
 
     def track(self, player: str) -> Array:
-        """Return a player's mean normalised action in each run of each of its sessions.
-
-        They are float64 ``(sessions, runs)``, NaN where none of its seats acted legally.
-        """
+        """A player's mean normalised actions ``(sessions, runs)``; NaN: none was legal."""
         rows = self.tracks.get(player, [])
         table = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
         for to, row in zip(table, rows, strict=True):

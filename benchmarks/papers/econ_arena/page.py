@@ -209,11 +209,7 @@ def _dots(
     less: float = 0,
     lead: str = ", with its 95 % interval over sessions",
 ) -> tuple[dict[str, float], str]:
-    """Draw a value of each player in each game.
-
-    Return each player's offset below the middle of its row, and the sample that the intervals rest
-    on.
-    """
+    """Draw a value of each player in each game; return offsets in its row, and the sample."""
     values_by_game = [{s.player: value(s) for s in results(game).standings()} for game in games]
     series = {name: [row.get(name) for row in values_by_game] for name in _players(games)}
     shifts = canvas.dots(axes, [game.label for game in games], series, less)

@@ -1,7 +1,4 @@
-"""The bar and the auction at the settings of v2's Figures 3 and 7, beside the benchmark's settings.
-
-Source: arXiv 2403.11807v2. Both figures are drawings; no published numbers exist.
-"""
+"""The bar and the auction at the settings of arXiv 2403.11807v2's Figures 3 and 7 (drawings)."""
 
 from __future__ import annotations
 

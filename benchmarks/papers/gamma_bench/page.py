@@ -193,10 +193,7 @@ def _two(pair: Sequence[Value]) -> Label:
 
 
 def _beside(axes: Axes, settings: Sequence[VariedSetting]) -> str:
-    """Draw a score at several settings beside the published one at the same settings.
-
-    Lines join settings of the same kind that stand side by side.
-    """
+    """Draw a score at several settings, alike ones joined, beside the published one there."""
     names = [_short(s.name) for s in settings]
     looks = (
         ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
@@ -264,8 +261,7 @@ def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
     """Return the scores of the games that are played with an edition's settings, by game.
 
-    These are the edition's `settings`, or for all games those of the published program. Left out
-    are games at several settings, and games with a fixed strategy beside other players.
+    Left out are games at several settings, and games with a fixed strategy beside other players.
     """
     alone = {}
     for name, games in run.by_game().items():
@@ -298,11 +294,7 @@ def _alike(first: Rulebook, second: Rulebook) -> bool:
 
 @cache
 def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
-    """Return the rules of each game in an edition's benchmark.
-
-    These are the preset ``gamma_bench`` with the changes of `OTHERWISE`; `lenient`: with all
-    leniencies of the published program as well.
-    """
+    """Rules of each game: preset ``gamma_bench`` changed as `OTHERWISE`, or with all leniencies."""
     params: dict[str, dict[str, Any]] = {name: {"preset": "gamma_bench"} for name in GAMES}
     if lenient:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
@@ -315,8 +307,8 @@ def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows merged with those of these runs by Overall; None without any.
 
     Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
-    Only a run of all eight games, with the benchmark's settings and the same language model on
-    every seat, has a rank.
+    Only a run of all eight games, with the benchmark's settings and the same model on every seat,
+    has a rank.
     """
     rows_by_edition: dict[str, list[tuple[float, Sequence[Value]]]] = {
         edition: [] for edition in BOARDS

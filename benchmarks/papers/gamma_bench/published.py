@@ -1,8 +1,4 @@
-"""The printed results of the γ-Bench paper.
-
-Source: arXiv 2403.11807. They are data as published, not ground truth: five runs each, failed
-answers never counted, and some cells rest on runs that are not independent.
-"""
+"""The printed results of γ-Bench (arXiv 2403.11807): five runs each, some not independent."""
 
 from __future__ import annotations
 
@@ -46,8 +42,7 @@ class Single(NamedTuple):
 def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
     """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
 
-    Only the auction and the Overall of ``v4`` are its own cells; the others are those of ``v7``,
-    which differ by at most 0.1.
+    Of ``v4`` all but the auction and the Overall are cells of ``v7``, which differ by at most 0.1.
     """
     models = []
     for row in data(__package__, "leaderboard"):
@@ -104,8 +99,7 @@ def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
     """Return the score that v4 prints for GPT-3.5-0125 at a setting; None where it prints none.
 
     The rules must be the preset ``gamma_bench`` except for the parameters of `VARIED`. `change` is
-    a player's setting that is not the default: one of ``temperature``, ``prompts``, ``reasoning``,
-    ``persona``.
+    the setting that is not default: ``temperature``, ``prompts``, ``reasoning`` or ``persona``.
     """
     setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
     if setting is None:

@@ -1,8 +1,8 @@
 """The γ-Bench scores S1 to S8, 0 to 100 and higher is better, and how runs are averaged.
 
 Source: arXiv 2403.11807; the editions differ between the paper's versions and its published code.
-Every formula is written once, in the operation order of the published code, and runs on exact
-fractions (``corrected``) or on doubles (``published``, bit-equal to the authors' numbers).
+Every formula is in the operation order of that code, and runs on exact fractions (``corrected``) or
+on doubles (``published``, bit-equal to the authors' numbers).
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ def beauty_contest(
 ) -> float:
     """S1: how far the choices that count are from the end to which the ratio on the mean pulls.
 
-    Each round has at least one choice; `low` and `high` are in their unit. At ratio 1, where any
-    common number is an equilibrium, ``published`` rewards the centre of the range and the others
-    its ends.
+    `low` and `high` are in the choices' unit. At ratio 1, where any common number is an
+    equilibrium, ``published`` rewards the centre of the range and the others its ends.
     """
     number, _ = _arithmetic(edition)
     width = high - low
@@ -112,10 +111,7 @@ def public_goods(
 def public_goods_shares(
     contributions: Rounds, endowments: Sequence[Sequence[float]]
 ) -> float | None:
-    """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
-
-    Empty endowments are left out; None if there are no others.
-    """
+    """S4 for endowments that differ or carry over, an extension; None if all are empty."""
     rounds = [
         [Fraction(c) / Fraction(e) for c, e in zip(amounts, had, strict=True) if e]
         for amounts, had in zip(contributions, endowments, strict=True)
@@ -136,8 +132,7 @@ def sealed_bid_auction(
 ) -> float | None:
     """S6: how far the bids are shaded below the valuations, a list of each for every round.
 
-    None where the edition has no score for this price rule: ``v2`` scores the second-price auction
-    alone, all others the first-price one.
+    None: ``v2`` scores the second-price auction alone, all others the first-price one.
     """
     number, mean = _arithmetic(edition)
     if price != ("second" if edition == "v2" else "first"):
@@ -153,10 +148,7 @@ def sealed_bid_auction(
 
 
 class Shot(NamedTuple):
-    """One turn of a battle royale; a negative target is a miss on purpose.
-
-    `alive` are the seats in the game before it.
-    """
+    """A turn of a battle royale; `target` negative: missed on purpose; `alive` before it."""
 
     shooter: int
     target: int
@@ -164,11 +156,7 @@ class Shot(NamedTuple):
 
 
 def battle_royale(shots: Sequence[Shot], rates: Numbers, edition: str = "corrected") -> float:
-    """S7: the share of shots that are aimed at the strongest living other.
-
-    The strongest has the highest rate (any, if several share it); in the other editions it is the
-    largest seat number.
-    """
+    """S7: share of shots at the strongest living other: the highest rate, or largest number."""
     number, _ = _arithmetic(edition)
     strength = rates if edition == "corrected" else range(len(rates))
     good = sum(aims_high(shot, strength) for shot in shots)
@@ -193,8 +181,8 @@ def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) ->
 
     The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
     `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
-    position of the other parity than the proposer has no correct answer; ``equilibrium``, where one
-    accepts exactly more than one gets if the plan fails.
+    position of the other parity has no correct answer; ``equilibrium``: more than one gets if the
+    plan fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
@@ -210,9 +198,9 @@ def pirate_game(
 ) -> float:
     """S8: half for plans near the optimal one, half for correct votes.
 
-    Plans are the coins of each living pirate, proposer first, a list for each round; votes are in
-    the same order, the proposer's own included. All editions but ``corrected`` scale the plans to
-    100 coins, and take ``published`` as `vote_rule`, see `right_vote`.
+    Plans are the coins of each living pirate, proposer first; votes are in the same order, the
+    proposer's own included. All editions but ``corrected`` scale the plans to 100 coins, and take
+    ``published`` as `vote_rule`, see `right_vote`.
     """
     number, mean = _arithmetic(edition)
     base, rule = (gold, vote_rule) if edition == "corrected" else (100, "published")
@@ -241,10 +229,9 @@ def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") 
 
 
 def score_episode(game: Any, records: Sequence[Record], edition: str = "corrected") -> float | None:
-    """Return the score of one run from its rules and the records of its steps, as plain values.
+    """Return the score of one run from its rules and the plain records of its steps.
 
-    None for a run that is not finished, a game outside the benchmark, and settings for which no
-    score is defined. Whether a finished run is void is not in its records.
+    None for a run that is not finished, another game, and settings for which no score is defined.
     """
     _arithmetic(edition)
     if game.name not in GAMES or not records or not _complete(game, records):

@@ -230,10 +230,7 @@ def by_rule(episode: RecordedEpisode) -> str:
 
 
 def labels(game: RecordedGame) -> list[tuple[str | None, str | None]]:
-    """Return the labels of a game's finished episodes, by rule and by a judge; cached in the game.
-
-    None where there is none, as without talk.
-    """
+    """Labels of a game's finished episodes, by rule and by a judge, or None; cached in the game."""
     if __name__ not in game.cache:
         rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
         judged_labels = model_labels.labels(game.shelf.file, rubric) if rubric else {}

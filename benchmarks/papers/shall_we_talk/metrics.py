@@ -1,8 +1,4 @@
-"""Shall We Talk: metrics of recorded runs, and the printed results.
-
-Source: arXiv 2402.12327, sections 3 to 5, Table 1, and the plots of the authors' code. A run is one
-episode. Functions take plain numbers; undefined values are None.
-"""
+"""Shall We Talk (arXiv 2402.12327, sections 3 to 5, Table 1): metrics, and the printed results."""
 
 from __future__ import annotations
 
@@ -24,10 +20,7 @@ from llm_games.rulebook import Array
 
 
 def rsd(numbers: Sequence[int]) -> float:
-    """Return %RSD of the numbers of one run: 100 times the population deviation to the mean.
-
-    0 where all are equal, whatever the mean. From exact integers, one root and one division.
-    """
+    """%RSD of the numbers of one run, 100 times population deviation to mean; 0: all equal."""
     count, total = len(numbers), sum(numbers)
     square = count * sum(number * number for number in numbers) - total * total
     return 100 * math.sqrt(square) / abs(total) if square else 0.0
@@ -74,10 +67,7 @@ def variance(curves: Array) -> Array:
 
 
 def pseudo_variances(curves: Array) -> list[float] | None:
-    """Return the jackknife's value of each run, whose mean is the mean `variance`.
-
-    `curves` are ``(runs, points)``; None below 3 runs.
-    """
+    """Jackknife's values, whose mean is `variance`, of ``(runs, points)``; None below 3 runs."""
     runs = len(curves)
     if runs < 3:
         return None
@@ -89,8 +79,8 @@ def pseudo_variances(curves: Array) -> list[float] | None:
 def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
     """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
 
-    It is clipped to the largest difference of values between `ends`, which changes no coverage.
-    None without values on both sides; no interval for one value alone.
+    It is clipped to the largest difference between `ends`. None without values on both sides; no
+    interval for one value alone.
     """
     if not len(a) or not len(b):
         return None
@@ -109,8 +99,7 @@ def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
 def share_difference(a: Sequence[bool], b: Sequence[bool]) -> MeanCell | None:
     """Return the share of true values in `a` less that in `b`, a value for each run.
 
-    The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after adding a
-    success and a failure to both sides.
+    The interval is Agresti and Caffo's (The American Statistician 54, 2000).
     """
     if not a or not b:
         return None

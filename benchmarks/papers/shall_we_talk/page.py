@@ -96,10 +96,7 @@ LABELS_NOTE = (
 
 
 class Read:
-    """A run's games of each case that have finished episodes, with their cells and values.
-
-    A cell is compared with the statements by the run's first game of it.
-    """
+    """A run's games by case, with cells and values; statements are of the first game of a cell."""
 
     def __init__(self, run: Run) -> None:
         games = [game for game in run.games if game.done]

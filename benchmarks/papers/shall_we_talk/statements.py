@@ -1,8 +1,7 @@
 """The findings of Shall We Talk as testable statements about runs, each with an interval.
 
-A statement has one part or more. A part is an effect, and the region in which it must lie for the
-statement to hold in these runs. The effect that stands for the paper's words is this package's
-reading.
+A statement has one part or more: an effect, this package's reading of the paper's words, and the
+region in which it must lie.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ T = TypeVar("T")
 
 
 class ContestRun(NamedTuple):
-    """A run of the contest: the legal numbers, and the label of its plan, None if unknown.
-
-    %RSD of its numbers lies within `ends`.
-    """
+    """A run of the contest: legal numbers, %RSD within `ends`, and its plan's label, or None."""
 
     numbers: Sequence[int]
     plan: str | None = None
@@ -40,11 +36,10 @@ class ContestRun(NamedTuple):
 class Market(NamedTuple):
     """A run of the price competition.
 
-    `prices` are means over the firms, round by round, and `firms` those of each firm,
-    ``(firms, rounds)``; `early` says whether they agreed on prices in
-    the talk of early rounds, None if unknown; `settled` is the round of convergence, None without
-    one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all. Prices lie within
-    `ends`.
+    `prices` are means over the firms, round by round, and `firms` those of each firm, ``(firms,
+    rounds)``; `early` says whether they agreed in the talk of early rounds, None if unknown;
+    `settled` is the round of convergence. `price_index` and `profit_gain` are of late rounds,
+    `price_gap` of all. Prices lie within `ends`.
     """
 
     prices: Sequence[float]
@@ -60,13 +55,11 @@ class Market(NamedTuple):
 class Escape(NamedTuple):
     """A run of the evacuation.
 
-    `curves` are the escaped so far, ``(groups, rounds)``, and `sides` by exit,
-    ``(sides, rounds)``; `time` is the round of the last escape,
-    None if somebody is left; `mean_round` of those who escaped, None without; `shares` are the
-    sides' (bottom, left, right) of the escapes, `balance` theirs. The shares of people who
-    `escaped` and were `lost`, and how many rounds people had `fallen` in all; of decisions the
-    shares that changed the side (`changes`), and before which `panic` was reported. Rounds lie
-    within `ends`.
+    `curves` are the escaped so far, ``(groups, rounds)``, and `sides` by exit, ``(sides, rounds)``;
+    `time` is the round of the last escape, None if somebody is left; `shares` are the sides'
+    (bottom, left, right) of the escapes, `balance` theirs. Shares of people who `escaped` and were
+    `lost`, how many rounds people had `fallen`; of decisions the shares that changed the side
+    (`changes`), and before which `panic` was reported. Rounds lie within `ends`.
     """
 
     curves: Array
@@ -84,10 +77,7 @@ class Escape(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A part of a statement: the effect, its value, and its region.
-
-    The region lies between `low` and `high`, both excluded unless it is `closed`.
-    """
+    """A part of a statement: value and region, from `low` to `high`, excluded unless `closed`."""
 
     of: str
     what: str
@@ -107,11 +97,7 @@ class Clause(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Return whether the effect lies in the region, with a note if the interval is not clear.
-
-        "" if the value is unknown. The interval is clear if all of it lies within the region, or
-        outside.
-        """
+        """Whether the value lies in the region, or "", and a note if the interval is not clear."""
         if self.value is None:
             return ""
         word = "yes" if self.inside(self.value.mean) else "no"
