@@ -223,7 +223,6 @@ class Ghost:
         return fits | {MIXTURE: judged(mixed, rows.answer)}
 
     # -- its file ------------------------------------------------------------------------------
-
     def save(self, path: Path) -> Path:
         """One file without keys or code; raises as `check_out`."""
         check_out(path)

@@ -341,8 +341,6 @@ def _nothing(both: Sequence[Records], comparisons: Sequence[Comparison], name: s
 
 
 # -- one game --------------------------------------------------------------------------------------
-
-
 def _compare(
     a: RecordedGame | None,
     b: RecordedGame | None,
@@ -504,8 +502,6 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]], names: Sequence[str]) -> l
 
 
 # -- all games -------------------------------------------------------------------------------------
-
-
 def _families(
     comparisons: Sequence[Comparison], level: float
 ) -> tuple[list[Comparison], dict[str, Family]]:

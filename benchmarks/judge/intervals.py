@@ -202,8 +202,6 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
-
-
 def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, Array, Array]:
     """Return the ends of `score` for each column, and a mask of those by Gaffke."""
     equal = many_equal(x, low, high)
@@ -351,8 +349,6 @@ def skewness(x: Array) -> float:
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
 def _checked(values: Values, level: float, low: float = -np.inf, high: float = np.inf) -> Array:
     check_level(level)
     x = np.asarray(values, np.float64)

@@ -140,8 +140,6 @@ def effect_size(change: Values) -> float | None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
-
-
 def two_sided(mean: Array, error: Array, df: Array | float) -> Array:
     from scipy.special import stdtr
 
@@ -178,8 +176,6 @@ def _signs(n: int, step: int) -> Iterator[Array]:
 
 
 # -- planning --------------------------------------------------------------------------------------
-
-
 def power(
     n: int,
     difference: float,
@@ -349,8 +345,6 @@ def shown(n: int, scores: Values, level: float = 0.05) -> Array:
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
 def _change(values: Values) -> Array:
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):

@@ -131,8 +131,6 @@ def judged_by(game: RecordedGame, edition: str) -> Statistic | None:
 
 
 # -- numbers of episodes ---------------------------------------------------------------------------
-
-
 class Series(NamedTuple):
     """A statistic of some episodes in their order, NaN where it is not defined."""
 
@@ -195,8 +193,6 @@ def scores(game: RecordedGame, edition: str) -> list[float]:
 
 
 # -- results of games ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class GameResult:
     """One game of a run: its `label` there, and its name in the registry.

@@ -154,8 +154,6 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
 
 
 # -- how players talked ----------------------------------------------------------------------------
-
-
 @dataclass
 class Talked:
     """How a player talked: it could in so many `turns`, and said so many `messages` and `words`.
@@ -251,8 +249,6 @@ def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
 
 
 # -- a conversation beside the moves ---------------------------------------------------------------
-
-
 def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str, str]]:
     """Yield round, turn, who, what was said or done, who heard it or what it was held against."""
     names = episode.rules.names()
@@ -350,8 +346,6 @@ def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
 
 
 # -- who persuaded whom ----------------------------------------------------------------------------
-
-
 @dataclass
 class Influence:
     """What messages of one player did to moves of another, beside the same game without talk.

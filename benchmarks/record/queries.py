@@ -181,7 +181,6 @@ class Records:
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
-
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
         has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])

@@ -29,9 +29,8 @@ Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
 R = TypeVar("R")
 
+
 # -- how classes are tables ------------------------------------------------------------------------
-
-
 def _plain(value: Any) -> Any:
     """Return what JSON has for NumPy's values; a ratio is the text "2/3"."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
@@ -149,8 +148,6 @@ def digest(text: str) -> bytes:
 
 
 # -- the tables ------------------------------------------------------------------------------------
-
-
 @table("run")
 class RunRow:
     """The run: one row. `config` has all defaults and no keys; `package` made the file."""

@@ -110,7 +110,6 @@ class Store(Records):
         self._writer.close()
 
     # -- what happens is added here; `durable` brings it to the disk ---------------------------
-
     def add(self, row: Any, *episode: int, again: bool = False) -> None:
         """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))

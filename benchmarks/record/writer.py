@@ -97,7 +97,6 @@ class Writer:
         return self._thread.submit(self._commit, rows)
 
     # -- in the thread -------------------------------------------------------------------------
-
     def _commit(self, rows: list[tuple[str, Sequence[Any]]]) -> None:
         self._unwritten += rows
         with translated(self.path), transaction(self._database):

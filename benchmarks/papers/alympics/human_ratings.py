@@ -137,8 +137,6 @@ def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[
     return [drawn[i] for i in rng.permutation(count)]
 
 
-# -- forms -----------------------------------------------------------------------------------------
-
 COLUMNS = ("judge", "case", "criterion", "meaning", "1", "3", "5", "score")
 
 

@@ -94,9 +94,6 @@ def curves(game: WaterAllocation, days: Days) -> Curves:
     )
 
 
-# -- many games of one setting ---------------------------------------------------------------------
-
-
 class BoxPlot(NamedTuple):
     """A box plot: whiskers at the outermost values within 1.5 box lengths, the rest outliers."""
 

@@ -157,8 +157,6 @@ def _setting(game: RecordedGame) -> WaterSetting:
     return WaterSetting(game.label, game.rules, residents, curves, done, endings)
 
 
-# -- result tables ---------------------------------------------------------------------------------
-
 TABLE2 = (
     "SR: share of the games that a resident survives. N survivor: mean number of survivors. "
     "RSR: mean supply to the daily need of the living, at the start and at the end, there "
@@ -276,9 +274,6 @@ def _each_price(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
                 yield [setting.label, day, box.size, *box[:5]]
 
 
-# -- figures over all settings ---------------------------------------------------------------------
-
-
 def _survivors_of_all(axes: Axes, settings: Sequence[WaterSetting]) -> str:
     survivors = [setting.survivors for setting in settings]
     axes.plot(
@@ -331,9 +326,6 @@ def _ratios(axes: Axes, settings: Sequence[WaterSetting]) -> str:
         f"{resting}. From 1 on (dotted) there is water "
         "for all who are left. GPT-4: as published."
     )
-
-
-# -- figures of one setting ------------------------------------------------------------------------
 
 
 def moves(settings: Mapping[str, WaterSetting], game: RecordedGame) -> list[Sketch]:

@@ -34,8 +34,6 @@ PLANS = ("initial", "current")
 STATISTICS = ("engagement", "win")
 """What priorities are correlated with: accepted bids on an item, or whether it was won."""
 
-# -- one auction -----------------------------------------------------------------------------------
-
 
 class Lot(NamedTuple):
     """An item and its sale: `bids` and remaining money by seat; `winner`, `price` -1: none."""
@@ -125,9 +123,6 @@ def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction
                 yield auction, seat
 
 
-# -- how often replies fail ------------------------------------------------------------------------
-
-
 class Rate(NamedTuple):
     """A corrected failure rate: the numbers of failed and correct cases."""
 
@@ -198,9 +193,6 @@ def _check(kind: str, name: str, allowed: Sequence[str]) -> None:
         raise unknown(kind, name, allowed)
 
 
-# -- plans -----------------------------------------------------------------------------------------
-
-
 def follows(
     auctions: Sequence[Auction], player: str, plan: str, statistic: str
 ) -> Correlation | None:
@@ -259,9 +251,6 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
     return {
         name: [fmean(cell) if cell else None for cell in row] for name, row in cells_by_item.items()
     }
-
-
-# -- money and ranks -------------------------------------------------------------------------------
 
 
 def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
@@ -337,9 +326,6 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
         ]
         for name in dict.fromkeys(name for game in games for name in game)
     }
-
-
-# -- all about one player --------------------------------------------------------------------------
 
 
 class BidderStanding(NamedTuple):
@@ -458,9 +444,6 @@ def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> MeanCell | N
     return cell and cell._replace(
         mean=fmean(ratio for auction_ratios in ratios for ratio in auction_ratios)
     )
-
-
-# -- recorded runs ---------------------------------------------------------------------------------
 
 
 def auctions(game: RecordedGame) -> list[Auction]:

@@ -99,8 +99,6 @@ def _rank(player: Player) -> tuple[bool, bool]:
     return player.kind != "rational", player.language_model
 
 
-# -- result tables ---------------------------------------------------------------------------------
-
 NAMES = {"engagement": "bids", "win": "items won"}
 FOLLOWS = [f"{plan} plan, {NAMES[statistic]}" for plan, statistic in product(PLANS, STATISTICS)]
 RATES = ("failed bids", "failed beliefs on itself", "failed beliefs on others")
@@ -286,9 +284,6 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
                 yield [label, player, number, rank]
 
 
-# -- figures over all auctions ---------------------------------------------------------------------
-
-
 def _failures(axes: Axes, found: Sequence[BidderStanding]) -> str:
     look: dict[str, Any] = {"va": "center", "fontsize": 9}
     names = {"bids": "bids", "own": "beliefs on itself", "others": "beliefs on others"}
@@ -337,9 +332,6 @@ def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     canvas.zero(axes)
     axes.set_xlabel("Spearman's ρ with the priority of an item")
     return "How far bids and wins follow the first plan and the one in force; below: published."
-
-
-# -- figures of one label --------------------------------------------------------------------------
 
 
 def moves(sold: Sold, game: RecordedGame) -> list[Sketch]:

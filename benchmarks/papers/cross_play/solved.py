@@ -114,8 +114,6 @@ class Crossed:
         names = self.cross.names
         return "random" if "random" in names else names[0]
 
-    # -- tables ------------------------------------------------------------------------------------
-
     def standings(self) -> ResultTable:
         """Return a row for each player, best payoff first."""
         heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}

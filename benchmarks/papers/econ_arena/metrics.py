@@ -390,9 +390,6 @@ def convergence_rate(places: Sequence[float | None], goal: float) -> float | Non
     return float(1 - remaining ** (1 / (len(places) - 1)))
 
 
-# -- the paper's tables --------------------------------------------------------------------------
-
-
 class BreakRow(NamedTuple):
     """A row of Table 2: the runs of one player with a rule break, in all and by kind."""
 

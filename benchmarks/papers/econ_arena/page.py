@@ -53,8 +53,6 @@ def _title(game: RecordedGame) -> str:
     return TITLES.get(name, name.replace("_", " "))
 
 
-# -- result tables ---------------------------------------------------------------------------------
-
 PAYOFFS = (
     "Payoff: share of the prize, or gain in the auction; mean over the runs of a session, then "
     "over sessions. Ratio: payoff to equilibrium payoff, in the auction final assets to those in "
@@ -183,9 +181,6 @@ def _places(played: Played) -> Iterator[list[Value]]:
                 yield [*labels, name, k, position, econ_arena.goal(game.rules)]
 
 
-# -- figures over all games ------------------------------------------------------------------------
-
-
 def _figures(run: Run, games: Sequence[RecordedGame], breaks: Sequence[Any]) -> Iterator[Sketch]:
     """Yield payoffs, deviations and rule breaks, and paths by how much history is shown."""
     for title in dict.fromkeys(map(_title, games)):
@@ -286,9 +281,6 @@ def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
         "Mean normalised action in each run of a session, by how many past runs are shown; "
         f"{'; '.join(filter(None, ('without the rational players', banded)))}."
     )
-
-
-# -- figures of one game ---------------------------------------------------------------------------
 
 
 def moves(run: Run, game: RecordedGame) -> list[Sketch]:

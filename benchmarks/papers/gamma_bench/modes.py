@@ -81,9 +81,6 @@ def _heads(term: str, table_columns: Mapping[str, ModeColumn]) -> dict[str, str]
     return {"game": "", term: "", "runs": "d"} | forms | {"payoff": ".2f"}
 
 
-# -- the bar ---------------------------------------------------------------------------------------
-
-
 def went(rules: Any, records: Sequence[Record]) -> float:
     """Return the share of a run's decisions that were to go."""
     return float(np.mean([record["goers"] for record in records]) / rules.players)
@@ -140,9 +137,6 @@ def _attendance(axes: Axes, games: Sequence[RecordedGame]) -> str:
         f"capacity is an equilibrium of the round, and {mixed:.2f} on average in mixed play"
         f"{thin(games[0], SHARE)}."
     )
-
-
-# -- the auction -----------------------------------------------------------------------------------
 
 
 def _pairs(records: Sequence[Record]) -> tuple[Array, Array]:

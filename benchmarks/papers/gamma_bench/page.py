@@ -105,9 +105,6 @@ AGAINST = Markup(
 )
 
 
-# -- games at several settings ---------------------------------------------------------------------
-
-
 class VariedSetting(NamedTuple):
     """One setting of a game: its change, scores by the run's edition, by v4, and published."""
 
@@ -224,9 +221,6 @@ def _short(name: str) -> str:
     return name.replace(" coins", "").replace(" golds", "").replace("reasoning True", "reasoning")
 
 
-# -- play against fixed players --------------------------------------------------------------------
-
-
 def _against(run: Run) -> list[Section]:
     """Return a table of the games in which some seats are fixed players and others are not."""
     rows = []
@@ -253,9 +247,6 @@ def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
     slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
     slope = mean_of(slopes, FREE)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
-
-
-# -- the leaderboard -------------------------------------------------------------------------------
 
 
 def counted(run: Run, edition: str) -> dict[str, list[float]]:

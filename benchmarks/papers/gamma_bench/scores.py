@@ -56,9 +56,6 @@ def _exact_mean(values: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(values), len(values))
 
 
-# -- the scores of one run, from plain numbers ---------------------------------------------------
-
-
 def beauty_contest(
     rounds: Rounds, low: int, high: int, ratio: Fraction, edition: str = "corrected"
 ) -> float:
@@ -223,9 +220,6 @@ def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") 
         if position
     ]
     return sum(cast), len(cast)
-
-
-# -- the scores of one recorded run --------------------------------------------------------------
 
 
 def score_episode(game: Any, records: Sequence[Record], edition: str = "corrected") -> float | None:

@@ -77,9 +77,6 @@ def _sized(cell_rules: Any, rules: Any) -> Any:
     return core if cell_rules.core is cell_rules else type(cell_rules)(core, cell_rules.talk)
 
 
-# -- what is read of a run -------------------------------------------------------------------------
-
-
 def full(game: RecordedGame) -> Rulebook:
     """Return the rules of a game, including its talk."""
     return rulebook(game.name, **game.params)
@@ -207,9 +204,6 @@ MEASURES = {
     ),
 }
 """What each case is judged by, in a terminal and first on a page."""
-
-
-# -- labels ----------------------------------------------------------------------------------------
 
 
 def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[list[tuple[int, str]]]:

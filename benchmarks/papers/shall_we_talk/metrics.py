@@ -16,8 +16,6 @@ from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, MeanCell, apart
 from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.rulebook import Array
 
-# -- the beauty contest ----------------------------------------------------------------------------
-
 
 def rsd(numbers: Sequence[int]) -> float:
     """%RSD of the numbers of one run, 100 times population deviation to mean; 0: all equal."""
@@ -33,9 +31,6 @@ def modal_share(numbers: Sequence[int]) -> float:
 def within(numbers: Sequence[float], low: float, high: float) -> float:
     """Return the share of numbers from `low` to `high`, both included."""
     return sum(low <= number <= high for number in numbers) / len(numbers)
-
-
-# -- prices ----------------------------------------------------------------------------------------
 
 
 def window(prices: Sequence[float], first: int, last: int) -> Sequence[float] | None:
@@ -56,9 +51,6 @@ def slope_in(prices: Sequence[float], first: int, last: int) -> float | None:
         if selected is None
         else 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
     )
-
-
-# -- over runs -------------------------------------------------------------------------------------
 
 
 def variance(curves: Array) -> Array:
@@ -125,9 +117,6 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     chance = sum(first[label] * second[label] for label in first)
     same = n * sum(a == b for a, b in pairs)
     return (same - chance) / (n * n - chance) if chance < n * n else None
-
-
-# -- what the paper prints -------------------------------------------------------------------------
 
 
 class PrintedPlans(NamedTuple):

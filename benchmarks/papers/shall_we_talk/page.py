@@ -92,9 +92,6 @@ LABELS_NOTE = (
 )
 
 
-# -- what is read of a run -------------------------------------------------------------------------
-
-
 class Read:
     """A run's games by case, with cells and values; statements are of the first game of a cell."""
 
@@ -266,9 +263,6 @@ def _replies(read: Read) -> Iterator[list[Value]]:
             count = sum(outcomes[name] for name in outcomes if name not in ("failed", "tool"))
             if count:
                 yield [game.label, kind, count, 100 * (count - outcomes["valid"]) / count]
-
-
-# -- figures ---------------------------------------------------------------------------------------
 
 
 def _sketches(read: Read) -> Iterator[Sketch]:

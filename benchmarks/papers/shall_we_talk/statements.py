@@ -153,9 +153,6 @@ def _share(answers: Sequence[bool]) -> MeanCell | None:
     )
 
 
-# -- the beauty contest ----------------------------------------------------------------------------
-
-
 def _contests(runs: Runs) -> Iterator[Clause]:
     silent, talk = "KBC-silent", "KBC-talk"
     near = _named(runs, silent, lambda numbers: metrics.within(numbers, 40, 50))
@@ -211,9 +208,6 @@ def _personas(runs: Runs) -> Iterator[Clause]:
     yield Clause("K7", "%RSD, mixed less agreeable", effect, 0)
 
 
-# -- prices ----------------------------------------------------------------------------------------
-
-
 def _markets(runs: Runs) -> Iterator[Clause]:
     silent, talk, selfish = "BC-silent", "BC-talk", "BC-uncooperative"
 
@@ -246,8 +240,6 @@ def _change(run: Market, early: tuple[int, int], late: tuple[int, int]) -> float
     first, last = (metrics.mean_in(run.prices, *rounds) for rounds in (early, late))
     return None if first is None or last is None else last - first
 
-
-# -- the evacuation --------------------------------------------------------------------------------
 
 GROUPS = ("strong, positive", "strong, negative", "weak, positive", "weak, negative")
 LATE = slice(30, 50)  # rounds 31 to 50
@@ -291,9 +283,6 @@ def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
     rows = (run.curves[group] for run in escapes if group < len(run.curves))
     curves = [row[LATE] for row in rows if len(row) > LATE.start]
     return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
-
-
-# -- a weaker model --------------------------------------------------------------------------------
 
 
 def _weaker(runs: Runs) -> Iterator[Clause]:
