@@ -359,7 +359,8 @@ def _compare(
     places, notes = _places_and_notes(a, b)
     seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
     shares, share_notes = _shares(first, seats)
-    measure = _measure(a, b)
+    measure, other_measure = (measure_of(game) if game else None for game in (a, b))
+    measure = measure if measure is other_measure else None
     values = {name: np.full((2, len(done)), np.nan) for name in FAMILIES}
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
@@ -371,12 +372,10 @@ def _compare(
                 values[name][i, k] = np.nan if statistic is None else statistic
     widest = _widest([game.rules.core for game in (a, b) if game], measure)
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
-    differ = {
-        name: difference(both[0, has[name]], both[1, has[name]], level, widest[name])
-        if has[name].any()
-        else None
-        for name, both in values.items()
-    }
+    differ: dict[str, Difference | None] = dict.fromkeys(FAMILIES)
+    for name, both in values.items():
+        if has[name].any():
+            differ[name] = difference(*both[:, has[name]], level, widest[name])
     bases: dict[str, dict[int, float]] = {}
     changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
@@ -406,11 +405,6 @@ def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, flo
         "payoffs": [each.payable for each in rules],
     }
     return {n: max(end for _, end in e) - min(end for end, _ in e) for n, e in ends.items() if e}
-
-
-def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
-    mine, theirs = (measure_of(game) if game else None for game in (a, b))
-    return mine if mine is theirs else None
 
 
 def _changed(first: Sequence[str], second: Sequence[str]) -> list[int]:
@@ -528,22 +522,16 @@ def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Famil
     several = len(differences) > 1 and any(change.pairs > 1 for change in differences)
     pooled = paired.stratified(filled) if filled and several else None
     if name == "scores" and len(differences) > 1:
-        few = [
-            game.label
-            for game, change in zip(comparisons, differences, strict=True)
-            if change.pairs < 2
-        ]
+        pairs = [*zip(comparisons, differences, strict=True)]
+        few = [game.label for game, change in pairs if change.pairs < 2]
         if few or min(map(len, strata)) < 2:
             lacks = ", ".join(few) or "games of one chance together"
             notes.append(f"No Overall: it needs 2 pairs of each game, which is not so of: {lacks}.")
         else:
             bases = _strata([(game.chance, game.bases[name]) for game in comparisons])
             overall = _overall(bases, strata, level)
-            sure = [
-                game.label
-                for game, change in zip(comparisons, differences, strict=True)
-                if _certain(change)
-            ]
+            flat = [pair for pair in pairs if pair[1].p is None and pair[1].pairs > 1]
+            sure = [game.label for game, change in flat if change.mean != 0]
             if sure and overall.p is not None:
                 notes.append(
                     "Overall: it takes differences without spread as certain, which few episodes "
@@ -556,11 +544,6 @@ def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Famil
                 )
     tests = sum(change.p is not None for change in differences)
     return Family(tests, overall, pooled, notes)
-
-
-def _certain(change: Difference) -> bool:
-    """Return whether all pairs of a game differ by the same, and by something."""
-    return change.p is None and change.pairs > 1 and change.mean != 0
 
 
 def _strata(games: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:

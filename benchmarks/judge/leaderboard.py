@@ -170,9 +170,8 @@ class Board:
             tables = [table for table in self.tables if title in of[id(table)]]
             rows = []
             for key, name in self.names.items():
-                scores = [
-                    (t.game.name, t.entries[key].of(SCORE)) for t in tables if key in t.entries
-                ]
+                entries = [(t.game.name, t.entries.get(key)) for t in tables]
+                scores = [(game, entry.of(SCORE)) for game, entry in entries if entry]
                 if mean := paper.overall(scores):
                     rows.append((name, mean, min(len(values) for _, values in scores), False))
             beside = overalls((t.game.name, t.references) for t in tables) if rows else {}
@@ -193,11 +192,8 @@ class Board:
             grids.append(ResultTable(heads, lines, f"Overall, {title}", "overall", beside=aside))
         grids += [self._grid(table) for table in self.tables]
         notes = "\n".join(self._notes())
-        return (
-            [*grids[:-1], replace(grids[-1], note=notes)]
-            if grids
-            else [ResultTable({}, [], note=notes)]
-        )
+        last = grids.pop() if grids else ResultTable({}, [])
+        return [*grids, replace(last, note=notes)]
 
     def _grid(self, table: SeatedTable) -> ResultTable:
         """Return who came to what at one table, the best first."""
@@ -229,9 +225,8 @@ class Board:
             "compare A.db B.db"
         )
         measures = {t.measure.name: t.measure for t in self.tables if t.measure}
-        yield from (
-            measures[t].note for t in {t.judged_by: 0 for t in self.tables} if t in measures
-        )
+        shown = {table.judged_by: None for table in self.tables}
+        yield from (measures[name].note for name in shown if name in measures)
         judged = (table for table in self.tables if table.judged_by != PAID)
         yield from paper.apart(paper.meant(table.game, table.edition) for table in judged)
         for table in self.tables:
@@ -344,7 +339,10 @@ def _fill(
     table: SeatedTable, run: Run, game: RecordedGame, keys: Sequence[str], judged: Sequence[int]
 ) -> None:
     alone = len({keys[position] for position in judged}) == 1
-    benchmarks = _benchmarks(run, game) if alone else set()
+    owner, benchmarks = paper.owner(game), set[str]()
+    if alone and owner and owner.scoring:  # papers by whose settings it was played
+        counted = owner.scoring.counted(replace(run, games=[game]), run.edition)
+        benchmarks = {owner.title} if game.name in counted else set()
     statistics = [score_by(run.edition), measured_by(table.measure)] if alone else []
     statistics.append(PAYOFF)
     for key in dict.fromkeys(keys[position] for position in judged):
@@ -359,15 +357,6 @@ def _fill(
                 if episode.row.seating[seat] in positions:
                     entry.decisions += decisions
                     entry.filled += filled
-
-
-def _benchmarks(run: Run, game: RecordedGame) -> set[str]:
-    """Return the titles of the papers by whose settings a game was played."""
-    owner = paper.owner(game)
-    if owner is None or owner.scoring is None:
-        return set()
-    counted = owner.scoring.counted(replace(run, games=[game]), run.edition)
-    return {owner.title} if game.name in counted else set()
 
 
 def _told_apart(tables: list[SeatedTable]) -> list[SeatedTable]:

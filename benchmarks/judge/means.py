@@ -32,10 +32,8 @@ class MeanCell(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, the interval with its method and n."""
-        return {
-            **{"mean": self.mean, "std": self.std},
-            "interval": self.interval and self.interval.plain(),
-        }
+        interval = self.interval and self.interval.plain()
+        return {"mean": self.mean, "std": self.std, "interval": interval}
 
     @property
     def error(self) -> float | None:
@@ -87,11 +85,6 @@ def averaged(
         method = method if math.isfinite(high - low) else intervals.money
         interval = method(values, low, high)
     return cell(values)._replace(interval=interval, ends=(low, high))
-
-
-def plain_ends(ends: Ends) -> list[float | None]:
-    """Return ends as plain values, None for what is infinite."""
-    return [end if math.isfinite(end) else None for end in ends]
 
 
 def apart(ends: Ends, parts: int = 1) -> Ends:

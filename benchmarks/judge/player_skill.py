@@ -111,24 +111,16 @@ class PlayerSkill(NamedTuple):
     why: str = ""
     gained: Ends = FREE  # between what a round's or an episode's gains lie
 
-    @property
-    def gap_cell(self) -> MeanCell | None:
-        gap = self.gap
-        if gap is None or gap.low is None or gap.high is None:
-            return gap and MeanCell(gap.gap, None, gap.n)
-        ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
-        return MeanCell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
-
     def means(self) -> dict[str, MeanCell | None]:
         """Return the mean and its interval of each measure that has one, None if not defined."""
         return {
             "regret": paid(self.regret, POSITIVE),
             "interim regret": paid(self.interim, POSITIVE),
             "solver's reply": paid(self.gain, self.gained),
-            "best-reply gap": self.gap_cell,
+            "best-reply gap": _gain(self.gap, self.gained),
             "response gap": paid(self.response, self.gained),
-            "exploitability": _exploited(self.exploitability, self.gained),
-            "predicted": _exploited(self.predicted, self.gained),
+            "exploitability": _gain(self.exploitability, self.gained),
+            "predicted": _gain(self.predicted, self.gained),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, SHARE),
             "consumer surplus": paid(self.consumers, FREE),
@@ -353,13 +345,14 @@ def _copied(parts: Sequence[_SkillPart]) -> list[theory.Steps]:
     return [{n: ordered(p.episode, v) for n, v in p.episode.steps.items()} for p in parts]
 
 
-def _cut(interval: Interval, ends: Ends) -> Interval:
-    """Return an interval of what lies between some ends."""
-    return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
-
-
-def _exploited(estimate: Exploited | None, gained: Ends) -> MeanCell | None:
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return estimate and MeanCell(estimate.gain, None, estimate.n)
-    ends = Interval(estimate.low, estimate.high, "mixes or halves", estimate.n, estimate.note)
-    return MeanCell(estimate.gain, None, estimate.n, _cut(ends, gained), (0.0, gained[1]))
+def _gain(estimate: BestReplyGap | Exploited | None, ends: Ends) -> MeanCell | None:
+    """Return an estimated gain, its interval cut at the `ends` of gains."""
+    if estimate is None:
+        return None
+    mean = estimate.gap if isinstance(estimate, BestReplyGap) else estimate.gain
+    if estimate.low is None or estimate.high is None:
+        return MeanCell(mean, None, estimate.n)
+    low, high = max(estimate.low, ends[0]), min(estimate.high, ends[1])
+    method = "cross-fitted t" if isinstance(estimate, BestReplyGap) else "mixes or halves"
+    interval = Interval(low, high, method, estimate.n, estimate.note)
+    return MeanCell(mean, None, estimate.n, interval, (0.0, ends[1]))

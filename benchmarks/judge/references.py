@@ -194,11 +194,8 @@ class _ReferenceTable(NamedTuple):
     def name(self, edition: str, statistics: Sequence[str]) -> str:
         """Return the name under which it is kept: all that the results depend on."""
         rules = game_class(self.game).edition
-        about = json.dumps(
-            [__version__, rules, edition, statistics, EPISODES, FEW, self],
-            default=str,
-            sort_keys=True,
-        )
+        parts = [__version__, rules, edition, statistics, EPISODES, FEW, self]
+        about = json.dumps(parts, default=str, sort_keys=True)
         return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
 
     def played(self, game: RecordedGame, edition: str, statistics: Sequence[Statistic]) -> Arrays:

@@ -17,15 +17,7 @@ import numpy as np
 
 from llm_games.baselines.regret import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
-from llm_games.benchmarks.judge.means import (
-    FREE,
-    POSITIVE,
-    Ends,
-    MeanCell,
-    averaged,
-    brief,
-    plain_ends,
-)
+from llm_games.benchmarks.judge.means import FREE, POSITIVE, Ends, MeanCell, averaged, brief
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Tally, games
@@ -154,6 +146,11 @@ class Series(NamedTuple):
         """The same without the standard deviation."""
         return brief(self.cell)
 
+    @property
+    def plain_ends(self) -> list[float | None]:
+        """The ends as plain values, None for what is infinite."""
+        return [end if math.isfinite(end) else None for end in self.ends]
+
 
 def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Statistic, Any]:
     """Numbers by statistic and player (None: all seats), worked out once, in one pass."""
@@ -269,6 +266,10 @@ class GameResult:
             **{"name": self.measure.name, "better": self.measure.better},
             **(self.judged.plain() if self.judged else dict.fromkeys(("mean", "std", "interval"))),
         }
+
+        def named(*names: str) -> dict[str, Any]:
+            return {name: getattr(self, name) for name in names}
+
         payoff, payoffs_by_player = self.series["payoff"], self.series_by_player["payoff"]
         keys = {name: line.statistic.key for name, line in self.series.items()}
         cells = {keys[name]: line.cell for name, line in self.series.items() if name != "measured"}
@@ -279,30 +280,20 @@ class GameResult:
             for name in self.series_by_player
         }
         return {
-            "label": self.label,
-            "game": self.game,
-            "players": self.players,
-            "episodes": self.episodes,
-            "scores": self.scores,
-            "payoffs": self.payoffs,
+            **named("label", "game", "players", "episodes", "scores", "payoffs"),
             "payoff_of_a_seat": payoff.known,
             "payoffs_of": {player: line.known for player, line in payoffs_by_player.items()},
-            "decisions": self.decisions,
-            "bad_replies": self.bad_replies,
-            "bad_thoughts": self.bad_thoughts,
-            "filled_in": self.filled_in,
+            **named("decisions", "bad_replies", "bad_thoughts", "filled_in"),
             "measure": measure,
             "measured": self.measured,
-            "ends": plain_ends(self.series["measured"].ends),
-            "payable": plain_ends(payoff.ends),
-            "payable_by": {name: plain_ends(line.ends) for name, line in payoffs_by_player.items()},
-            "conditional": self.conditional,
-            "meant": self.meant,
+            "ends": self.series["measured"].plain_ends,
+            "payable": payoff.plain_ends,
+            "payable_by": {player: line.plain_ends for player, line in payoffs_by_player.items()},
+            **named("conditional", "meant"),
             "references": [reference.plain() for reference in self.references],
             **{name: cell and cell.plain() for name, cell in cells.items()},
             **by_player,
-            "marked": self.marked,
-            "payoff_of": self.payoff_of,
+            **named("marked", "payoff_of"),
         }
 
 
@@ -316,11 +307,8 @@ def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> Ga
     """Read what all episodes of a game came to."""
     from llm_games.benchmarks.judge.references import references  # which are of statistics, too
 
-    shown = [
-        statistic
-        for statistic in statistics_of(game, [edition])
-        if {"terminal", "json"} & {*statistic.shown}
-    ]
+    shown = statistics_of(game, [edition])
+    shown = [statistic for statistic in shown if {"terminal", "json"} & {*statistic.shown}]
     work_out(game, shown)  # first, so that only episodes whose steps have room are kept
     tally = Tally()
     for episode in game.episodes:

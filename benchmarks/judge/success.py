@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from llm_games.benchmarks.judge import results
 from llm_games.benchmarks.judge.paper import editions, measure_of, papers
 from llm_games.benchmarks.judge.results import measured_by, score_by, series
@@ -48,10 +50,9 @@ class Success(NamedTuple):
                 f"success must be a number of an episode, {', '.join(SIGNS)} and a bound, such as "
                 f"'score >= 80', got {text!r}"
             )
-        measures = {name for paper in papers() for name in paper.judged_by()}
-        if match["what"] not in (
-            statistics := {"score", *(s.name for s in results.STATISTICS)} | measures
-        ):
+        statistics = {"score", *(statistic.name for statistic in results.STATISTICS)}
+        statistics |= {name for paper in papers() for name in paper.judged_by()}
+        if match["what"] not in statistics:
             raise unknown("number of an episode", match["what"], statistics)
         return cls(match["what"], match["sign"], bound)
 
@@ -75,17 +76,13 @@ class Success(NamedTuple):
             numbers_by_player = {
                 player or "all": series(game, statistic, player).numbers for player in players
             }
-        if not numbers_by_player or any(
-            value != value for found in numbers_by_player.values() for value in found
-        ):
+        values = [value for numbers in numbers_by_player.values() for value in numbers]
+        if not numbers_by_player or np.isnan(values).any():
             raise BadParameter(
                 f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "
                 "nothing of it: give it a success of its own, or leave it out with --game"
             )
-        return {
-            player: [self._holds(value) for value in numbers]
-            for player, numbers in numbers_by_player.items()
-        }
+        return {name: [*map(self._holds, numbers)] for name, numbers in numbers_by_player.items()}
 
     def _holds(self, value: float) -> bool:
         near = abs(value - self.bound) <= SLACK * max(1.0, abs(self.bound))

@@ -64,11 +64,11 @@ class TalkRound(NamedTuple):
     round: int
     steps: tuple[int, int]
     talk: list[Message]
-    moves: dict[int, Any]
-    questions: dict[int, Question]
-    record: Mapping[str, Any]
-    spoken: dict[int, list[Message]]
-    heard: dict[int, list[Message]]
+    moves: Mapping[int, Any] = {}
+    questions: Mapping[int, Question] = {}
+    record: Mapping[str, Any] = {}
+    spoken: Mapping[int, list[Message]] = {}
+    heard: Mapping[int, list[Message]] = {}
 
     def announced(self) -> dict[int, Any]:
         """Return by seat the move that it announced last, of those who announced one."""
@@ -96,11 +96,8 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
     decisions_by_step: dict[int, dict[int, DecisionRow]] = {}
     for decision in episode.decisions():
         decisions_by_step.setdefault(decision.step, {})[decision.seat] = decision
-    details = {
-        (a.step, a.seat): (a.outcome or "valid", a.detail)
-        for a in episode.attempts()
-        if a.kind == SPEECH
-    }
+    attempts = (attempt for attempt in episode.attempts() if attempt.kind == SPEECH)
+    details = {(a.step, a.seat): (a.outcome or "valid", a.detail) for a in attempts}
     talk: list[Message] = []
     spoken: dict[int, list[Message]] = {}
     hearings: dict[int, list[Message]] = {}
@@ -141,16 +138,7 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield TalkRound(
-            round=talk[0].round,
-            steps=(talk[0].step, talk[-1].step),
-            talk=talk,
-            moves={},
-            questions={},
-            record={},
-            spoken={},
-            heard={},
-        )
+        yield TalkRound(round=talk[0].round, steps=(talk[0].step, talk[-1].step), talk=talk)
 
 
 # -- how players talked ----------------------------------------------------------------------------
@@ -238,9 +226,7 @@ JUDGED = "“As announced” is read by an unsure rule, see “Whether they did 
 def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
     """Return how players talked, a row for each player of each game that talks; [] without any."""
     did = [(g.label, name, d) for g in games if g.talks for name, d in talked(g).items()]
-    rows, weights = (
-        [[*names, *getattr(d, name)] for *names, d in did] for name in ("amounts", "weight")
-    )
+    rows, weights = ([[*n, *getattr(d, of)] for *n, d in did] for of in ("amounts", "weight"))
     grids = [
         ResultTable(AMOUNTS, rows, "How players talked", "talk", SAID),
         ResultTable(WEIGHT, weights, "Whether they did as they said", "words_kept", KEPT),
@@ -255,11 +241,9 @@ def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str,
     for turn in turns(episode, unfinished=True):
         for m in turn.talk:
             if m.content:
-                utterance = (
-                    quoted(m.content, len(m.content))
-                    if isinstance(m.content, str)
-                    else f"symbol {m.content}"
-                )
+                utterance = f"symbol {m.content}"
+                if isinstance(m.content, str):
+                    utterance = quoted(m.content, len(m.content))
                 yield m.round, f"turn {m.turn}", names[m.seat], utterance, _hearing(m, names)
         announced, kept_by_seat = turn.announced(), turn.kept()
         for player, move in _moves(turn, names):

@@ -38,8 +38,7 @@ class Records:
         self._column_cache: dict[str, list[str]] = {}  # columns by table
         runs = self._read(rows.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
-            lost = f"{path}: there is not one description of the run"
-            raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
+            raise self.damaged("there is not one description of the run")
         [run] = runs
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
@@ -95,9 +94,8 @@ class Records:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
         count = "(SELECT count(*) FROM steps WHERE episode = id)"
         none = "NOT EXISTS (SELECT * FROM steps WHERE episode = id)"
-        return dict(
-            self._rows(f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}")
-        )
+        query = f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}"
+        return dict(self._rows(query))
 
     def steps(self, episode: int) -> list[rows.StepRow]:
         thin_steps = self._read(rows.StepRow, "WHERE episode = ?", episode)
@@ -109,9 +107,8 @@ class Records:
     def payoffs(self) -> dict[int, list[float]]:
         """Return by episode what its seats were paid in all its steps."""
         payoffs: dict[int, list[float]] = {}
-        for episode, text in self._each(
-            "SELECT episode, rewards FROM steps ORDER BY episode, step"
-        ):
+        query = "SELECT episode, rewards FROM steps ORDER BY episode, step"
+        for episode, text in self._each(query):
             rewards = rows.full_list(json.loads(text))
             total = payoffs.get(episode, [0.0] * len(rewards))
             payoffs[episode] = [*map(add, total, rewards)]
@@ -159,10 +156,8 @@ class Records:
                     fields["action"] = row.readable
                     fields["played"] = played.get(row.step, {}).get(row.seat)
                 if "prompt" in fields:
-                    listed = isinstance(row.prompt, list)
-                    fields["prompt"] = (
-                        self.messages(row.prompt) if listed else list(chats[row.prompt])
-                    )
+                    listed, prompt = isinstance(row.prompt, list), row.prompt
+                    fields["prompt"] = self.messages(prompt) if listed else list(chats[prompt])
                 yield episode, fields
 
     def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
@@ -185,13 +180,12 @@ class Records:
         """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
         has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
         names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
-        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "decisions", ""), json.dumps(first), steps)
 
     def happened_since(self, first: Mapping[int, int], steps: int) -> list[tuple[int, int, Plain]]:
         """Return episode, step and record of the same steps."""
-        step_rows = self._rows(
-            _SINCE.format("step, record, rewards", "steps", ""), _keyed(first), steps
-        )
+        query = _SINCE.format("step, record, rewards", "steps", "")
+        step_rows = self._rows(query, json.dumps(first), steps)
         return [
             (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
             for episode, step, record, rewards in step_rows
@@ -202,13 +196,13 @@ class Records:
         sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
         names = f"step, seat, max(number) + 1, {sums}"
         last = "GROUP BY episode, step, seat"
-        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", last), json.dumps(first), steps)
 
     def replies_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return episode, step, seat, text and thoughts of each completion of the same steps."""
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
-        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", ""), json.dumps(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
         """Episodes, steps and seats where completions or thoughts since `first` hold all terms.
@@ -223,7 +217,7 @@ class Records:
         query = _SINCE.format("step, seat", "attempts", condition)
         # One row, since each that SQLite returns waits for a thread that has Python's lock.
         lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
-        [columns] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        [columns] = self._rows(f"SELECT {lists} FROM ({query})", json.dumps(first), 2**62, *like)
         return [json.loads(column) for column in columns]
 
     def glimpses(
@@ -336,11 +330,8 @@ class Records:
         return money
 
     def learnt(self) -> dict[str, Lengths]:
-        rows_by_model = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
-        return {
-            model: Lengths(**{k: v for k, v in row.items() if k != "model"})
-            for model, row in rows_by_model.items()
-        }
+        lengths = [dict(vars(row)) for row in self._read(rows.LengthsRow)]
+        return {row.pop("model"): Lengths(**row) for row in lengths}
 
     def limits(self) -> list[rows.LimitRow]:
         """Return how many calls at a time servers have borne, start by start."""
@@ -358,9 +349,8 @@ class Records:
         if not (names := self._columns(table)):  # as in older files
             return []
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
-        loading = [
-            (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
-        ]
+        every = {**table.loads, **(loads or {})}
+        loading = [(name, load) for name, load in every.items() if name in names]
         checks = [(name, fits) for name, fits in table.checks if name in names]
         records = []
         for values_of_row in self._each(query, *values):
@@ -385,9 +375,8 @@ class Records:
 
     def damaged(self, fault: str) -> database.NotARun:
         """Return the error that says what is wrong with the file."""
-        return database.NotARun(
-            f"{self.path}: {fault}; the file is damaged, restore it from a copy"
-        )
+        lost = f"{fault}; the file is damaged, restore it from a copy"
+        return database.NotARun(f"{self.path}: {lost}")
 
     def _columns(self, table: rows.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
@@ -411,10 +400,6 @@ SELECT CAST(at.key AS INTEGER) AS episode, {} FROM json_each(?1) AS at CROSS JOI
 WHERE episode = CAST(at.key AS INTEGER) AND step >= at.value AND step < at.value + ?2 {}
 """
 """In the order of the episodes that are given, then of their keys."""
-
-
-def _keyed(first: Mapping[int, int]) -> str:
-    return json.dumps(first)
 
 
 _CHAINED = """

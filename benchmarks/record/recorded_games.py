@@ -303,9 +303,8 @@ class RecordedGame:
 
     @cached_property
     def full(self) -> Any:
-        edition = (
-            rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
-        )
+        rows, current = self.rows, game_class(self.name).edition
+        edition = rules_edition(rows[0].edition) if rows else current
         return recorded_rulebook(self.name, self.params, edition)
 
     @property

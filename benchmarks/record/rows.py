@@ -50,7 +50,8 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
         return lambda value: True
     plain = tuple(kind for kind in union if get_origin(kind) is None)
     plain += (int,) if float in plain else ()
-    listed = next((get_args(kind) for kind in union if _listed(kind)), None)
+    lists = (kind for kind in union if get_origin(kind) in (list, Sequence))
+    listed = next(map(get_args, lists), None)
     if any(get_origin(kind) is dict for kind in union) or (thin and listed):
         plain += (dict,)
     if listed is None:
@@ -63,10 +64,6 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
         return bool(plain) and isinstance(value, plain)
 
     return fits
-
-
-def _listed(kind: Any) -> bool:
-    return get_origin(kind) in (list, Sequence)
 
 
 _SQL = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
