@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from llm_games.benchmarks.ghosts.history import GhostMemory
 from llm_games.benchmarks.ghosts.mixture import FitData
 from llm_games.benchmarks.record.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, StepRow, move_of
+from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, move_of
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter, UnknownName, unknown
@@ -163,7 +163,7 @@ def played(source: GhostSource) -> ImitationData:
         check_rules(records, rows)
         reading = _GhostReading(source)
         for row in rows:
-            reading.add(row, records.steps(row.id), _by_step(records.decisions(row.id)))
+            reading.add(row, records)
     return reading.whole()
 
 
@@ -180,13 +180,6 @@ def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
             )
 
 
-def _by_step(decisions: Sequence[DecisionRow]) -> dict[int, dict[int, DecisionRow]]:
-    by_step: dict[int, dict[int, DecisionRow]] = {}
-    for decision in decisions:
-        by_step.setdefault(decision.step, {})[decision.seat] = decision
-    return by_step
-
-
 class _GhostReading:
     """Collects decisions episode by episode."""
 
@@ -196,13 +189,10 @@ class _GhostReading:
         self.seats: set[int] = set()
         self.left_out = self.number = 0
 
-    def add(
-        self,
-        row: EpisodeRow,
-        steps: Sequence[StepRow],
-        decisions: Mapping[int, Mapping[int, DecisionRow]],
-    ) -> None:
-        """`decisions`: by step and seat."""
+    def add(self, row: EpisodeRow, records: Records) -> None:
+        decisions: dict[int, dict[int, DecisionRow]] = {}
+        for decision in records.decisions(row.id):
+            decisions.setdefault(decision.step, {})[decision.seat] = decision
         table = Table(row.rules().core)  # what was said changes nothing of the game
         table.reset(row.seed, row.given)
         noise, answers = Noise(row.seed), Answers(table.game)
@@ -210,7 +200,7 @@ class _GhostReading:
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]
         memory = GhostMemory.new(np.array(seeds, np.int64))
         self.seats |= {*mine}
-        for step in (step for step in steps if not step.talk):
+        for step in (step for step in records.steps(row.id) if not step.talk):
             by_seat = decisions.get(step.step, {})
             recorded = [by_seat[seat] for seat in mine if seat in by_seat]
             legal = [d for d in recorded if d.action is not None and not d.broke]

@@ -93,9 +93,8 @@ class Nearest:
         chances = np.empty((len(features), classes))
         for start in range(0, len(features), at_once):
             part = self._scaled(features[start : start + at_once])
-            distance = (
-                self.square - 2 * part @ self.scaled_rows.T
-            )  # but for what all have in common
+            # But for what all have in common.
+            distance = self.square - 2 * part @ self.scaled_rows.T
             count = min(NEIGHBOURS, size)
             near = np.argpartition(distance, count - 1, axis=1)[:, :count]
             votes = self.votes[near].sum(axis=1, dtype=np.float64)

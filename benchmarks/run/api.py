@@ -17,14 +17,7 @@ from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Store, check_free
-from llm_games.benchmarks.run.conduct import (
-    RunStopped,
-    fresh,
-    go_on,
-    play_run,
-    seated_players,
-    start,
-)
+from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
@@ -112,9 +105,9 @@ def run(
     """
     plan = plan_of(source, Overrides.of(**overrides))
     name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
-    path = fresh(name) if db is None else Path(db)
+    path = conduct.fresh(name) if db is None else Path(db)
     check_free(path)
-    return _played(lambda: start(plan, path), path, plan, use_cache)
+    return _played(lambda: conduct.start(plan, path), path, plan, use_cache)
 
 
 def resume(
@@ -146,20 +139,19 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        complete = run_progress(records).complete
-    if complete:
-        return Results(path)
+        if run_progress(records).complete:
+            return Results(path)
     return _played(lambda: Store.open(path), path, plan, use_cache, True)
 
 
 def _played(
     store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
 ) -> Results:
-    with seated_players(plan, use_cache) as policies:
+    with conduct.seated_players(plan, use_cache) as policies:
         try:
-            play_run(store, plan, policies, resumed=resumed)
+            conduct.play_run(store, plan, policies, resumed=resumed)
         except BaseException as error:
-            if path.exists() and not isinstance(error, RunStopped):  # which says it itself
-                error.add_note(go_on(path))
+            if path.exists() and not isinstance(error, conduct.RunStopped):  # which says it itself
+                error.add_note(conduct.go_on(path))
             raise
     return Results(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,9 +55,8 @@ class Batch:
             actions = seats.ask_now(asked)
             outcome = tables.step(actions)
             seats.hear(~over)
-            rows = _step_rows(step, asked, actions, outcome, ~over)
-            for table, happened, decisions in rows:
-                yield self.episodes[table], happened, decisions
+            for table, *rows in _step_rows(step, asked, actions, outcome, ~over):
+                yield self.episodes[table], *rows
             step += 1
         self.over = tables.state.over
 
@@ -98,9 +97,7 @@ def _by_table(array: Array) -> list[Any]:
 
 
 def batches(
-    episodes: Iterable[EpisodeRow],
-    games: Mapping[str, PlannedGame],
-    players: Mapping[str, Policy],
+    episodes: Iterable[EpisodeRow], games: Mapping[str, PlannedGame], players: Mapping[str, Policy]
 ) -> Iterator[Batch]:
     """Yield batches of those pending episodes that ask nobody; by label and key, as in a run."""
     rules: dict[str, Rulebook] = {}  # by all that makes tables alike
@@ -109,7 +106,8 @@ def batches(
     for row in episodes:
         game = games[row.game.label]
         policies = [players[game.seats[position].key] for position in row.seating]
-        if row.status != "pending" or game.series or not _follow_rules(policies):
+        follow = all(isinstance(policy, RulePolicy) for policy in policies)
+        if row.status != "pending" or game.series or not follow:
             continue
         table = row.game.id, tuple(row.seating)
         if table not in settings:
@@ -125,10 +123,6 @@ def batches(
         if len(batch.episodes) == batch.size:
             yield collecting.pop(setting)
     yield from (batch for batch in collecting.values() if batch.episodes)
-
-
-def _follow_rules(policies: Sequence[Policy]) -> bool:
-    return all(isinstance(policy, RulePolicy) for policy in policies)
 
 
 def can_batch(rules: Rulebook) -> bool:

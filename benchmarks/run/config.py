@@ -44,8 +44,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 SCENARIOS = "scenarios"
-
-
 SAMPLING = tuple(field.name for field in fields(Sampling))
 
 

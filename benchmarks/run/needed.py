@@ -124,9 +124,8 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
 
     steps = POINTS["Overall" if games > 1 else "game"]
     pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
-    return Needed(
-        label=label, games=games, episodes=episodes, sd=sd, pairs=pairs, found=find(), of=of
-    )
+    about = {"label": label, "games": games, "episodes": episodes, "sd": sd}
+    return Needed(**about, pairs=pairs, found=find(), of=of)
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:

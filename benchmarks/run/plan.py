@@ -308,9 +308,8 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
         raw = lineup_run(raw, name)
     settings, more_objects = written(overrides.settings)
     objects = {**overrides.own, **objects, **more_objects}
-    return resolve(
-        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=objects)
-    )
+    overrides = dataclasses.replace(overrides, settings=settings, own=objects)
+    return resolve(parse(raw, name), name, overrides)
 
 
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
@@ -421,8 +420,9 @@ def _meant(name: str, objects: Mapping[str, Any]) -> Any:
 
 async def check(policies: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
-    asking = [p.client for p in policies.values() if isinstance(p, LLMPolicy)]
-    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
+    asking = (p.client for p in policies.values() if isinstance(p, LLMPolicy))
+    foreign = (c for c in asking if not any(isinstance(layer, Own) for layer in layers(c)))
+    clients = {id(c): c for c in foreign if not isinstance(c, RecordedClient)}
     greeting = Chat.of([{"role": "user", "content": "Say hello."}])
     hello = Request(greeting, sampling=Sampling(max_tokens=16), kind="greeting")
 
@@ -433,10 +433,6 @@ async def check(policies: Mapping[str, Policy]) -> None:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 
     await together(map(ask, clients.values()))
-
-
-def _is_own(client: Client) -> bool:
-    return any(isinstance(layer, Own) for layer in layers(client))
 
 
 def _game(

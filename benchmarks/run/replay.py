@@ -192,11 +192,9 @@ class _Rerun(EpisodeRecord):
         self.chats = records.chats(row.id)
         self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
-            if note.kind == OVERFLOW:
-                continue
-            self.notes.setdefault(DecisionPlace(note.step, note.seat), []).append(
-                [note.kind, note.content]
-            )
+            if note.kind != OVERFLOW:
+                notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
+                notes.append([note.kind, note.content])
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
         self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
@@ -207,8 +205,7 @@ class _Rerun(EpisodeRecord):
         self.table.episode = self
         asking = {slot.seat for slot in self.calls}
         policies: list[Policy] = []
-        for i, position in enumerate(self.row.seating):
-            seat = self.game.seats[position]
+        for i, seat in enumerate(self.game.seats[position] for position in self.row.seating):
             asks = seat.asks or (i in asking and i not in self.user_seats)
             policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:

@@ -14,10 +14,7 @@ from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.plan import RunPlan
-from llm_games.wrappers.clients.base import (
-    ContextOverflow,
-    Request,
-)
+from llm_games.wrappers.clients.base import ContextOverflow, Request
 from llm_games.wrappers.policy import Note
 from llm_games.wrappers.seats import DecisionPlace
 
@@ -39,10 +36,9 @@ def prolong(path: str | Path, episodes: int) -> None:
     with Records.open_readonly(path) as records:
         plan = planned(records).longer(episodes)
     with Store.open(path) as store:
-        store.prolong(
-            plan.model_dump(),
-            {game.label: [*zip(game.seeds, game.seatings(), strict=True)] for game in plan.games},
-        )
+        games = plan.games
+        seats = {g.label: [*zip(g.seeds, g.seatings(), strict=True)] for g in games}
+        store.prolong(plan.model_dump(), seats)
 
 
 class EpisodeRecord:
@@ -60,9 +56,8 @@ class EpisodeRecord:
         self.overflows: dict[DecisionPlace, list[Plain]] = {}
         for note in [] if fresh else records.notes(row.id):
             if note.kind == rows.OVERFLOW:
-                self.overflows.setdefault(DecisionPlace(note.step, note.seat), []).append(
-                    note.content
-                )
+                overflows = self.overflows.setdefault(DecisionPlace(note.step, note.seat), [])
+                overflows.append(note.content)
         self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[DecisionPlace, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -253,19 +253,13 @@ def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[
     }
 
 
-def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
-    """Return a player's mean money before the first item and after each place in the order."""
-    return [fmean(column) for column in zip(*budget_curves(auctions, player), strict=True)]
-
-
 def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:
     """A player's mean money in each of its auctions; BadParameter: of different lengths."""
     curves = []
     for auction in auctions:
         seat_curves = [auction.money(seat) for _, seat in seats_of([auction], player)]
-        curves += (
-            [[fmean(column) for column in zip(*seat_curves, strict=True)]] if seat_curves else []
-        )
+        if seat_curves:
+            curves.append([*map(fmean, zip(*seat_curves, strict=True))])
     if len({len(curve) for curve in curves}) > 1:
         raise BadParameter("a budget curve needs auctions of equally many items")
     return curves
@@ -295,11 +289,9 @@ def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
 def price_gap(auctions: Sequence[Auction]) -> float | None:
     """Return the mean price of profit bidders less that of item bidders, or None."""
     by_objective = prices(auctions)
-    return (
-        fmean(by_objective["profit"]) - fmean(by_objective["items"])
-        if len(by_objective) > 1
-        else None
-    )
+    if len(by_objective) < 2:
+        return None
+    return fmean(by_objective["profit"]) - fmean(by_objective["items"])
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
@@ -371,6 +363,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
     sat = [[auction.bidders[seat] for auction, seat in seats] for seats in taken]
     bidders = [bidder for seats in sat for bidder in seats]
     games = [auction.game for auction in auctions]
+    items = 0.0, float(max(len(game.catalogue) for game in games))
 
     def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> MeanCell:
         cell = paid([fmean(of(*seat) for seat in seats) for seats in taken], ends, True)
@@ -380,18 +373,13 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
     def believed(bidders: Sequence[Bidder]) -> list[BeliefNote]:
         return [belief for bidder in bidders for belief in bidder.beliefs]
 
-    def replanned(bidders: Sequence[Bidder]) -> Coverage:
-        return Coverage(*replans(bidders))
-
     kinds: dict[str, Callable[[Sequence[Bidder]], Rate | Coverage]] = {
         "bids": bid_failures,
-        "own": lambda bidder_group: belief_failures(believed(bidder_group), "own", definition),
-        "others": lambda bidder_group: belief_failures(
-            believed(bidder_group), "others", definition
-        ),
-        "own_named": lambda bidder_group: belief_coverage(believed(bidder_group), "own"),
-        "others_named": lambda bidder_group: belief_coverage(believed(bidder_group), "others"),
-        "changed": replanned,
+        "own": lambda seats: belief_failures(believed(seats), "own", definition),
+        "others": lambda seats: belief_failures(believed(seats), "others", definition),
+        "own_named": lambda seats: belief_coverage(believed(seats), "own"),
+        "others_named": lambda seats: belief_coverage(believed(seats), "others"),
+        "changed": lambda seats: Coverage(*replans(seats)),
     }
     whole: dict[str, Any] = {name: of(bidders) for name, of in kinds.items()}
     changed = whole.pop("changed")
@@ -405,10 +393,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
         correlations={key: follows(auctions, player, *key) for key in product(PLANS, STATISTICS)},
         profit=mean(lambda auction, seat: auction.bidders[seat].profit, profits_within(games)),
-        won=mean(
-            lambda auction, seat: auction.bidders[seat].won,
-            (0.0, float(max(len(game.catalogue) for game in games))),
-        ),
+        won=mean(lambda auction, seat: auction.bidders[seat].won, items),
         money_left=mean(lambda auction, seat: auction.money(seat)[-1], money_within(auctions)),
         accepted=mean(lambda auction, seat: sum(lot.bids[seat] for lot in auction.lots)),
         price_ratio=_price_ratio(taken),
@@ -429,28 +414,19 @@ def _share(each: Sequence[float | None], whole: float | None) -> MeanCell | None
 
 def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> MeanCell | None:
     """Return the mean of price to start price over items won, its interval over auctions."""
-    ratios = [
-        [
-            lot.price / lot.start
-            for auction, seat in seats
-            for lot in auction.lots
-            if lot.winner == seat and lot.start
-        ]
-        for seats in taken
-    ]
-    cell = paid(
-        [fmean(auction_ratios) for auction_ratios in ratios if auction_ratios], POSITIVE, True
-    )
-    return cell and cell._replace(
-        mean=fmean(ratio for auction_ratios in ratios for ratio in auction_ratios)
-    )
+    ratios: list[list[float]] = []
+    for seats in taken:
+        pairs = ((lot, seat) for auction, seat in seats for lot in auction.lots)
+        won = (lot for lot, seat in pairs if lot.winner == seat and lot.start)
+        ratios.append([lot.price / lot.start for lot in won])
+    cell = paid([*map(fmean, filter(None, ratios))], POSITIVE, True)
+    return cell and cell._replace(mean=fmean(chain(*ratios)))
 
 
 def auctions(game: RecordedGame) -> list[Auction]:
     seats = game.planned.get("seats", [{}] * len(game.seats))
-    return [
-        _auction(episode, [seat.get("settings", {}) for seat in seats]) for episode in game.done
-    ]
+    settings = [seat.get("settings", {}) for seat in seats]
+    return [_auction(episode, settings) for episode in game.done]
 
 
 def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) -> Auction:

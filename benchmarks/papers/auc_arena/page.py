@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -71,9 +71,8 @@ def owns(game: RecordedGame) -> bool:
 
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
-    auctions = {
-        game.label: finished for game in run.games if (finished := auc_arena.auctions(game))
-    }
+    played = {game.label: auc_arena.auctions(game) for game in run.games}
+    auctions = {label: finished for label, finished in played.items() if finished}
     in_a_row = (game.label for game in run.games if game.planned.get("series"))
     series = [label for label in in_a_row if _alone(auctions.get(label, []))]
     names = list(dict.fromkeys(name for game in run.games for name in game.seats))
@@ -81,14 +80,10 @@ def read(run: Run) -> Sold:
     definition = "authors" if run.edition == "published" else "paper"
 
     def standings(subset: Sequence[Auction]) -> dict[str, BidderStanding]:
-        by_player = {
-            standing.player: standing for standing in auc_arena.standings(subset, definition)
-        }
+        by_player = {row.player: row for row in auc_arena.standings(subset, definition)}
         return {name: by_player[name] for name in names if name in by_player}
 
-    overall = standings(
-        [auction for label_auctions in auctions.values() for auction in label_auctions]
-    )
+    overall = standings([*chain(*auctions.values())])
     by_label = {label: standings(label_auctions) for label, label_auctions in auctions.items()}
     order = sorted(names, key=lambda name: _rank(run.players[name]))
     return Sold(auctions, series, looks, by_label, overall, order[0] if order else "")
@@ -155,27 +150,25 @@ def sections(sold: Sold) -> list[Section]:
     skills = [*_skills(sold)]
     rated, against = [*_ratings(sold)], RATED.format(sold.reference)
     skill = columns("game, player", "auctions, mu, variance")
-    correlation = columns("player, plan, statistic, rho, p, items")
+    files = {
+        "correlations": ("player, plan, statistic, rho, p, items", _follows(standings)),
+        "money": ("game, player, items, money", _money_rows(sold)),
+        "ranks": ("game, player, auction, rank", _ranks(sold)),
+    }
     grids = [
         ResultTable(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
         ResultTable(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
         *([ResultTable(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
         *([ResultTable(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
-        ResultTable(correlation, [*_follows(standings)], name="auc_arena_correlations"),
-        ResultTable(
-            columns("game, player, items, money"), [*_money_rows(sold)], name="auc_arena_money"
-        ),
-        ResultTable(
-            columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"
+        *(
+            ResultTable(columns(heads), [*rows], name=f"auc_arena_{name}")
+            for name, (heads, rows) in files.items()
         ),
     ]
-    tall, tall_by_label = (
-        canvas.tall(len(standings), 3),
-        canvas.tall(len(sold.auctions), len(standings)),
-    )
+    count = len(standings)
     sketches = [
-        Sketch("Failure rates", partial(_failures, found=standings), tall),
-        Sketch("Profit", partial(_profits, sold=sold), tall_by_label),
+        Sketch("Failure rates", partial(_failures, found=standings), canvas.tall(count, 3)),
+        Sketch("Profit", partial(_profits, sold=sold), canvas.tall(len(sold.auctions), count)),
         Sketch("Plans and acts", partial(_plans, rows=follow), canvas.tall(len(follow), 2)),
     ]
     return [Section(PAPER.title, ABOUT, grids, sketches)]
@@ -215,12 +208,8 @@ def _starred(correlation: Correlation | None) -> MeanCell | None:
 
 
 def _cell(correlation: Correlation) -> MeanCell:
-    return MeanCell(
-        correlation.rho,
-        None,
-        correlation.interval.n if correlation.interval else 0,
-        correlation.interval,
-    )
+    count = correlation.interval.n if correlation.interval else 0
+    return MeanCell(correlation.rho, None, count, correlation.interval)
 
 
 def _follows(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
@@ -232,9 +221,8 @@ def _follows(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
 
 def _alone(auctions: Sequence[Auction]) -> bool:
     """Return whether all bidders have different names, so that players can be ranked."""
-    return all(
-        len({b.name for b in auction.bidders}) == len(auction.bidders) for auction in auctions
-    )
+    names = [[bidder.name for bidder in auction.bidders] for auction in auctions]
+    return all(len(set(seats)) == len(seats) for seats in names)
 
 
 def _skills(sold: Sold) -> Iterator[list[Value]]:

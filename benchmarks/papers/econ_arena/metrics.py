@@ -171,10 +171,6 @@ class SessionStanding(NamedTuple):
     bad_range: int
     shown: Mapping[str, MeanCell | None]
 
-    @property
-    def winning_rate(self) -> float:
-        return self.won / self.runs
-
 
 class _Mean:
     """The exact mean of added fractions, None left out: sums are by denominator."""
@@ -218,9 +214,7 @@ class SessionResults:
             if taken_runs:
                 self.sums.setdefault(str(player), _Sums()).add(taken_runs)
                 track = (_Mean(run[seat].position for seat in taken).as_float() for run in runs)
-                floats = array(
-                    "d", (math.nan if position is None else position for position in track)
-                )
+                floats = array("d", (math.nan if mean is None else mean for mean in track))
                 self.tracks.setdefault(str(player), []).append(floats)
         everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
         for player, taken in (seats | everybody).items():
@@ -311,12 +305,7 @@ def _over(means: Sequence[Fraction], ends: Ends) -> Any:
 
 
 def ends(game: Any) -> Ends:
-    """Return the least and the highest deviation of a game."""
-    return SHARE if is_contest(game) else POSITIVE
-
-
-def places(game: Any) -> Ends:
-    """Return the least and the highest normalised action of a game."""
+    """Return the least and the highest deviation of a game, and normalised action."""
     return SHARE if is_contest(game) else POSITIVE
 
 
@@ -418,22 +407,13 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         session_results = kinds.get((game, history))
         for player, sums in session_results.sums.items() if session_results else ():
-            broken = sum(sums.broke[cause] for cause in ("format", "range"))
+            causes = {f"bad_{kind}": sums.broke[kind] for kind in ("format", "range")}
+            broken = sum(causes.values())
             percent = 100 * broken / sums.runs
             cell = estimated([100 * share for share in sums.each["broke"]], SCORED)
             shown = cell and cell._replace(mean=percent, std=None)
-            rows.append(
-                BreakRow(
-                    game=game,
-                    history=history,
-                    player=player,
-                    runs=sums.runs,
-                    broken_runs=broken,
-                    bad_format=sums.broke["format"],
-                    bad_range=sums.broke["range"],
-                    shown=shown,
-                )
-            )
+            about: Any = {"game": game, "history": history, "player": player, "runs": sums.runs}
+            rows.append(BreakRow(**about, broken_runs=broken, **causes, shown=shown))
     return rows
 
 

@@ -101,16 +101,14 @@ def sections(run: Run) -> list[Section]:
     if not games:
         return [Section(PAPER.title, ABOUT)]
     played = {(game.label, room(run, game), history(game)): game for game in games}
-    breaks, distances = [*_breaks(games)], [*_distances(played)]
+    breaks, gaps = [*_breaks(games)], [*_distances(played)]
     path = columns(f"{WHO}, run of session, action, goal")
     pools = pooled.pools([(_title(game), room(run, game), game) for game in games])
     grids = [
         ResultTable(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
         *([pooled.grid(pools)] if pools else []),
         ResultTable(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
-        ResultTable(
-            DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES
-        ),
+        ResultTable(DISTANCE, gaps, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
         ResultTable(path, [*_places(played)], name="econ_arena_paths"),
     ]
     sketches = [*pooled.sketches(pools), *_figures(run, games, breaks)]
@@ -120,10 +118,7 @@ def sections(run: Run) -> list[Section]:
 def _payoffs(played: Played) -> Iterator[list[Value]]:
     for labels, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
-        first = [
-            {s.player: brief(s.payoff) for s in standings(first_sessions)}
-            for first_sessions in sessions
-        ]
+        first = [{s.player: brief(s.payoff) for s in standings(part)} for part in sessions]
         for standing in results(game).standings():
             yield [
                 *(*labels, standing.player, OWN, len(game.done)),
@@ -142,10 +137,8 @@ def _breaks(games: Sequence[RecordedGame]) -> Iterator[list[Value]]:
     for name in dict.fromkeys(row.player for row in rows):
         player_rows = [row for row in rows if row.player == name]
         runs = sum(row.runs for row in player_rows)
-        kinds = [
-            sum(row.bad_format for row in player_rows),
-            sum(row.bad_range for row in player_rows),
-        ]
+        causes = ("bad_format", "bad_range")
+        kinds = [sum(getattr(row, cause) for row in player_rows) for cause in causes]
         yield [name, OWN, runs, *_shares(player_rows), *(100 * count / runs for count in kinds)]
     printed = econ_arena.published_rule_breaks()
     for model in dict.fromkeys(row.model for row in printed):
@@ -176,7 +169,7 @@ def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
     for labels, game in played.items():
         for name in game.players:
-            track = canvas.points(results(game).track(name), econ_arena.places(game.rules))
+            track = canvas.points(results(game).track(name), econ_arena.ends(game.rules))
             for k, position in enumerate(track, start=1):
                 yield [*labels, name, k, position, econ_arena.goal(game.rules)]
 
@@ -259,11 +252,7 @@ def _levels(games: Sequence[RecordedGame]) -> dict[str, list[RecordedGame]]:
             reveal = reveal.replace("bids_and_private", "bids and values")
             alike = [other for other in blank if _title(other) == _title(game)]
             levels.setdefault(f"{_title(game)}, {reveal}", alike).append(game)
-    return {
-        name: level_games
-        for name, level_games in levels.items()
-        if len(set(map(history, level_games))) > 1
-    }
+    return {name: group for name, group in levels.items() if len(set(map(history, group))) > 1}
 
 
 def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
@@ -275,7 +264,7 @@ def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
         curves.append((shown, np.ma.masked_invalid(tracks).mean(axis=0).filled(np.nan)))
     _curves(axes, games[0], curves)
     sizes = sorted({len(table) for _, table in curves})
-    ends = econ_arena.places(games[0].rules)
+    ends = econ_arena.ends(games[0].rules)
     banded = canvas.banded(sizes[-1], ends, "session") if len(sizes) == 1 else SEVERAL
     return (
         "Mean normalised action in each run of a session, by how many past runs are shown; "
@@ -294,7 +283,7 @@ def moves(run: Run, game: RecordedGame) -> list[Sketch]:
 
 def _curves(axes: Axes, game: RecordedGame, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and the equilibrium."""
-    ends = econ_arena.places(game.rules)
+    ends = econ_arena.ends(game.rules)
     for (name, table), look in zip(curves, make_looks(len(curves)), strict=True):
         run_numbers = np.arange(1, table.shape[1] + 1)
         canvas.mean_line(axes, run_numbers, table, ends, look, label=name[:24])
@@ -312,7 +301,7 @@ def _paths(axes: Axes, game: RecordedGame) -> str:
     count = len(game.done)
     if count == 1:
         return "Normalised action in each run of the session, by player."
-    banded = canvas.banded(count, econ_arena.places(game.rules), "session")
+    banded = canvas.banded(count, econ_arena.ends(game.rules), "session")
     sentence = f"Mean normalised action in each run, over {count} sessions, by player"
     return f"{'; '.join(filter(None, (sentence, banded)))}."
 
@@ -323,16 +312,15 @@ def _actions(axes: Axes, game: RecordedGame) -> str:
         for player, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
             if turn.position is not None:
                 places[player].append(float(turn.position))
-    ends = econ_arena.places(game.rules)
+    ends = econ_arena.ends(game.rules)
     for row, positions in enumerate(places.values()):
         shown = np.array(positions)[canvas.some(len(positions))]
         shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
         axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if positions:
             axes.plot(np.mean(positions), row, "|", color=BLUE, ms=18, mew=2.4)
-        name = game.players[row]
-        own_mean = canvas.points(results(game).track(name), ends)
-        canvas.across(axes, [row], own_mean, BLUE)
+        means = canvas.points(results(game).track(game.players[row]), ends)
+        canvas.across(axes, [row], means, BLUE)
     goal = econ_arena.goal(game.rules)
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)

@@ -117,9 +117,8 @@ BAR = {
 
 def _bars(games: Sequence[RecordedGame]) -> Section:
     rows = [*_rows(games, "mode", BAR)]
-    grid = ResultTable(
-        _heads("mode", BAR), rows, name="gamma_bench_bar", note=INFORMED, title="Decisions"
-    )
+    heads = _heads("mode", BAR)
+    grid = ResultTable(heads, rows, name="gamma_bench_bar", note=INFORMED, title="Decisions")
     sketch = Sketch("Attendance", partial(_attendance, games=games))
     return Section("Explicit and implicit bar (v2, Figure 3)", grids=[grid], sketches=[sketch])
 

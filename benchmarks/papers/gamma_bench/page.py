@@ -240,10 +240,8 @@ def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
     table = np.array(means)
     rounds = table.shape[1]
     places = [number - 1 for number in ROUNDS if number <= rounds]
-    shown = [
-        *canvas.points(table[:, places], moved(game.rules)),
-        *[None] * (len(ROUNDS) - len(places)),
-    ]
+    missing = [None] * (len(ROUNDS) - len(places))
+    shown = [*canvas.points(table[:, places], moved(game.rules)), *missing]
     slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
     slope = mean_of(slopes, FREE)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
@@ -294,6 +292,10 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
     return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
+Placed = tuple[float, Sequence[Value]]
+"""A run's Overall, -1 for none, and its row."""
+
+
 def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows merged with those of these runs by Overall; None without any.
 
@@ -301,9 +303,7 @@ def board(runs: Sequence[Run]) -> Section | None:
     Only a run of all eight games, with the benchmark's settings and the same model on every seat,
     has a rank.
     """
-    rows_by_edition: dict[str, list[tuple[float, Sequence[Value]]]] = {
-        edition: [] for edition in BOARDS
-    }
+    rows_by_edition: dict[str, list[Placed]] = {edition: [] for edition in BOARDS}
     for run in runs:
         edition = run.edition if run.edition in BOARDS else "published"
         if placed_row := _placed_row(run, edition):
@@ -312,11 +312,10 @@ def board(runs: Sequence[Run]) -> Section | None:
     return Section("Beside the published leaderboard", grids=grids) if grids else None
 
 
-def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> ResultTable:
+def _board(edition: str, run_rows: Sequence[Placed]) -> ResultTable:
     version = published.VERSIONS.get(edition)
-    outside = [
-        row for _, row in run_rows if version and not row[0]
-    ]  # in no order with the published
+    # In no order with the published.
+    outside = [row for _, row in run_rows if version and not row[0]]
     places = [placed_row for placed_row in run_rows if not version or placed_row[1][0]]
     for listed in published.leaderboard(edition) if version else ():
         row = (str(listed.rank), listed.model, listed.overall, *map(listed.cells.get, GAMES))
@@ -331,15 +330,13 @@ def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> R
     )
 
 
-def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
-    """Return a run's Overall, -1 for none, and its row; None without any score."""
+def _placed_row(run: Run, edition: str) -> Placed | None:
+    """Return a run's row; None without any score."""
     scores_by_game = counted(run, edition)
     if not any(scores_by_game.values()):
         return None
-    mean, names = (
-        overall(scores_by_game),
-        sorted({name for game in run.games for name in game.seats}),
-    )
+    mean, seats = overall(scores_by_game), (name for game in run.games for name in game.seats)
+    names = sorted({*seats})
     player = run.players[names[0]]
     why = "" if player.language_model else "not an LLM, for reference"
     why = "a toy, to see how things work" if player.toy else why
@@ -350,10 +347,7 @@ def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
     ranked = mean is not None and not why and edition in published.VERSIONS
     rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
-    cells = [
-        estimated(scores_by_game[game], SCORED) if scores_by_game.get(game) else None
-        for game in GAMES
-    ]
+    cells = [estimated(scores_by_game.get(game, ()), SCORED) for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row
 

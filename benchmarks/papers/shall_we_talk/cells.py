@@ -60,10 +60,8 @@ def cells(game: str) -> Mapping[str, Rulebook]:
 
 def cell_of(rules: Rulebook) -> str:
     """Return the cell whose rules these are, at any size; "" if they differ otherwise."""
-    rules_by_cell = cells(rules.name).items()
-    return next(
-        (cell for cell, cell_rules in rules_by_cell if _sized(cell_rules, rules) == rules), ""
-    )
+    alike = (cell for cell, other in cells(rules.name).items() if _sized(other, rules) == rules)
+    return next(alike, "")
 
 
 def _sized(cell_rules: Any, rules: Any) -> Any:
@@ -112,13 +110,9 @@ def references(rules: Any) -> tuple[float, float]:
 
 def found(game: RecordedGame) -> list[Any]:
     """Return each finished episode's values for tables and statements."""
-    of: dict[str, Callable[[RecordedEpisode, str | None], Any]]
-    of = {"KBC": _contest, "BC": _market, "EE": _escape}
-    plans = label(game)
-    return [
-        of[CASES[game.name]](*episode_and_plan)
-        for episode_and_plan in zip(game.done, plans, strict=True)
-    ]
+    of: dict[str, Callable[..., Any]] = {"KBC": _contest, "BC": _market, "EE": _escape}
+    pairs = zip(game.done, label(game), strict=True)
+    return [of[CASES[game.name]](episode, plan) for episode, plan in pairs]
 
 
 def _contest(episode: RecordedEpisode, plan: str | None) -> ContestRun:

@@ -46,11 +46,9 @@ def mean_in(prices: Sequence[float], first: int, last: int) -> float | None:
 def slope_in(prices: Sequence[float], first: int, last: int) -> float | None:
     """Return the rise per hundred rounds of a line fitted to these rounds' prices."""
     selected = window(prices, first, last)
-    return (
-        None
-        if selected is None
-        else 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
-    )
+    if selected is None:
+        return None
+    return 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
 
 
 def variance(curves: Array) -> Array:
@@ -98,16 +96,10 @@ def share_difference(a: Sequence[bool], b: Sequence[bool]) -> MeanCell | None:
     n, mean = min(len(a), len(b)), sum(a) / len(a) - sum(b) / len(b)
     if n < 2:
         return MeanCell(mean, None, n)
-    shares = [((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b)]
-    (p, m), (q, k) = shares
+    (p, m), (q, k) = (((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b))
     half = 1.959963984540054 * math.sqrt(p * (1 - p) / m + q * (1 - q) / k)
-    return MeanCell(
-        mean,
-        None,
-        n,
-        Interval(max(p - q - half, -1.0), min(p - q + half, 1.0), "Agresti-Caffo", n),
-        apart(SHARE),
-    )
+    low, high = max(p - q - half, -1.0), min(p - q + half, 1.0)
+    return MeanCell(mean, None, n, Interval(low, high, "Agresti-Caffo", n), apart(SHARE))
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:

@@ -144,13 +144,9 @@ def _share(answers: Sequence[bool]) -> MeanCell | None:
     """Return the share of runs with a true answer."""
     if not answers:
         return None
-    return MeanCell(
-        sum(answers) / len(answers),
-        None,
-        len(answers),
-        intervals.share(sum(answers), len(answers)),
-        SHARE,
-    )
+    count = len(answers)
+    interval = intervals.share(sum(answers), count)
+    return MeanCell(sum(answers) / count, None, count, interval, SHARE)
 
 
 def _contests(runs: Runs) -> Iterator[Clause]:
@@ -289,8 +285,7 @@ def _weaker(runs: Runs) -> Iterator[Clause]:
     for cell in ("KBC-silent", "KBC-talk"):
         near = _named(runs, cell, lambda numbers: metrics.within(numbers, 40, 80))
         effect = mean_of(near, SHARE)
-        yield Clause(
-            "G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", effect, 0.5
-        )
+        what = f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}"
+        yield Clause("G1", what, effect, 0.5)
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]
     yield Clause("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)
