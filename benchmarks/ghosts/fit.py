@@ -235,14 +235,13 @@ class _GhostReading:
         return action
 
     def whole(self) -> ImitationData:
+        source = self.source
         if not self.parts:
-            raise BadParameter(
-                f"{self.source.path}: {self.source.seat.name} has decided nothing legal"
-            )
+            raise BadParameter(f"{source.path}: {source.seat.name} has decided nothing legal")
         columns = [np.concatenate(parts) for parts in zip(*self.parts, strict=True)]
         features, last, answer, episode, action, key, here = columns
         return ImitationData(
-            game=self.source.game,
+            game=source.game,
             rows=FitData(features, last, answer, episode, np.ones(len(action))),
             action=action,
             key=key,

@@ -135,18 +135,12 @@ class Forest:
         begin = leaves = 0
         for tree in (grown.tree_ for grown in model.estimators_):
             nodes, ends = np.arange(tree.node_count), tree.children_left < 0
-            shares = tree.value[ends, 0].astype(np.float32)
-            parts.append(
-                (
-                    np.array([begin]),
-                    np.where(ends, 0, tree.feature),
-                    tree.threshold,
-                    begin + np.where(ends, nodes, tree.children_left),
-                    begin + np.where(ends, nodes, tree.children_right),
-                    np.where(ends, leaves + np.cumsum(ends) - 1, 0),
-                    shares / shares.sum(axis=1, keepdims=True),
-                )
-            )
+            shares, last_leaf = tree.value[ends, 0].astype(np.float32), leaves + np.cumsum(ends) - 1
+            children = tree.children_left, tree.children_right
+            feature, leaf = (np.where(ends, *x) for x in ((0, tree.feature), (last_leaf, 0)))
+            left, right = (begin + np.where(ends, nodes, child) for child in children)
+            spread = shares / shares.sum(axis=1, keepdims=True)
+            parts.append((np.array([begin]), feature, tree.threshold, left, right, leaf, spread))
             begin, leaves = begin + len(nodes), leaves + len(shares)
         joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
         return cls(classes, dict(zip(cls.ARRAYS, [*joined, labels], strict=True)))

@@ -198,9 +198,7 @@ class Comparisons:
         indices = indices if len(indices) > 2 else []  # of which none stands anywhere
         renamed = {"B": self.name, "B − A": self.change}
         formats = {
-            renamed.get(name, name): form
-            for i, (name, form) in enumerate(heads.items())
-            if i in indices
+            renamed.get(name, name): heads[name] for i, name in enumerate(heads) if i in indices
         }
         rows, foot = ([[row[i] for i in indices] for row in part] for part in (rows, foot))
         note = "" if shown == VALUES else " ".join(self._sentences())
@@ -239,9 +237,7 @@ class Comparisons:
             for note in dict.fromkeys(note for note, _ in notes if note):
                 of = "; ".join(name for other, name in notes if other == note)
                 noted.setdefault(note, []).append(f"{game.label} ({of})")
-        sentences += [
-            f"{note[0].upper()}{note[1:]}: {', '.join(of)}." for note, of in noted.items()
-        ]
+        sentences += [f"{n[0].upper()}{n[1:]}: {', '.join(of)}." for n, of in noted.items()]
         return sentences + self.notes
 
 
@@ -303,24 +299,19 @@ def compare(
             for run in (a, b)
         ]
         edition = edition or edition_of(both[0].config)
-        first_games, second_games = (
-            {game.label: game for game in games(run) if game.rows} for run in both
-        )
+        first_games, second_games = ({g.label: g for g in games(run) if g.rows} for run in both)
         labels = dict.fromkeys([*first_games, *second_games])
         level = LEVEL / among
         names = A, name
-        comparisons = [
-            _compare(first_games.get(label), second_games.get(label), edition, level, names)
-            for label in labels
-        ]
+        pairs = ((first_games.get(label), second_games.get(label)) for label in labels)
+        comparisons = [_compare(*pair, edition, level, names) for pair in pairs]
         if not any(game.payoffs for game in comparisons):
             raise NothingShared(_nothing(both, comparisons, name))
         comparisons, families = _families(comparisons, level)
         notes = _prolonged((first_games, second_games), names)
         if among > 1:
-            notes.append(
-                f"{among} runs are compared with A, each at {LEVEL} / {among} (Bonferroni)."
-            )
+            each = f"{LEVEL} / {among} (Bonferroni)"
+            notes.append(f"{among} runs are compared with A, each at {each}.")
         return Comparisons(comparisons, families, level, notes, name)
 
 
@@ -351,11 +342,8 @@ def _compare(
     first = a or b
     assert first is not None
     sides = [{row.number: row for row in game.rows} if game else {} for game in (a, b)]
-    done = [
-        number
-        for number, row in sides[0].items()
-        if (other := twin(row, sides[1])) and row.status == other.status == "done"
-    ]
+    twins = ((number, row, twin(row, sides[1])) for number, row in sides[0].items())
+    done = [n for n, row, other in twins if other and row.status == other.status == "done"]
     places, notes = _places_and_notes(a, b)
     seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
     shares, share_notes = _shares(first, seats)

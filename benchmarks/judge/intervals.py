@@ -247,7 +247,7 @@ def within_bounds(
     """
     first, last = t_ends(mean, error, df, level)
     half = last - mean
-    below, above = mean - low, high - mean
+    below, above, size = mean - low, high - mean, high - low
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         open_low, open_high = below > FAR * half, above > FAR * half
         both = half / below + half / above
@@ -255,9 +255,7 @@ def within_bounds(
         ends = []
         for end, sign in ((first, -1), (last, 1)):
             share = 1 / (1 + np.exp(-np.clip(logit + sign * both, -700, 700)))
-            inner = np.where(
-                share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share)
-            )
+            inner = np.where(share < 0.5, low + size * share, high - size * (1 - share))
             upward = low + below * np.exp(np.clip(sign * half / below, -700, 700))
             downward = high - above * np.exp(np.clip(-sign * half / above, -700, 700))
             inner = np.where(open_high, upward, np.where(open_low, downward, inner))

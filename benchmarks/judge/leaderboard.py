@@ -326,9 +326,8 @@ def _table(
     others = Counter(n for n, key in zip(named, keys, strict=True) if not (alone and key in judged))
     for table in tables:
         same = table.game.name == game.name and table.game.full == game.full
-        about = all(
-            table.game.planned.get(key) == game.planned.get(key) for key in ("given", "max_steps")
-        )
+        planned, other = table.game.planned, game.planned
+        about = all(planned.get(key) == other.get(key) for key in ("given", "max_steps"))
         if same and about and (table.others, table.alone) == (others, alone):
             return table
     tables.append(SeatedTable(game, edition, game.label, others, alone))

@@ -257,10 +257,7 @@ def label_grid(rows: Sequence[ModelLabel]) -> ResultTable:
     for row in rows:
         of.setdefault((row.label, row.judge), Counter())[row.answer] += 1
     heads = columns("game, judge", "episodes", "d") | dict.fromkeys((*names, "no label"), "d")
-    lines = [
-        [*key, counts.total(), *(counts[name] for name in names), counts[None]]
-        for key, counts in of.items()
-    ]
+    lines = [[*key, c.total(), *map(c.__getitem__, names), c[None]] for key, c in of.items()]
     return ResultTable(heads, lines, name="labels", note=rows[0].rubric if rows else "")
 
 

@@ -334,9 +334,8 @@ def shown(n: int, scores: Values, level: float = 0.05) -> Array:
     Scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that difference;
     infinite where all pairs differ alike. With rare, distant scores it is smaller than by t tests.
     """
-    first, second = np.random.default_rng(SEED).choice(
-        np.asarray(scores, np.float64), (2, TRIED, n)
-    )
+    rng, drawn = np.random.default_rng(SEED), np.asarray(scores, np.float64)
+    first, second = rng.choice(drawn, (2, TRIED, n))
     change = second - first
     error = change.std(axis=1, ddof=1) / math.sqrt(n)
     flat = np.ptp(change, axis=1) <= EQUAL * np.abs(scores).max()

@@ -27,6 +27,7 @@ SCORED = (0.0, 100.0)  # the least and the highest score
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]  # takes axes (and ``game``), draws, returns what explains it
+Rate = Callable[[Sequence[RecordedGame], Path, Sequence[str], int, int], ResultTable]
 
 THIRD, HALF = (4.7, 3.0), (7.0, 3.4)  # inches of plots, three or two side by side on a wide page
 
@@ -116,9 +117,7 @@ class Paper(NamedTuple):
     scoring: Scoring | None = None
     drawn: Callable[[RecordedGame], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
-    rate: Callable[[Sequence[RecordedGame], Path, Sequence[str], int, int], ResultTable] | None = (
-        None
-    )
+    rate: Rate | None = None
     measure: Measure | None = None
     measures: Mapping[str, Measure] = {}
     first: bool = False  # whether it is asked before others what it owns

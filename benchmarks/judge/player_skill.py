@@ -264,10 +264,8 @@ def response_gaps(parts: Sequence[_SkillPart]) -> list[Array] | None:
 
 def _summed(values: Array, summed: Any) -> Array:
     """Return the mean or the sum over the steps where it is defined, NaN if it is in none."""
-    there = ~np.isnan(values)
-    return np.array(
-        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, there, strict=True)]
-    )
+    pairs = zip(values, ~np.isnan(values), strict=True)
+    return np.array([summed(row[has]) if has.any() else np.nan for row, has in pairs])
 
 
 def _of(name: str, episode: StackedEpisode, limit: int) -> list[int]:

@@ -120,9 +120,7 @@ def overalls(games: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Mean
     for game, rows in games:
         for row in rows:
             scores.setdefault(row.player, []).append((game, row.scores))
-    means = {
-        name: paper.overall(values) for name, values in scores.items() if all(v for _, v in values)
-    }
+    means = {name: paper.overall(rows) for name, rows in scores.items() if all(v for _, v in rows)}
     return {name: mean for name, mean in means.items() if mean}
 
 

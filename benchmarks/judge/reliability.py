@@ -10,19 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge import intervals, variance
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import editions
 from llm_games.benchmarks.judge.result_table import ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import score_by, series
 from llm_games.benchmarks.judge.success import Success
-from llm_games.benchmarks.judge.variance import (
-    LEVELS,
-    SAMPLING,
-    VarianceShare,
-    pass_k,
-    variance_parts,
-)
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
@@ -90,7 +83,7 @@ def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
         limit = max(1, min(MOST, min(runs) // 2))
         try:
             for each in range(1, limit + 1) if k is None else [k]:
-                all_ = pass_k(passed, runs, each, independent=apart)
+                all_ = variance.pass_k(passed, runs, each, independent=apart)
                 cell = MeanCell(all_.value, None, min(runs), all_.interval)
                 rows.append([player, each, all_.tasks, cell])
         except BadParameter as error:
@@ -107,7 +100,7 @@ class Split(NamedTuple):
 
     label: str
     of: str
-    parts: list[VarianceShare]
+    parts: list[variance.VarianceShare]
 
 
 def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
@@ -122,7 +115,7 @@ def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
     for game in games:
         seeds = tuple(row.seed for row in game.done.rows)
         alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
-        if len(seeds) >= LEVELS:
+        if len(seeds) >= variance.LEVELS:
             designs.setdefault(alike, {}).setdefault(str(game.change), []).append(game)
     return [split for design in designs.values() for split in _splits(design, edition)]
 
@@ -141,7 +134,7 @@ def _splits(design: Mapping[str, list[RecordedGame]], edition: str) -> Iterator[
     settings = list(design.values())
     keys = {key for repeats in settings for key in repeats[0].change}
     even = len({len(repeats) for repeats in settings}) == 1
-    if len(settings) >= LEVELS and len(keys) == 1 and even:
+    if len(settings) >= variance.LEVELS and len(keys) == 1 and even:
         name = "wording" if keys == {"prompts"} else keys.pop()
         yield from _split(settings[0][0].name, [name], settings, edition)
     else:
@@ -154,19 +147,19 @@ def _split(
 ) -> Iterator[Split]:
     """Yield the splits of games ``(settings, repeats)``; each has values ``(chance, seats)``."""
     repeats, same = len(settings[0]), len(set(settings[0][0].seats)) == 1
-    axes = [*varied, "seat", "chance", SAMPLING]
+    axes = [*varied, "seat", "chance", variance.SAMPLING]
     for of, values in (("payoff of a seat", _payoffs), ("score", _scores)):
         table = np.array([[values(game, edition) for game in repeated] for repeated in settings])
         table = np.moveaxis(table, (3, 2, 1), (1, 2, 3))  # settings, seats, chance, repeats
         names = axes
-        if not same or table.shape[1] < LEVELS:
+        if not same or table.shape[1] < variance.LEVELS:
             table, names = table.mean(axis=1), [name for name in axes if name != "seat"]
         if not varied:
             table = table[0]
         if repeats == 1:
             table, names = table[..., 0], names[:-1]
         if len(names) - (repeats > 1) >= 2 and np.isfinite(table).all():
-            yield Split(label, of, variance_parts(table, names))
+            yield Split(label, of, variance.variance_parts(table, names))
 
 
 def _payoffs(game: RecordedGame, edition: str) -> Array:
@@ -185,11 +178,8 @@ def split_grid(split_list: Sequence[Split]) -> ResultTable:
             ends = f"{part.low:.2f} to {part.high:.2f}" if part.sd else None
             levels = None if part.name.startswith("rest") else part.levels
             rows.append([label, of, part.name, levels, part.share, part.sd, ends])
-    heads = columns("task, of, source", "levels", "d") | {
-        "share": ".0%",
-        "sd": ".2f",
-        "sd, 95 %": ">",
-    }
+    heads = columns("task, of, source", "levels", "d") | {"share": ".0%", "sd": ".2f"}
+    heads |= {"sd, 95 %": ">"}
     return ResultTable(heads, rows, "Where the variance comes from", "variance", SPLIT)
 
 

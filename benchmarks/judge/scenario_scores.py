@@ -84,11 +84,7 @@ def _scale(about: str) -> Ends:
     best_name = players[int(payoffs["chosen"])]
     least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
     near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
-    why = (
-        f"even {best_name}, the best of the rule players, does no better than random"
-        if near
-        else ""
-    )
+    why = f"even {best_name}, the best of the rule players, does no better than random" * bool(near)
     return Ends(float(random.mean()), float(best.mean()), best_name, why)
 
 
@@ -130,19 +126,15 @@ class _ScenarioTable:
         """Payoffs ``(VALUING,)`` of random and the best, chosen by other games, and its name."""
         means = [self.payoffs(player, 0, CHOOSING).mean() for player in players]
         chosen = int(np.argmax(means))
-        best, random = (
-            self.payoffs(name, CHOOSING, VALUING) for name in (players[chosen], "random")
-        )
+        best, random = (self.payoffs(n, CHOOSING, VALUING) for n in (players[chosen], "random"))
         return {"best": best, "random": random, "chosen": np.array(chosen)}
 
     def payoffs(self, player: str, first: int, games: int) -> Array:
         """Return the mean payoff of the focal seats, by the same chance for all players."""
         focal_seats = focal(self.names)
         start = int(sha256(self.game.encode()).hexdigest()[:12], 16) + first
-        players = [
-            player if position in focal_seats else seated
-            for position, seated in enumerate(self.players)
-        ]
+        seats = enumerate(self.players)
+        players = [player if i in focal_seats else background for i, background in seats]
         names = list(dict.fromkeys(players))
         row, payoffs = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
@@ -150,13 +142,10 @@ class _ScenarioTable:
             games_here = np.flatnonzero(np.isin(row, rows))
             places = np.array(self.seatings)[row[games_here]].T  # (players, tables)
             sits = np.array([names.index(name) for name in players])[places]
-            seeds = (start + games_here).tolist()
-            for _, outcome in play_batch(
-                rules, names, sits, seeds, self.fixed_chance, self.max_steps
-            ):
-                payoffs[games_here] += outcome.rewards.mean(
-                    axis=0, where=np.isin(places, focal_seats)
-                )
+            seeds, mask = (start + games_here).tolist(), np.isin(places, focal_seats)
+            limits = self.fixed_chance, self.max_steps
+            for _, outcome in play_batch(rules, names, sits, seeds, *limits):
+                payoffs[games_here] += outcome.rewards.mean(axis=0, where=mask)
         return payoffs
 
     def _params(self, seating: Sequence[int]) -> Mapping[str, Any]:

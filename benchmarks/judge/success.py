@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import ge, gt, le, lt
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +15,7 @@ from llm_games.benchmarks.judge.results import measured_by, score_by, series
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 
-SIGNS: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+SIGNS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 SLACK = 1e-9
 """Values nearer than this are equal: they are sums and means of floats."""
 WRITTEN = re.compile(r"\s*(?P<what>[^<>=]*[^<>=\s])\s*(?P<sign>[<>]=?)\s*(?P<bound>[-+\d.e]+)\s*")
@@ -70,19 +65,17 @@ class Success(NamedTuple):
         measure = measure_of(game)
         statistics = {"score": score_by(edition)} | {s.name: s for s in results.STATISTICS}
         statistics |= {measure.name: measured_by(measure)} if measure else {}
-        numbers_by_player: Mapping[str, Sequence[float]] = {}
+        by_player: Mapping[str, Sequence[float]] = {}
         if statistic := statistics.get(self.what):
             players = game.players if statistic.by_player else (None,)
-            numbers_by_player = {
-                player or "all": series(game, statistic, player).numbers for player in players
-            }
-        values = [value for numbers in numbers_by_player.values() for value in numbers]
-        if not numbers_by_player or np.isnan(values).any():
+            by_player = {name or "all": series(game, statistic, name).numbers for name in players}
+        values = [value for numbers in by_player.values() for value in numbers]
+        if not by_player or np.isnan(values).any():
             raise BadParameter(
                 f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "
                 "nothing of it: give it a success of its own, or leave it out with --game"
             )
-        return {name: [*map(self._holds, numbers)] for name, numbers in numbers_by_player.items()}
+        return {name: [*map(self._holds, numbers)] for name, numbers in by_player.items()}
 
     def _holds(self, value: float) -> bool:
         near = abs(value - self.bound) <= SLACK * max(1.0, abs(self.bound))

@@ -172,21 +172,20 @@ class Talked:
 
     @property
     def amounts(self) -> list[Any]:
-        messages = self.messages
-        return [
-            messages,
-            self.words / messages if messages else None,
-            1 - messages / self.turns if self.turns else None,
-            self.digits / messages if messages else None,
-            self.too_long,
-            self.unread,
-        ]
+        said = self.messages
+        silence = 1 - said / self.turns if self.turns else None
+        shares = _ratio(self.words, said), silence, _ratio(self.digits, said)
+        return [said, *shares, self.too_long, self.unread]
 
     @property
     def weight(self) -> list[Any]:
         """Who heard it, and whether it did as it said."""
-        hearers = self.heard / self.messages if self.messages else None
-        return [hearers, self.announced, self.kept / self.announced if self.announced else None]
+        hearers = _ratio(self.heard, self.messages)
+        return [hearers, self.announced, _ratio(self.kept, self.announced)]
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def talked(game: RecordedGame) -> dict[str, Talked]:
@@ -307,9 +306,8 @@ def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
     note = f"The first {MOST_LINES} lines; all of it: {command}. " * (len(lines) > MOST_LINES)
     note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
-    return ResultTable(
-        columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note
-    )
+    heads = columns("round, when, who, what, note")
+    return ResultTable(heads, lines[:MOST_LINES], title, note=note)
 
 
 def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
@@ -346,13 +344,8 @@ class Influence:
     away: int = 0
 
     def row(self) -> list[Any]:
-        return [
-            self.heard,
-            self.changed / self.heard if self.heard else None,
-            self.named,
-            self.toward / self.named if self.named else None,
-            self.away / self.named if self.named else None,
-        ]
+        shares = _ratio(self.toward, self.named), _ratio(self.away, self.named)
+        return [self.heard, _ratio(self.changed, self.heard), self.named, *shares]
 
     def plus(self, changed: bool, pull: int | None) -> None:
         """Count a move; `pull`: 1 towards what was named, -1 away, 0 neither, None: none was."""

@@ -45,9 +45,8 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
                 if note.kind == OVERFLOW:
                     chat = Chat.of(records.messages(note.content["prompt"]))
                     rows.append((chat, note.content["seed"], ContextOverflow(note.content["said"])))
-    rows += [
-        (chat, row.seed, row.completion()) for _, row, chat in replies.values() if not row.error
-    ]
+    answers = (reply[1:] for reply in replies.values())
+    rows += [(chat, row.seed, row.completion()) for row, chat in answers if not row.error]
     return RecordedClient(rows, f"recorded:{path}")
 
 

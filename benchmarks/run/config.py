@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    Field,
-    ValidationInfo,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines import scenarios
@@ -318,7 +311,7 @@ def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
     return checked(Config, raw, source, _TABLES)
 
 
-_TABLES: dict[Any, type[BaseModel]] = {
+_TABLES: dict[Any, type[Settings]] = {
     "player": PlayerSettings,
     "vary": PlayerSettings,
     "models": ModelSettings,

@@ -29,9 +29,8 @@ SHARED = (
     *("max_attempts", "max_tables", "failed_reply", "scoring", "success"),
 )
 """Keys that mean what they mean in a run."""
-_shared = {
-    name: (Config.model_fields[name].annotation, Config.model_fields[name]) for name in SHARED
-}
+_fields = Config.model_fields
+_shared = {name: (_fields[name].annotation, _fields[name]) for name in SHARED}
 GAME_KEYS = ("params", "talk", "given", "max_steps")
 
 

@@ -16,13 +16,8 @@ from llm_games.import_names import OWN, name_of
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.user_players import label_of
 
-KINDS = {
-    "seats": "player",
-    "players": "player",
-    "player": "player",
-    "client": "client",
-    "tools": "tool",
-}
+KINDS = dict.fromkeys(("seats", "players", "player"), "player")
+KINDS |= {"client": "client", "tools": "tool"}
 """What the objects under a key are, in lists or alone."""
 PLAIN = (str, int, float, bool, type(None), Mapping)
 

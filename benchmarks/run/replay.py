@@ -14,19 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.baselines.players import llm_player
+from llm_games.benchmarks.record import rows
 from llm_games.benchmarks.record.database import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import (
-    OVERFLOW,
-    TABLES,
-    TALK,
-    EpisodeRow,
-    GameRow,
-    StepRow,
-    digest,
-    move_of,
-)
 from llm_games.benchmarks.run.conduct import rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
@@ -88,7 +79,7 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})
     comparison = Replay()
-    named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
+    named = ((row, rows.digest(f"{row.role}\0{row.content}")) for row in records.pool())
     mismatches = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
         for row, right in named
@@ -116,13 +107,13 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
 
 
 def _games(
-    games: Sequence[GameRow], episodes: Sequence[EpisodeRow], plan: RunPlan
+    games: Sequence[rows.GameRow], episodes: Sequence[rows.EpisodeRow], plan: RunPlan
 ) -> Iterator[Mismatch]:
-    rows, owned = {row.label: row for row in games}, dict[int, list[EpisodeRow]]()
+    by_label, owned = {row.label: row for row in games}, dict[int, list[rows.EpisodeRow]]()
     for episode in episodes:
         owned.setdefault(episode.game.id, []).append(episode)
     for game in plan.games:
-        row = rows.pop(game.label, None)
+        row = by_label.pop(game.label, None)
         if row is None:
             yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
@@ -138,7 +129,7 @@ def _games(
         ):
             if _json(expected) != _json(recorded):
                 yield Mismatch(f"game {game.label}", what, *_texts(expected, recorded))
-    for label in rows:
+    for label in by_label:
         yield Mismatch(f"game {label}", "row", "none", "one")
 
 
@@ -164,7 +155,7 @@ class _ReplayTable:
             self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
         return self.players[seat.key]
 
-    def rules_of(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
+    def rules_of(self, game: PlannedGame, row: rows.EpisodeRow) -> Rulebook:
         """One object for all episodes of the same rules."""
         alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
         if alike not in self.rules:
@@ -181,7 +172,7 @@ class _ReplayTable:
 class _Rerun(EpisodeRecord):
     """One recorded episode that is played again, and the differences found in it."""
 
-    def __init__(self, table: _ReplayTable, row: EpisodeRow) -> None:
+    def __init__(self, table: _ReplayTable, row: rows.EpisodeRow) -> None:
         records = table.records
         super().__init__(records, row)
         self.table, self.records, self.game = table, records, table.games[row.game.label]
@@ -192,7 +183,7 @@ class _Rerun(EpisodeRecord):
         self.chats = records.chats(row.id)
         self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
-            if note.kind != OVERFLOW:
+            if note.kind != rows.OVERFLOW:
                 notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
                 notes.append([note.kind, note.content])
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
@@ -255,7 +246,8 @@ class _Rerun(EpisodeRecord):
         """`_ReplayStop`: the step differs from its record."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written, step_slot = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
+        written = rows.TABLES[rows.StepRow].written(row.thin())
+        step_slot = DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
             recorded = self.steps[step.number]
             for what in ("asked", "rewards", "finished"):
@@ -288,9 +280,9 @@ class _Rerun(EpisodeRecord):
             return
         notes = [[note.kind, note.content] for note in decision.notes]
         self._compare("notes", notes, self.notes.get(slot, []), slot)
-        rows = self.calls.get(slot, [])
-        self._compare("number of completions", len(decision.attempts), len(rows), slot)
-        for number, (attempt, call) in enumerate(zip(decision.attempts, rows, strict=False)):
+        calls = self.calls.get(slot, [])
+        self._compare("number of completions", len(decision.attempts), len(calls), slot)
+        for number, (attempt, call) in enumerate(zip(decision.attempts, calls, strict=False)):
             for what in ("outcome", "why", "detail", "kind"):
                 name = f"completion {number}, {what}"
                 self._compare(name, getattr(attempt, what), getattr(call, what), slot)
@@ -341,7 +333,7 @@ class _Seated(Policy):
     def __init__(self, episode: _Rerun, seat: int) -> None:
         self.episode = episode
         decisions = (decision for slot, decision in episode.decisions.items() if slot.seat == seat)
-        self.speaks = any(decision.phase == TALK for decision in decisions)
+        self.speaks = any(decision.phase == rows.TALK for decision in decisions)
 
     def start(self, game: Any, seat: int, seed: int) -> None: ...
 
@@ -355,7 +347,7 @@ class _Seated(Policy):
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(move_of(action)), memory
+        return Decision(rows.move_of(action)), memory
 
 
 def _fits(action: Any, view: View) -> bool:
@@ -368,7 +360,7 @@ def _fits(action: Any, view: View) -> bool:
     return whole and plan == isinstance(view.question, Shares) and len(moves) == count
 
 
-def _name(row: EpisodeRow) -> str:
+def _name(row: rows.EpisodeRow) -> str:
     return f"{row.game.label}, episode {row.number}"
 
 

@@ -183,11 +183,9 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
             raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
         ratings = []
         for row in table:
-            score, location = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
+            score, line = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
             if not re.fullmatch("[1-5]", score):
-                raise BadForm(
-                    f"{location}: score must be a whole number from 1 to 5, got {score!r}"
-                )
+                raise BadForm(f"{line}: score must be a whole number from 1 to 5, got {score!r}")
             judge, case, criterion = (row[key] or "" for key in ("judge", "case", "criterion"))
             ratings.append(Rating(judge, case, criterion, int(score)))
     pairs = [(rating.case, rating.criterion) for rating in ratings]
@@ -256,9 +254,7 @@ def rate(
         else:
             empty.append(str(write_form(folder, judge, chosen)))
     sides = {OWN: spreads(ratings)}
-    sides |= {
-        f"{PUBLISHED}, {kind} players": by_criterion for kind, by_criterion in published().items()
-    }
+    sides |= {f"{PUBLISHED}, {kind} players": rows for kind, rows in published().items()}
     rows = [
         (criterion.name, source, *by_criterion[criterion.key])
         for criterion in CRITERIA

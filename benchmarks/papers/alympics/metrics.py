@@ -113,15 +113,8 @@ def box_plot(values: Sequence[float | Fraction]) -> BoxPlot:
     reach = 1.5 * (q3 - q1)
     near = (numbers >= q1 - reach) & (numbers <= q3 + reach)
     low, high = numbers[near][[0, -1]].tolist()
-    return BoxPlot(
-        low=low,
-        q1=q1,
-        median=middle,
-        q3=q3,
-        high=high,
-        outliers=tuple(numbers[~near].tolist()),
-        size=len(numbers),
-    )
+    box = {"low": low, "q1": q1, "median": middle, "q3": q3, "high": high}
+    return BoxPlot(**box, outliers=tuple(numbers[~near].tolist()), size=len(numbers))
 
 
 class Indicators(NamedTuple):
@@ -160,9 +153,7 @@ def ended(game: WaterAllocation, days: Days) -> Ended:
 
 def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicators:
     """Return the indicators of finished games of one setting; BadParameter: none, or unfinished."""
-    outcomes = [
-        outcome if isinstance(outcome, Ended) else ended(game, outcome) for outcome in played
-    ]
+    outcomes = [each if isinstance(each, Ended) else ended(game, each) for each in played]
     if not outcomes or not all(outcome.finished for outcome in outcomes):
         unfinished = [i for i, outcome in enumerate(outcomes) if not outcome.finished]
         raise BadParameter(

@@ -211,12 +211,10 @@ def _rows(settings: Sequence[WaterSetting], names: Sequence[str]) -> Iterator[li
     """Yield the rows of each setting of the paper, the published one last."""
     for paper, group in groupby(settings, lambda setting: setting.paper):
         for setting in group:
-            came, survival = (
-                setting.indicators,
-                zip(dict(setting.cast), setting.survival, strict=True),
-            )
+            came, cast = setting.indicators, dict(setting.cast)
+            survival = dict(zip(cast, setting.survival, strict=True))
             yield [
-                *(setting.label, OWN, came.games, *map(dict(survival).get, names)),
+                *(setting.label, OWN, came.games, *map(survival.get, names)),
                 *(setting.survivors, came.ratio_start, setting.ratio_end, came.mean_median),
                 came.left_out,
             ]
@@ -370,9 +368,7 @@ def _prices(axes: Axes, setting: WaterSetting) -> str:
         [dict(zip(names, box[:6], strict=True)) for _, box in boxes],
         positions=[day for day, _ in boxes],
         widths=0.6,
-        boxprops=look,
-        whiskerprops=look,
-        capprops=look,
+        **dict.fromkeys(("boxprops", "whiskerprops", "capprops"), look),
         flierprops={"marker": ".", "markeredgecolor": BLUE, "markersize": 4},
         medianprops={"color": BLUE, "linewidth": 2.4},
         manage_ticks=False,

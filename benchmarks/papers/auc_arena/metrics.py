@@ -212,10 +212,8 @@ def follows(
         ]
         for auction in auctions
     ]
-    correlation, *each = (
-        spearman([priority for priority, _ in pair_group], [did for _, did in pair_group])
-        for pair_group in ([pair for auction_pairs in pairs for pair in auction_pairs], *pairs)
-    )
+    groups = [[*chain(*pairs)], *pairs]
+    correlation, *each = (spearman([p for p, _ in g], [did for _, did in g]) for g in groups)
     auction_rhos = [auction_correlation.rho for auction_correlation in each if auction_correlation]
     if correlation is None or len(auction_rhos) < intervals.RANKED:
         return correlation
@@ -229,28 +227,25 @@ def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
         priorities: dict[str, int] = {}
         for plan in bidder.plans:
             total += plan.again
-            changed += plan.again and any(
-                priorities.get(name) != priority for name, priority in plan.priorities.items()
-            )
+            moved = any(priorities.get(k) != value for k, value in plan.priorities.items())
+            changed += plan.again and moved
             priorities |= plan.priorities
     return changed, total
 
 
 def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[float | None]]:
     """Each item's mean priority when each place in the order of sale is called, or None."""
-    cells_by_item: dict[str, list[list[int]]] = {}
+    by_item: dict[str, list[list[int]]] = {}
     for auction, seat in seats_of(auctions, player):
         items = auction.game.catalogue
         for item in items:
-            cells_by_item.setdefault(item.name, [[] for _ in items])
+            by_item.setdefault(item.name, [[] for _ in items])
         for lot in auction.lots:
             for index in range(lot.place + 1):
                 priority = auction.bidders[seat].priority(lot._replace(place=index), "current")
                 if priority is not None:
-                    cells_by_item[lot.name][index].append(priority)
-    return {
-        name: [fmean(cell) if cell else None for cell in row] for name, row in cells_by_item.items()
-    }
+                    by_item[lot.name][index].append(priority)
+    return {name: [fmean(c) if c else None for c in row] for name, row in by_item.items()}
 
 
 def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:

@@ -122,11 +122,8 @@ SPEARMAN = (
     f"From {RANKED} auctions on the mean of their own correlations has an interval. Published: "
     "arXiv 2310.05746, Table 1."
 )
-RATING = columns("game, player, against", "auctions", "d") | {
-    "rating": ".2f",
-    "adjusted": "",
-    "tied": ".0%",
-}
+RATING = columns("game, player, against", "auctions", "d") | {"rating": ".2f"}
+RATING |= {"adjusted": "", "tied": ".0%"}
 RATED = (
     "How far a player stands above {}, by profit: the difference of their skills in the "
     "Plackett-Luce model of all auctions of a label at once (odds of finishing above it are e to "

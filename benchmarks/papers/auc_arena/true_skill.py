@@ -80,9 +80,8 @@ def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> li
     skills = [_normal(previous[i].mu, previous[i].sigma ** 2 + TAU**2) for i in ranking]
     draws = [scores[i] == scores[j] for i, j in pairwise(ranking)]
     messages = _propagate([_plus(skill, 0, BETA**2) for skill in skills], draws)
-    moments = [
-        _moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, messages, strict=True)
-    ]
+    pairs = zip(skills, messages, strict=True)
+    moments = [_moments(s + _plus(news, 0, BETA**2)) for s, news in pairs]
     updated = [SkillPosterior(mean, math.sqrt(variance)) for mean, variance in moments]
     return [updated[ranking.index(i)] for i in range(len(scores))]
 

@@ -7,13 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from llm_games.baselines.alpha_rank import (
-    ALPHA,
-    POPULATION,
-    RANKED,
-    alpha_rank,
-    alpha_rank_lineups,
-)
+from llm_games.baselines.alpha_rank import ALPHA, POPULATION, RANKED, alpha_rank, alpha_rank_lineups
 from llm_games.baselines.crossplay import ALL, Cross, lineup
 from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
 from llm_games.baselines.metagame import MetaGame
@@ -110,19 +104,10 @@ class Crossed:
         """Return a row for each player, best payoff first."""
         heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}
         heads |= {"in equilibrium": ".1%", "loses to it": ".2f", "α-rank": ".1%"}
-        mixture = self.equilibria[0].mixture if self.equilibria else None
-        rows = [
-            [
-                name,
-                self.payoffs[who],
-                self.rating(name),
-                None if mixture is None else float(mixture[who]),
-                self.losses[who],
-                self.alpha_rank[who],
-            ]
-            for who, name in enumerate(self.cross.names)
-        ]
-        rows.sort(key=lambda row: -row[1].mean)  # type: ignore[union-attr]
+        names = self.cross.names
+        mixture = self.equilibria[0].mixture.tolist() if self.equilibria else [None] * len(names)
+        about = self.payoffs, map(self.rating, names), mixture, self.losses, self.alpha_rank
+        rows = sorted(zip(names, *about, strict=True), key=lambda row: -row[1].mean)
         return ResultTable(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
 
     def _note(self) -> str:

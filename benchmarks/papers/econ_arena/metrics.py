@@ -197,12 +197,14 @@ class _Mean:
 class SessionResults:
     """Results and paths of players, accumulated session by session."""
 
-    def __init__(self, measure: str = "scaled") -> None:
+    def __init__(self, sessions: Iterable[RecordedEpisode] = (), measure: str = "scaled") -> None:
         self.measure = measure
         self.ends: Mapping[str, Ends] = {}  # between which results lie, by field
         self.sums: dict[str, _Sums] = {}
         self.places: dict[str | None, list[_Mean]] = {None: []}
         self.tracks: dict[str, list[array[float]]] = {}
+        for session in sessions:
+            self.add(session)
 
     def add(self, session: RecordedEpisode) -> SessionResults:
         self.ends = bounds(session.rules, self.measure)
@@ -325,7 +327,7 @@ def bounds(game: Any, measure: str) -> dict[str, Ends]:
 def results(game: RecordedGame) -> SessionResults:
     """Return the results of a game's finished sessions; cached in the game."""
     if __name__ not in game.cache:
-        game.cache[__name__] = _results(game.done)
+        game.cache[__name__] = SessionResults(game.done)
     session_results: SessionResults = game.cache[__name__]
     return session_results
 
@@ -335,22 +337,15 @@ def deviation(session: RecordedEpisode) -> float | None:
     return _Mean(turn.deviation for run in player_runs(session) for turn in run).as_float()
 
 
-def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> SessionResults:
-    session_results = SessionResults(measure)
-    for session in sessions:
-        session_results.add(session)
-    return session_results
-
-
 def standings(
     sessions: Iterable[RecordedEpisode], measure: str = "scaled"
 ) -> list[SessionStanding]:
-    return _results(sessions, measure).standings()
+    return SessionResults(sessions, measure).standings()
 
 
 def path(sessions: Iterable[RecordedEpisode], player: str | None = None) -> list[float | None]:
     """Return the mean action of each run of some sessions, see `Results.path`."""
-    return _results(sessions).path(player)
+    return SessionResults(sessions).path(player)
 
 
 def goal(game: Any) -> int:

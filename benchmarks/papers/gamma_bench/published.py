@@ -48,9 +48,7 @@ def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
         cells = {n: MeanCell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
-        model_cells = {
-            name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)
-        }
+        model_cells = {n: cells.get(f"{edition}_{n}", cells[n]) for n in ("overall", *GAMES)}
         if edition == "published" or f"{edition}_overall" in cells:
             models.append((row["model"], model_cells.pop("overall"), model_cells))
     models.sort(key=lambda model: -model[1].mean)  # in the order of v7 where these are equal
@@ -61,9 +59,7 @@ def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
 def spreads() -> dict[str, float]:
     """Return by game the standard deviation of one run's score, pooled over the 13 models."""
     deviations = {game: [row.cells[game].std or 0.0 for row in leaderboard()] for game in GAMES}
-    return {
-        game: math.sqrt(sum(s * s for s in stds) / len(stds)) for game, stds in deviations.items()
-    }
+    return {game: math.sqrt(sum(s * s for s in sds) / len(sds)) for game, sds in deviations.items()}
 
 
 @cache

@@ -271,9 +271,7 @@ def _complete(game: Any, records: Sequence[Record]) -> bool:
 def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
     if game.max_draw is not None or not game.reasks:
         return None  # sessions of Economics Arena have measures of their own
-    rounds = [
-        [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
-    ]
+    rounds = [[x for x, ok in zip(r["actions"], r["counted"], strict=True) if ok] for r in records]
     rounds = [choices for choices in rounds if choices]  # nobody's number counted in the others
     low, high = int(game.min * game.unit), int(game.max * game.unit)
     return beauty_contest(rounds, low, high, game.ratio, edition) if rounds else None

@@ -65,12 +65,8 @@ ESCAPE_NOTE = (
     "could not walk, in all. Changes: decisions, after each one's first, for another side. Panic:"
     " feelings that say so. The paper has figures without numbers."
 )
-STATEMENTS = columns("id, kind, the paper says, measured here") | {
-    "effect": ".2f",
-    "runs": "d",
-    "if true": "",
-    "these runs": "",
-}
+STATEMENTS = columns("id, kind, the paper says, measured here") | {"effect": ".2f"}
+STATEMENTS |= {"runs": "d", "if true": "", "these runs": ""}
 STATEMENTS_NOTE = (
     "What the paper finds, and whether these runs say so. N: a published number, Q: in words, F: "
     "read off a figure. The effect is this package's reading of the words; not clear: its "

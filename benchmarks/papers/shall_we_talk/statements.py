@@ -263,16 +263,14 @@ def _escapes(runs: Runs) -> Iterator[Clause]:
     yield Clause("E3", "balance of the exits, talk less silent", effect, 0)
     effect = less(selfish, talk, lambda run: run.mean_round, rounds)
     yield Clause("E4", "mean round of escape, uncooperative less talk", effect, 0)
-    right, bottom = (
-        less(selfish, talk, partial(_side, side_index=side_index)) for side_index in (2, 0)
-    )
+    right, bottom = (less(selfish, talk, partial(_side, index=index)) for index in (2, 0))
     what = "share of the {} exit, uncooperative less talk"
     yield Clause("E5", what.format("right"), right, 0)
     yield Clause("E5", what.format("bottom"), bottom, high=0)
 
 
-def _side(run: Escape, side_index: int) -> float | None:
-    return run.shares[side_index] if run.shares else None
+def _side(run: Escape, index: int) -> float | None:
+    return run.shares[index] if run.shares else None
 
 
 def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
