@@ -153,10 +153,7 @@ def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
 
 
 def played(source: GhostSource) -> ImitationData:
-    """Play the episodes of a record again and return what its player saw and did.
-
-    Raises OtherEdition: the rules have changed; BadParameter: playing again gives something else.
-    """
+    """Play a record again and return what its player saw and did; OtherEdition, BadParameter."""
     with Records.open_readonly(source.path) as records:
         rows = [row for row in records.episodes() if row.game.label == source.label]
         rows = [row for row in rows if row.status in ("done", "running")]

@@ -73,8 +73,8 @@ class Ghost:
     """A player that answers as it was recorded, and where nothing was, as the `mixture` says.
 
     `seat` is the player, as a run's plan has it; `judged` says how well parts and mixture foretell
-    episodes that they are not fitted to, `at_table` how well those before the last refit did so at
-    a learner's table.
+    episodes that they are not fitted to, `at_table` those before the last refit at a learner's
+    table.
     """
 
     play: ImitationData
@@ -115,8 +115,8 @@ class Ghost:
         """Answer in some seats: actions, int64 ``(seats,)``, and the memory after them.
 
         `legal` are the classes that they may choose, if it is not for `limits` to say. In a
-        situation of the record it is one of the answers recorded there, of the very episode if that
-        is played again.
+        situation of the record it is one of the answers recorded there, of the episode if it is
+        played again.
         """
         memory = memory.after_observation(numbers)
         noise = Noise(memory.seed).of(memory.decided)
@@ -157,11 +157,7 @@ class Ghost:
     def likely(
         self, numbers: Array, limits: AnswerLimits, memory: GhostMemory
     ) -> tuple[Array, Array, GhostMemory]:
-        """Return actions ``(seats, answers)``, their chances (in all 1), and the memory then.
-
-        It is what `decide` draws from in episodes that are not of its record; an action may stand
-        twice.
-        """
+        """Actions ``(seats, answers)``, chances (in all 1) and memory, as `decide` draws them."""
         memory = memory.after_observation(numbers)
         low, high = self._span(memory.key)
         index = low[:, None] + np.arange(max(int((high - low).max()), 0))
@@ -349,10 +345,7 @@ def _drawn(chances: Array, drawn: Array) -> Array:
 
 
 def fit(player: GhostSource, judge: bool = True) -> Ghost:
-    """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
-
-    Raises BadParameter: there is too little of it; StoreError: its record cannot be played again.
-    """
+    """Fit a ghost, and `judge` it by other episodes; BadParameter: too little; StoreError."""
     play = played(player)
     source = Source(str(player.path), play.episodes, len(play.action), play.left_out)
     return fitted(play, player.params, player.seat.model_dump(), [source], judge)

@@ -29,10 +29,7 @@ TREES, LEAST = 100, 3  # of a forest, and least decisions of a leaf
 
 
 class FitData(NamedTuple):
-    """Situations: float32 `features` ``(rows, features)``, the rest ``(rows,)``.
-
-    `last` is the class of the own last answer, -1 before the first; `weight` what a row counts.
-    """
+    """Float32 `features` ``(rows, features)``, `last` own class or -1, `weight` of a row."""
 
     features: Array
     last: Array
@@ -230,10 +227,7 @@ def weights_of(rows: FitData, classes: int) -> dict[str, float]:
 
 
 class GhostFit(NamedTuple):
-    """How well answers were foretold: nats a decision, share right, and calibration.
-
-    `off`: expected distance, over bins of confidence, of first guesses' confidence and share right.
-    """
+    """Nats a decision, share right, and how far first guesses' confidence is `off` (by bins)."""
 
     loss: float
     right: float

@@ -56,10 +56,7 @@ class Both(NamedTuple):
 
 
 class ComparedMove(NamedTuple):
-    """One move of the game in both runs; `number` counts from 1, without steps of talk.
-
-    `together`: all moves before it were the same (but for what was said).
-    """
+    """One move in both runs, counted from 1 without talk; `together`: all before were alike."""
 
     number: int
     seats: list[Both]

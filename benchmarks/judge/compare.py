@@ -141,10 +141,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Two runs, A and `name`, compared game by game in A's order, and by families of tests.
-
-    `level`, to which intervals agree, is that of all tests of a family together.
-    """
+    """Two runs, A and `name`, by game in A's order and by family; `level` is a family's."""
 
     games: list[Comparison]
     families: dict[str, Family]
@@ -174,10 +171,7 @@ class Comparisons:
         return game.plain() | {"significant": judged}
 
     def grid(self, *shown: str) -> ResultTable:
-        """Return a row for each difference, B − A starred if significant, and a note on the tests.
-
-        `shown` are the columns, those in which something stands; by default all.
-        """
+        """A row for each difference, starred if significant; `shown`: columns, by default all."""
         rows: list[list[Any]] = []
         foot: list[list[Any]] = []
         for game in self.games:
@@ -247,11 +241,7 @@ def difference(
     level: float = LEVEL,
     widest: float = math.inf,
 ) -> Difference:
-    """Compare paired values of one game; its interval agrees with a test at `level`.
-
-    `widest`: how far values can be apart. Raises BadParameter: not equally many, none, or no
-    numbers.
-    """
+    """Compare paired values of one game at a `level`; they are at most `widest` apart."""
     change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
     if n > 1:
@@ -363,7 +353,8 @@ def _compare(
     differ: dict[str, Difference | None] = dict.fromkeys(FAMILIES)
     for name, both in values.items():
         if has[name].any():
-            differ[name] = difference(*both[:, has[name]], level, widest[name])
+            first_values, other_values = both[:, has[name]]
+            differ[name] = difference(first_values, other_values, level, widest[name])
     bases: dict[str, dict[int, float]] = {}
     changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
@@ -537,8 +528,7 @@ def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Famil
 def _strata(games: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
     """Return independent columns of differences whose mean over columns is that over games.
 
-    Games of the same chance are one column, by the means over them of those episodes that all of
-    them have, which counts as often as it has games.
+    Games of one chance are one column, by their means over episodes that all have.
     """
     alike: dict[int, list[Mapping[int, float]]] = {}
     for chance, changes in games:

@@ -34,10 +34,7 @@ Ends = tuple[Array, Array]  # of a batch
 
 
 class Interval(NamedTuple):
-    """Both ends, the method, the number of episodes, and a note.
-
-    Without spread and bounds both ends are the value and `method` is ``none``.
-    """
+    """Both ends, method, number of episodes, a note; ``none``: no spread, both are the value."""
 
     low: float
     high: float
@@ -167,9 +164,8 @@ def overall(
 ) -> Interval | None:
     """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
 
-    A column has the runs of one game; columns must be independent. n is that of the shortest; None
-    if that is 1. It is cut at `low` and `high`. Raises BadParameter: no columns, or what `score`
-    raises.
+    A column has a game's runs; columns are independent. n is that of the shortest; None if it is 1.
+    It is cut at `low` and `high`. Raises BadParameter: no columns, or what `score` raises.
     """
     if not columns:
         raise BadParameter("an Overall needs the values of one game or more, got none")
@@ -266,10 +262,7 @@ def within_bounds(
 
 @lru_cache(maxsize=8)
 def _weights(n: int) -> Array:
-    """Return draws ``(draws, n + 1)`` of weights, uniform among those that add up to 1.
-
-    A Latin hypercube: the first weight's law is exact, so that the ends of equal values are.
-    """
+    """Draws ``(draws, n + 1)`` of weights that add up to 1, by Latin hypercube, the first exact."""
     draws = max(1000, min(DRAWS, TOGETHER // (n + 1)))
     even = (np.arange(draws) + 0.5) / draws
     rng = np.random.default_rng(SEED)

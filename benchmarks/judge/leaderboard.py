@@ -37,8 +37,7 @@ PAID, SCORE, MEASURED = "payoff", "score", "measured"  # statistics by their nam
 class Entry:
     """What one player came to at one table: values by episodes' seeds, several of the same chance.
 
-    `benchmarks`: titles of papers by whose settings they were played; `filled` of `decisions`: by
-    rules.
+    `benchmarks`: papers by whose settings they were played; `filled` of `decisions` by rules.
     """
 
     values: dict[str, dict[int, list[float]]] = field(default_factory=dict)
@@ -75,10 +74,7 @@ class LeaderboardLine(NamedTuple):
 
 @dataclass(eq=False)
 class SeatedTable:
-    """One table: `game` is how the first run has it, `others` who sits there besides, by number.
-
-    If several players are ranked at it, and none is `alone`, `others` are all who sit there.
-    """
+    """One table: `game` is the first run's, `others` all who sit besides players ranked `alone`."""
 
     game: RecordedGame
     edition: str
@@ -267,8 +263,7 @@ class Board:
 def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     """Return the board of some runs by an edition of the scores; they are open while it is used.
 
-    Rows are of language models, learners and players of one's own; of rule players where nobody
-    else sat. The embedded model and ``mock`` are there to try things with.
+    Rows are of language models, learners and users' players; of rule players where nobody else sat.
     """
     tables: list[SeatedTable] = []
     seats_of: dict[str, Mapping[str, Any]] = {}
@@ -396,10 +391,7 @@ def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> 
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files of runs: those given, and all ``.db`` files of folders, each once.
-
-    Raises BadParameter: a folder has none.
-    """
+    """Files of runs, once each: those given, and folders' ``.db``; BadParameter: there is none."""
     run_files: dict[Path, None] = {}
     for path in paths:
         inside = sorted(path.glob("*.db")) if path.is_dir() else [path]

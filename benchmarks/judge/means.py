@@ -19,10 +19,7 @@ SHARE: Ends = (0.0, 1.0)
 
 
 class MeanCell(NamedTuple):
-    """A mean over runs, the sample standard deviation (None for one run), and how many runs.
-
-    Both lie within `ends`; independent runs have the mean's `interval`, None for one run.
-    """
+    """A mean over runs between `ends`, its deviation and interval (None for one), and the runs."""
 
     mean: float
     std: float | None

@@ -83,10 +83,7 @@ class Rubric(Settings):
 
 
 def rubric(source: str | Path) -> Rubric:
-    """Read a rubric: a TOML file, or one that comes with a paper, as ``shall-we-talk/joint-plan``.
-
-    Raises ConfigError: there is none, or it is not one.
-    """
+    """Read a rubric: a TOML file, or a paper's ``shall-we-talk/joint-plan``; ConfigError: none."""
     path, (paper, _, name) = Path(source), str(source).partition("/")
     ours = PAPERS / paper.replace("-", "_") / RUBRICS / f"{name.replace('-', '_')}.toml"
     path = ours if name and not path.is_file() and ours.is_file() else path
@@ -133,10 +130,7 @@ def sidecar(path: Path) -> Path:
 
 
 def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
-    """Return all labels that a run has, or those by the rubrics of a name; [] without any.
-
-    Those of another run of the same file name are left out. BadParameter: the file cannot be read.
-    """
+    """A run's labels, or those by rubrics of a name; BadParameter: the file cannot be read."""
     if not isinstance(run, Records):
         with Records.open_readonly(run) as records:
             return judged(records, name)
@@ -164,10 +158,9 @@ def label_run(
 ) -> list[ModelLabel]:
     """Let a model label the finished episodes of a run, and return all labels by this rubric.
 
-    `only`: of the games of these labels. What a judge that fails has answered before is kept.
-    Raises StoreError: it is not a run that can be read; BadParameter: no game of it is one of the
-    rubric's; ClientError: the model does not answer at all; Unwritable: the labels cannot be
-    written.
+    `only`: of the games of these labels. Answers before a failure are kept. Raises StoreError: it
+    is not a run that can be read; BadParameter: no game of it is one of the rubric's; ClientError:
+    the model does not answer at all; Unwritable: labels cannot be kept.
     """
     path = Path(path)
     by = wanted.edition, client.name

@@ -62,10 +62,7 @@ def changes(a: Values, b: Values) -> Array:
 
 
 def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
-    """Test by Student's t whether paired differences, within `widest` of 0, have mean 0.
-
-    Raises BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
-    """
+    """Test by Student's t if paired differences within `widest` of 0 have mean 0; BadParameter."""
     return welch_satterthwaite([change], level, "Student t", widest)
 
 
@@ -186,9 +183,8 @@ def power(
 ) -> float:
     """Return the probability that `n` pairs in each game show a difference at a two-sided `level`.
 
-    `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
-    common chance gives the two sides, `games` the number of games of an Overall. Raises
-    BadParameter.
+    `sd` is the standard deviation of one run, or those of each game; `rho` the sides' correlation
+    by common chance, `games` the number of games of an Overall. Raises BadParameter.
     """
     check_level(level, such=0.05)
     if n < 2 or games < 1:
@@ -219,10 +215,7 @@ def _power(away: float, df: float, level: float) -> float:
 
 
 def _beyond(least: float, df: float, away: float) -> float:
-    """Return the probability that a noncentral t is beyond `least` on either side.
-
-    Normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
-    """
+    """The chance that a noncentral t is beyond `least`; SciPy's nctdtr fails for large `away`."""
     spread, weights = _spread(df)
     ends = np.concatenate([away - least * spread, -away - least * spread]) / -math.sqrt(2)
     return float(np.tile(weights, 2) @ [math.erfc(end) for end in ends.tolist()]) / 2
@@ -272,10 +265,7 @@ def needed_episodes(
     level: float = 0.05,
     wanted: float = 0.8,
 ) -> int:
-    """Return the fewest pairs in each game whose `power` is at least `wanted`.
-
-    Raises BadParameter: over `MOST` pairs, a `wanted` out of (0, 1), or what `power` raises.
-    """
+    """The fewest pairs of each game whose `power` is `wanted`; BadParameter: over `MOST`."""
     check_level(wanted, "wanted", 0.05)
     power(2, difference, sd, rho, games, level)  # or raise
     far, sure = map(NormalDist().inv_cdf, (1 - level / 2, wanted))
@@ -318,10 +308,7 @@ def detectable(
     level: float = 0.05,
     wanted: float = 0.8,
 ) -> float:
-    """Return the smallest difference that `n` pairs in each game show with the `wanted` power.
-
-    Raises BadParameter: a `wanted` out of (0, 1), or what `power` raises.
-    """
+    """The smallest difference that `n` pairs in each game show with the `wanted` power."""
     check_level(wanted, "wanted", 0.05)
     power(n, 0, sd, rho, games, level)  # or raise
     df, error = _df_and_error(n, np.asarray(sd, np.float64), rho, games)

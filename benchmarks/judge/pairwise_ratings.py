@@ -36,9 +36,8 @@ Ranked = tuple[Sequence[str], Sequence[float]]
 class Ratings:
     """Skills of players in logits, of mean 0: odds of two are ``exp`` of their difference.
 
-    `covariance` ``(players, players)`` is of the skills. `seats` are the coefficients of the seats
-    in order, None if none were asked for. `tied` is the share of all pairs of seats that finished
-    equal.
+    `covariance` ``(players, players)`` is of the skills. `seats` are their coefficients in order,
+    or None. `tied` is the share of all pairs of seats that finished equal.
     """
 
     names: tuple[str, ...]
@@ -52,10 +51,7 @@ class Ratings:
     def difference(
         self, name: str, reference: str, level: float = 0.95
     ) -> tuple[float, Interval | None]:
-        """Return the skill of `name` less that of `reference`, with Wald's interval or None.
-
-        Raises UnknownName: there is no such player; BadParameter: a `level` out of (0, 1).
-        """
+        """Skill of `name` less that of `reference`, Wald's interval; UnknownName, BadParameter."""
         from scipy.special import ndtri, stdtrit
 
         check_level(level)
@@ -156,10 +152,7 @@ def _larger(first: Array, second: Array) -> Array:
 def _stages(
     games: Sequence[Ranked], names: Sequence[str], chairs: int, size: int
 ) -> tuple[Array, Array, Array]:
-    """One stage for each place of all games: features, remaining seats, and who takes it.
-
-    Features are ``(stages, size, players + chairs)``, the others ``(stages, size)``.
-    """
+    """By place of all games: features ``(stages, size, players + chairs)``, remaining, winners."""
     design, remaining, won = [], [], []
     for players, results in games:
         score = np.asarray(results, np.float64)

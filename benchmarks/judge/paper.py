@@ -59,8 +59,7 @@ class Scoring(NamedTuple):
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
     `counted` the scores of those games of a run that are played by its settings, `board` the part
     of a page that sets runs beside the published results. `spread` gives the standard deviation of
-    one run's score in published runs by these rules; `meant` says of each game what a score
-    measures.
+    one run's score in published runs by these rules; `meant` says what scores measure.
     """
 
     games: tuple[str, ...]
@@ -234,10 +233,9 @@ def action(game: str) -> str:
 
 
 def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> ResultTable:
-    """Write the `judges`' rating forms of the paper that a run belongs to, or read those there are.
+    """Write or read the `judges`' rating forms of the paper that a run belongs to.
 
-    `count` games (0: all) are drawn with `seed`; BadParameter: no game belongs to a paper with a
-    form.
+    `count` games (0: all) are drawn with `seed`; BadParameter: no paper has a form.
     """
     for paper in papers():
         rated_games = [game for game in games(file) if owner(game) is paper]

@@ -135,10 +135,7 @@ class PlayerSkill(NamedTuple):
 
 
 def skills(game: RecordedGame) -> list[PlayerSkill]:
-    """Return how each player of a game did, worked out once; [] if no theory of it is known.
-
-    A theory that fails, as of a game too large to be solved, costs only this game its measures.
-    """
+    """How each player of a game did, worked out once; [] without theory; `why` says what failed."""
     if __name__ not in game.cache:
         judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
         episodes = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
@@ -295,9 +292,9 @@ class _Means(NamedTuple):
 def _gains(
     parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], limit: int
 ) -> list[Array] | None:
-    """Return ``(replies, players)``: gains by each reply in the players' first seats, by episode.
+    """``(replies, players)`` by episode: replies' gains in the players' first seats, else NaN.
 
-    NaN in others' seats. None if what was paid is not paid again, or play would take too long.
+    None if what was paid is not paid again, or play would take too long.
     """
     gains_by_part = [np.full((len(replies), part.episode.rules.players), np.nan) for part in parts]
     if not replies:

@@ -44,10 +44,7 @@ class Task(NamedTuple):
 
 
 def tasks(games: Sequence[RecordedGame], success: str | None, edition: str) -> list[Task]:
-    """Return the tasks of those games that say what success is, or of all if `success` does.
-
-    Raises BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
-    """
+    """Tasks of games that say what success is, or of all if `success` does; raises as `Success`."""
     task_list = []
     for game in games:
         if (text := success or game.planned.get("success")) and len(game.done):
@@ -70,10 +67,7 @@ def task_grid(task_list: Sequence[Task]) -> ResultTable:
 
 
 def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
-    """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
-
-    BadParameter: all players have too few tasks or runs of one, or one has and `k` is given.
-    """
+    """Return pass^k by player, for `k` or up to `MOST`; BadParameter: too few tasks or runs."""
     rows: list[list[Value]] = []
     lacking: dict[str, BadParameter] = {}
     for player in dict.fromkeys(task.player for task in task_list):

@@ -55,10 +55,9 @@ class Success(NamedTuple):
         return f"{self.what} {self.sign} {self.bound:g}"
 
     def passed(self, game: RecordedGame, edition: str) -> dict[str, list[bool]]:
-        """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
+        """Whether each finished episode succeeded, by player; ``all``: of the table.
 
-        BadParameter: the game, or an episode, has no such number; UnknownName: no such edition of
-        scores.
+        BadParameter: the game, or an episode, has no such number; UnknownName: no such edition.
         """
         if edition not in editions():
             raise unknown("edition", edition, editions())

@@ -57,8 +57,7 @@ class TalkRound(NamedTuple):
     """A move of the game, and the talk before it: moves by seat, and what each was asked.
 
     `steps` are the first and the last step. `spoken` and `heard` are, by seat that moves, what it
-    said and heard in this round since its move before, in games of turns perhaps earlier than
-    `talk`.
+    said and heard in this round since its move before.
     """
 
     round: int
@@ -86,11 +85,7 @@ class TalkRound(NamedTuple):
 
 
 def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
-    """Yield an episode's moves with the talk before each, found by playing its moves again.
-
-    If `unfinished`, the last of an interrupted episode may be talk before a move that nobody made
-    yet.
-    """
+    """Yield moves with the talk before each, by play; `unfinished`: also talk without a move."""
     table = Table(episode.rules)
     table.reset(episode.row.seed, episode.row.given)
     decisions_by_step: dict[int, dict[int, DecisionRow]] = {}
@@ -311,10 +306,7 @@ def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
 
 
 def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
-    """Return what a page shows of the talk in a run: [] if nobody could talk.
-
-    Who persuaded whom is seen beside a silent game of the first of the `twins` that has one.
-    """
+    """What a page shows of a run's talk, persuasion beside silent `twins`; [] if nobody could."""
     shown = [game for game in run.games if game.talks and game.played]
     spoken_games = [game for game in shown if any(did.messages for did in talked(game).values())]
     if not shown:
@@ -374,10 +366,7 @@ class Persuasion:
 
 
 def persuasion(talk: RecordedGame, silent: RecordedGame) -> Persuasion:
-    """Compare a game's moves with those of the same episodes, by seed and seating, without talk.
-
-    Raises BadParameter: the second talked as well, or they share no finished episode.
-    """
+    """Compare moves with the same episodes without talk; BadParameter: these talked, or lack."""
     if silent.talks and any(did.messages for did in talked(silent).values()):
         raise BadParameter(f"{silent.label}: the run to compare with talked, too: --talk turns=0")
     twins = {(e.row.seed, *e.row.seating): e for e in silent.done}

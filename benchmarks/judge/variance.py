@@ -38,8 +38,7 @@ def pass_k(
     Each task's ends are Clopper-Pearson's of its share to the power k; they are combined by their
     distances (MOVER; Zou and Donner, Statistics in Medicine 27, 2008), or averaged if tasks are not
     `independent`, as where they share chance. Raises BadParameter: fewer than 2 tasks, not as many
-    `runs`, a `k` below 1, fewer than ``2 k`` runs in a task, more passed than were run, or a
-    `level` out of (0, 1).
+    `runs`, a `k` below 1, fewer than ``2 k`` runs in a task, or more passed than run.
     """
     check_level(level)
     if len(passed) != len(runs) or len(runs) < 2 or k < 1:
@@ -90,8 +89,7 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
     `values` has one axis for each name, such as ``("wording", "seat", "chance")``. If the last is
     ``sampling``, it counts repeats of the same chance, and their variance is separate from the
     ``rest`` (interactions of factors). Raises BadParameter: a missing value, axes that are not the
-    names, fewer than 2 factors, fewer than `LEVELS` levels of one (sampling: 2), or a `level` out
-    of (0, 1).
+    names, fewer than 2 factors, or fewer than `LEVELS` levels of one (sampling: 2).
     """
     check_level(level)
     x = np.asarray(values, np.float64)

@@ -205,10 +205,7 @@ class Records:
         return self._rows(_SINCE.format(names, "attempts", ""), json.dumps(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
-        """Episodes, steps and seats where completions or thoughts since `first` hold all terms.
-
-        Whether ASCII letters are small does not matter.
-        """
+        """Episodes, steps, seats where replies or thoughts from `first` on hold all terms."""
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         searched = ("text", "thoughts") if has_thoughts else ("text",)
         holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in searched)
@@ -298,10 +295,7 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """What all calls came to, by model and seat (``public_goods/player_0``).
-
-        Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
-        """
+        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`."""
         usages = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(rows.SpentRow):
             plain = dict(vars(row))

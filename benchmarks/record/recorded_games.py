@@ -116,10 +116,7 @@ class Player:
 
 
 class EpisodeCache:
-    """Episodes of a file, once read, as many as there is room for.
-
-    What is being played has as many steps each time as it had first.
-    """
+    """Episodes, once read, while there is room; one being played keeps its first length."""
 
     def __init__(self, file: Records) -> None:
         self.file, self.lengths, self.room = file, file.lengths(), KEPT
@@ -273,8 +270,7 @@ class RecordedGame:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
     `rows` are its episodes, `planned` its entry in the run's configuration; `did` of all of them,
-    and `filled`, the largest share of filled-in decisions of an episode that is drawn, are there
-    after `read`.
+    and `filled`, the largest share of filled-in decisions of a drawn episode, come with `read`.
     """
 
     shelf: EpisodeCache
@@ -368,8 +364,7 @@ class Run:
 def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
     """Read a run, also an unfinished one; its file stays open while the run is used.
 
-    `only`: labels of the games that are wanted, all if there are none; UnknownName: there is no
-    such game.
+    `only`: labels of the games that are wanted, all if none; UnknownName: there is no such game.
     """
     recorded_games = games(file)
     labels = [game.label for game in recorded_games]

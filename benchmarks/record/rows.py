@@ -1,8 +1,8 @@
 """The rows of a run's SQLite file: SQL, readers, writers and exports follow from the classes.
 
 A class is a table and a field a column: numbers and text as they are, all other values as JSON.
-Fields with a default may be missing in an older schema. Times are UTC, ISO 8601. Seats and steps
-count from 0.
+Fields with a default may lack in an older file. Times are UTC, ISO 8601. Seats and steps count from
+0.
 """
 
 from __future__ import annotations
@@ -291,8 +291,7 @@ class NoteRow:
     """What a player wrote down for itself, such as a plan; steps as in attempts.
 
     Of an `OVERFLOW`, written once a shorter prompt was answered, `content` has ``call``
-    (completions of the decision before it), ``prompt`` and ``seed`` as in attempts, and what the
-    server ``said``.
+    (completions before it), ``prompt`` and ``seed`` as in attempts, and what the server ``said``.
     """
 
     step: int
@@ -306,9 +305,8 @@ class NoteRow:
 class SpentRow:
     """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
 
-    `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
-    a cache are not in it. Tokens are estimates where the server counts none; `money` is exact, in
-    the prices' currency.
+    `seat` is as configured (``public_goods/player_0``). Replies from a cache are not in it. Tokens
+    are estimates where the server counts none; `money` is exact, in the prices' currency.
     """
 
     model: str
@@ -385,10 +383,7 @@ class StepRow:
         return self.record.get("phase") == TALK
 
     def thin(self) -> StepRow:
-        """As it is written: where less than half of the seats are asked, lists by seat in little.
-
-        They are ``{"of": length, VALUE: seats, ..., MOST FREQUENT VALUE: None}``.
-        """
+        """In little where few are asked: ``{"of": length, VALUE: seats, ..., THE REST: None}``."""
         players = len(self.rewards)
         if 2 * len(self.asked) >= players:
             return self
@@ -451,9 +446,8 @@ def _full(thin: Mapping[str, Any]) -> list[Any]:
 class DecisionRow:
     """One decision; `broke`: it was against the rules and the declared treatment was played.
 
-    `action`: an integer, a list by seat (a plan), a text, or None for none; of phase `TALK` what
-    was said, "" for silence, or a symbol. `outcome`: of the last attempt, ``valid`` without a
-    model.
+    `action`: an integer, a list by seat (a plan), a text or None; of phase `TALK` what was said, ""
+    for silence, or a symbol. `outcome`: of the last attempt, ``valid`` without a model.
     """
 
     step: int

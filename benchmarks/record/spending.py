@@ -13,9 +13,8 @@ from llm_games.wrappers.clients.budget import Usage
 class Spending:
     """The usage of a run: in `total`, and by ``models``, ``seats``, ``games`` and ``players``.
 
-    Seats are as `Ledger.seat_of` names them, "" for greetings. Who asked nobody misses; so do
-    players before version 0.3, when seats went by game and were the table's, and two labels of one
-    game.
+    Seats are as `Ledger.seat_of` names them, "" for greetings. Who asked nobody is missing; so are
+    players before version 0.3, when seats went by game, and two labels of one.
     """
 
     def __init__(self, records: Records) -> None:

@@ -59,8 +59,8 @@ class Store(Records):
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
         names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
-        by episode. Raises RunExists: it is never overwritten; Unwritable: the folder does not exist
-        or cannot be written.
+        by episode. Raises RunExists: none is overwritten; Unwritable: a folder lacks or is
+        read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)

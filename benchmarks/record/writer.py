@@ -74,11 +74,7 @@ class Writer:
             await asyncio.shield(asyncio.wrap_future(self._hand_over()))
 
     def flush(self) -> None:
-        """Write all that was added, and wait for it.
-
-        Raises Unwritable: the disk is full or gone, what was committed is safe; RunLocked: taken
-        over.
-        """
+        """Write all that was added, and wait; Unwritable, RunLocked: the rest stays safe."""
         self._hand_over().result()
 
     def close(self) -> None:

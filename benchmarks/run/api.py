@@ -71,8 +71,8 @@ class Results:
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.
 
-        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. Raises UnknownName:
-        there is no such table.
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. UnknownName: no such
+        table.
         """
         tables = ("episodes", *PARTS)
         if table not in tables:
@@ -124,8 +124,7 @@ def resume(
     that are no functions or classes of a module. Overrides are ``cache``, the limits of the budget,
     such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each game,
     prolong the run; comparisons say that it was. Raises ConfigError: an object is missing, or an
-    override is none of these; StoreError: the file cannot be read, written or resumed; RunStopped:
-    as of `run`.
+    override is none of these; StoreError: the file cannot be used; RunStopped: as of `run`.
     """
     patience = overrides.pop("max_wait", None)
     changes = Overrides.of(**overrides)

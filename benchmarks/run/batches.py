@@ -55,8 +55,9 @@ class Batch:
             actions = seats.ask_now(asked)
             outcome = tables.step(actions)
             seats.hear(~over)
-            for table, *rows in _step_rows(step, asked, actions, outcome, ~over):
-                yield self.episodes[table], *rows
+            rows = _step_rows(step, asked, actions, outcome, ~over)
+            for table, happened, decisions in rows:
+                yield self.episodes[table], happened, decisions
             step += 1
         self.over = tables.state.over
 
@@ -126,9 +127,6 @@ def batches(
 
 
 def can_batch(rules: Rulebook) -> bool:
-    """Moves are numbers by seat: none is a plan or a speech, or makes a run void.
-
-    A table's rows are cut out of the batch's: they must be as long as those of the table alone.
-    """
+    """Moves are numbers by seat; a table's rows, cut out, are as long as those of it alone."""
     numbers = rules.core is rules and rules.division is None
     return numbers and rules.failed_reply == "fallback" and not rules.uneven

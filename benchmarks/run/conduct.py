@@ -149,7 +149,7 @@ def play_run(
     Calls in flight at an early end are waited for and recorded. Raises ConfigError: a model does
     not answer; RunStopped: a call brought no completion for good, or the budget is spent;
     StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in
-    the file in each case.
+    the file.
     """
     path: Path | None = None
     calls = Flights()
@@ -209,10 +209,7 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 
 
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
-    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
-
-    The second interrupts code that lets nothing else go on.
-    """
+    """Run a coroutine; Ctrl-C or SIGTERM stops it, a second interrupts code that blocks."""
     stopped: list[KeyboardInterrupt] = []
     last = -TOGETHER
     with asyncio.Runner() as runner:
@@ -262,10 +259,7 @@ def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
 
 
 class _Books:
-    """The ledger and the limits of the players' clients, kept in the run's file.
-
-    A call is in the file before it is sent (`begin`), and until it is booked (`over`).
-    """
+    """The clients' ledger and limits in the run's file: a call is there from sending to booking."""
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]

@@ -270,10 +270,7 @@ def _named(name: str) -> Path:
 
 
 def load(source: str) -> dict[str, Any]:
-    """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
-
-    Of scenarios it is what plays those held out. ConfigError: there is no such file or no TOML.
-    """
+    """Raw content of TOML, its file, or ``gamma-bench/NAME``; ConfigError: there is none."""
     text, name = source, "configuration"
     if source == SCENARIOS and not Path(source).is_file():
         from llm_games.benchmarks.run.scenario_runs import all_of

@@ -55,10 +55,7 @@ def added(parts: Iterator[Usage]) -> Usage:
 
 
 def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
-    """Estimate decisions, calls, tokens and money of each game, all episodes together.
-
-    One table of each game is played by mute players who make it long; all its prompts are measured.
-    """
+    """Estimate decisions, calls, tokens, money of games, from a table of mute players each."""
     estimates = []
     for game in plan.games:
         episodes, lasting = len(game.seeds), dict(game_class(game.game).lasting)

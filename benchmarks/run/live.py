@@ -58,10 +58,7 @@ def looks(path: Path) -> Iterator[RunProgress]:
 
 
 def watch(path: Path, console: Console) -> RunProgress:
-    """Show where a run stands until it ends; return where that was.
-
-    Raises StoreError: the file is not a run that can be read; KeyboardInterrupt: Ctrl-C.
-    """
+    """Show where a run stands until it ends or Ctrl-C; StoreError: it cannot be read."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             for progress in looks(path):

@@ -124,7 +124,7 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
 
     steps = POINTS["Overall" if games > 1 else "game"]
     pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
-    about = {"label": label, "games": games, "episodes": episodes, "sd": sd}
+    about: Any = {"label": label, "games": games, "episodes": episodes, "sd": sd}
     return Needed(**about, pairs=pairs, found=find(), of=of)
 
 

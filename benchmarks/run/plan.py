@@ -87,8 +87,7 @@ class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
-    `chance` ("" in older records). `prolonged`: how many episodes it had each time that some were
-    added.
+    `chance` ("" in older records). `prolonged`: its episodes each time that some were added.
     """
 
     label: str
@@ -113,10 +112,7 @@ class PlannedGame(Settings):
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
     def seatings(self) -> list[list[int]]:
-        """Return of each episode for each seat the place in `seats` of who sits there.
-
-        ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
-        """
+        """By episode and seat the place in `seats`: ``fixed``, ``rotate`` or ``shuffled``."""
         count = len(self.seats)
         if self.order == "shuffled":
             drawn = (np.random.default_rng([seed, count]) for seed in self.seeds)
@@ -373,8 +369,7 @@ def is_model(player: str, objects: Mapping[str, Any]) -> bool:
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
-    Players that call a model have `shared` in common, by default that of the plan. ConfigError says
-    which cannot be built, or cannot play its game.
+    `shared` is by default the plan's. ConfigError says which cannot be built, or play its game.
     """
     policies: dict[str, Policy] = {}
     shared = shared or plan.shared()
@@ -498,10 +493,7 @@ def _movable(game: PlannedGame, location: str) -> PlannedGame:
 def _seats(
     file: Config, game: config.GameSettings, players: int, location: str, objects: Mapping[str, Any]
 ) -> tuple[list[config.SeatSettings], str]:
-    """Return one seat for each player, with the run's in place of ``default``.
-
-    Of a player that asks no model a seat of that name sets nothing, which is said.
-    """
+    """One seat for each player, the run's for ``default``, and what of it sets nothing."""
 
     def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
         if len(seats) not in (1, players):

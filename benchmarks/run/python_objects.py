@@ -1,7 +1,7 @@
 """Objects in a configuration, as one writes it in Python: names take their places.
 
-A function or class of a module is found again by its name; any other object by a label, with which
-it is handed over again.
+A function or class of a module is found again by its name; any other by the label that it is handed
+over with.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ PLAIN = (str, int, float, bool, type(None), Mapping)
 
 
 def written(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a raw configuration with names for objects, and by label those without a name.
-
-    Raises ConfigError: an object has neither name nor label, or two have one label.
-    """
+    """A raw configuration with names for objects, and objects by label; ConfigError: no name."""
     objects: dict[str, Any] = {}
     return _table(raw, objects), objects
 

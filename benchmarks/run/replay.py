@@ -73,8 +73,7 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
     """Play all that is recorded again and compare, by episode up to the first step that differs.
 
     `objects`: by label, the tools that the run was handed and that have no name. Raises
-    OtherEdition: what it hangs on has changed; StoreError: the file or its configuration cannot be
-    read at all.
+    OtherEdition: what it hangs on has changed; StoreError: the file cannot be read.
     """
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})

@@ -29,10 +29,7 @@ def planned(run: Records) -> RunPlan:
 
 
 def prolong(path: str | Path, episodes: int) -> None:
-    """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
-
-    Raises ConfigError: it has as many, or its chance cannot be continued; StoreError: as `resume`.
-    """
+    """Add episodes, so many of each game in all, to be resumed; raises ConfigError, StoreError."""
     with Records.open_readonly(path) as records:
         plan = planned(records).longer(episodes)
     with Store.open(path) as store:
@@ -74,10 +71,7 @@ class EpisodeRecord:
 def recalled(
     run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
 ) -> dict[int, list[Note]]:
-    """Return by seat what its player noted down in the episode before, wherever it sat then.
-
-    `episodes` are all of the run, by the game's id and their number.
-    """
+    """By seat, what its player noted in the episode before, wherever it sat; of all `episodes`."""
     notes: dict[int, list[Note]] = {}
     if (previous := episodes.get((row.game.id, row.number - 1))) is not None:
         for note in run.notes(previous.id):

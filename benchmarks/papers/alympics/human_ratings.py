@@ -150,10 +150,7 @@ class Rating(NamedTuple):
 
 
 def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
-    """Write the stories and one judge's empty form; return the form, ``form_<judge>.csv``.
-
-    Raises BadParameter: the name of the judge or of a case cannot be part of a file's name.
-    """
+    """Write stories and one judge's empty form, its path returned; BadParameter: a bad name."""
     names = (judge, *(case.name for case in cases))
     if bad := [name for name in names if not re.fullmatch(r"[\w.-]+", name)]:
         raise BadParameter(f"names of judges and cases are letters, digits, . _ -, got {bad[0]!r}")
@@ -239,10 +236,9 @@ def rate(
     count: int = 0,
     seed: int = 1,
 ) -> ResultTable:
-    """Write each judge's form, or read it where it is there; return the scores beside the paper's.
+    """Write judges' forms, or read those there are, and return scores beside the paper's.
 
-    `count` cases (0: all) are drawn with `seed`. Raises as `read_form`, `write_form` and `choose`
-    do.
+    `count` cases (0: all) are drawn with `seed`. Raises as `read_form`, `write_form`, `choose`.
     """
     chosen = [case for game in games for case in cases(game)]
     chosen = choose(chosen, count, np.random.default_rng(seed)) if count else chosen

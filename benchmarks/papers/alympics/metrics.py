@@ -121,9 +121,8 @@ class Indicators(NamedTuple):
     """The indicators of the games of one setting.
 
     SR, the share of games that each seat survives; the mean of N_survivor; RSR_S before the first
-    day, and the mean RSR_E over the games that somebody survives; the number of games left out of
-    that; a box of p_n for each day, None if nobody was served; and the mean of the daily medians of
-    p_n in dollars.
+    day, and the mean RSR_E over the games that somebody survives; the games left out of that; a box
+    of p_n for each day, None if nobody was served; and the mean of their medians in dollars.
     """
 
     games: int

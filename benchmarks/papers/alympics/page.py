@@ -41,9 +41,8 @@ class PrintedGames(NamedTuple):
 class WaterSetting:
     """One of a run's games, with its residents in their own order, wherever they sat.
 
-    `cast` has their names and their players, several if they took turns. `curves` are those of all
-    episodes, each float64 ``(residents, days)`` by name, or NaN; `done` and `endings` are of the
-    finished games.
+    `cast` has their names and players. `curves` are those of all episodes, each float64
+    ``(residents, days)`` by name, or NaN; `done` and `endings` are of the finished games.
     """
 
     label: str
@@ -363,12 +362,14 @@ def _prices(axes: Axes, setting: WaterSetting) -> str:
     indicators, paper = setting.indicators, setting.paper
     boxes = [(day, box) for day, box in enumerate(indicators.prices, start=1) if box is not None]
     names = ("whislo", "q1", "med", "q3", "whishi", "fliers")
-    look = {"color": BLUE, "linewidth": 1}
+    lines: Any = dict.fromkeys(
+        ("boxprops", "whiskerprops", "capprops"), {"color": BLUE, "linewidth": 1}
+    )
     axes.bxp(
         [dict(zip(names, box[:6], strict=True)) for _, box in boxes],
         positions=[day for day, _ in boxes],
         widths=0.6,
-        **dict.fromkeys(("boxprops", "whiskerprops", "capprops"), look),
+        **lines,
         flierprops={"marker": ".", "markeredgecolor": BLUE, "markersize": 4},
         medianprops={"color": BLUE, "linewidth": 2.4},
         manage_ticks=False,

@@ -49,10 +49,7 @@ class Lot(NamedTuple):
 
 
 class PlanNote(NamedTuple):
-    """A plan: the item it was made for, and priorities by name from that item on, 1 to 3.
-
-    `again`: it replaced another. `lost`: no reply could be used, so that priorities were kept.
-    """
+    """A plan from `item` on, priorities 1 to 3; `again`: a second; `lost`: no reply was usable."""
 
     item: int
     priorities: Mapping[str, int]
@@ -65,7 +62,7 @@ class BeliefNote(NamedTuple):
 
     `checks` has, for each reply, the number of mentioned fields of each of `GROUPS` and of the
     wrong ones among them; `known` the number that it could have mentioned. `resent`: wrong ones
-    were sent back.
+    were.
     """
 
     item: int
@@ -176,11 +173,7 @@ class Coverage(NamedTuple):
 
 
 def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
-    """Return how many of the known fields the checked replies of some updates mention.
-
-    A field left out is never wrong: a failure rate is over mentioned ones. UnknownName: unknown
-    group.
-    """
+    """How many known fields the checked replies of updates mention; UnknownName: no group."""
     _check("group of beliefs", group, GROUPS)
     return Coverage(
         sum(check[group][0] for belief in beliefs for check in belief.checks),
@@ -490,10 +483,7 @@ def _beliefs(
 
 
 def _known_fields(truth: Mapping[str, Any], me: str) -> dict[str, int]:
-    """Count a belief's fields of known truth, by group: own money, all profits and items.
-
-    A profit is unknown if the value of an item won was not announced.
-    """
+    """Count a belief's fields of known truth by group: own money, announced profits, items."""
     facts = [*truth["total_profits"].items(), *truth["winning_bids"].items()]
     is_own = [name == me for name, fact in facts if fact is not None]
     return {"own": 1 + sum(is_own), "others": len(is_own) - sum(is_own)}

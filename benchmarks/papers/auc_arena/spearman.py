@@ -15,10 +15,7 @@ from llm_games.rulebook import Array
 
 
 class Correlation(NamedTuple):
-    """Spearman's rho of `size` pairs; `p` by Student's t (None for two) supposes independent pairs.
-
-    `interval` does not, if it is over episodes.
-    """
+    """Spearman's rho; `p` (None for two) supposes independent pairs, an `interval` does not."""
 
     rho: float
     p: float | None

@@ -54,10 +54,7 @@ class SkillPosterior(NamedTuple):
 def ratings(
     games: Sequence[Mapping[str, float]], system: str = "trueskill"
 ) -> dict[str, SkillPosterior]:
-    """Return everybody's rating by one of `SYSTEMS`, best first, from scores game after game.
-
-    Raises UnknownName, OpenSkillNotInstalled: there is no such system, or it needs that package.
-    """
+    """Ratings by one of `SYSTEMS`, best first, game by game; UnknownName, OpenSkillNotInstalled."""
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
     play = trueskill if system == "trueskill" else partial(_openskill, OPENSKILL[system])
@@ -70,10 +67,7 @@ def ratings(
 
 
 def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> list[SkillPosterior]:
-    """Return all players' ratings after one game, in the same order.
-
-    Of three or more that draw, each is compared with the next. BadParameter: unequal lengths.
-    """
+    """Ratings after a game; of draws, each is compared with the next; BadParameter: lengths."""
     if len(previous) != len(scores):
         raise BadParameter(f"each player needs a score, got {len(previous)} and {len(scores)}")
     ranking = sorted(range(len(scores)), key=lambda i: -scores[i])

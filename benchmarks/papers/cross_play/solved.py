@@ -58,8 +58,8 @@ class Crossed:
         drawn = rng.multinomial(many, [1 / many] * many, SAMPLES)
         found = np.array([alpha_rank(self.cross.meta(weights)) for weights in drawn])
         low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        ends = zip(masses, low.tolist(), high.tolist(), strict=True)
-        spans = [(float(mass), Interval(*span, "bootstrap", many)) for mass, *span in ends]
+        ends = zip(masses.tolist(), low.tolist(), high.tolist(), strict=True)
+        spans = [(mass, Interval(a, b, "bootstrap", many)) for mass, a, b in ends]
         return [MeanCell(mass, None, many, interval, SHARE) for mass, interval in spans]
 
     @cached_property

@@ -364,10 +364,7 @@ def convergence_run(places: Sequence[float | None], goal: int) -> int | None:
 
 
 def convergence_rate(places: Sequence[float | None], goal: float) -> float | None:
-    """Return the share of the distance to `goal` that a path loses per run, on geometric average.
-
-    None for a path of one run, one that begins at the goal, or one without its first or last place.
-    """
+    """Share of the distance to `goal` lost per run (geometric), None where it is undefined."""
     if len(places) < 2 or places[0] is None or places[-1] is None or places[0] == goal:
         return None
     remaining = abs(places[-1] - goal) / abs(places[0] - goal)
@@ -402,7 +399,7 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         session_results = kinds.get((game, history))
         for player, sums in session_results.sums.items() if session_results else ():
-            causes = {f"bad_{kind}": sums.broke[kind] for kind in ("format", "range")}
+            causes: Any = {f"bad_{kind}": sums.broke[kind] for kind in ("format", "range")}
             broken = sum(causes.values())
             percent = 100 * broken / sums.runs
             cell = estimated([100 * share for share in sums.each["broke"]], SCORED)

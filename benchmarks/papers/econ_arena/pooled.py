@@ -115,10 +115,7 @@ class _PoolSample:
         return mean_of([value for column in self.columns() for value in column], (low, high))
 
     def money(self, limit: float) -> MeanCell | None:
-        """Return the mean of the groups' means of values that differ in size between groups.
-
-        They lie within `limit` of 0, except for fixed valuations beyond the assets.
-        """
+        """The mean of groups' means of different size, within `limit` or the largest value."""
         columns = self.columns()
         if not columns:
             return None

@@ -248,10 +248,7 @@ def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
 
 
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores of the games that are played with an edition's settings, by game.
-
-    Left out are games at several settings, and games with a fixed strategy beside other players.
-    """
+    """Scores by game at an edition's settings, without fixed strategies beside others."""
     alone = {}
     for name, games in run.by_game().items():
         kinds = {run.players[player].kind for player in games[0].seats}
@@ -300,8 +297,7 @@ def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows merged with those of these runs by Overall; None without any.
 
     Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
-    Only a run of all eight games, with the benchmark's settings and the same model on every seat,
-    has a rank.
+    Only runs of all eight games at the benchmark's settings with one model on all seats have ranks.
     """
     rows_by_edition: dict[str, list[Placed]] = {edition: [] for edition in BOARDS}
     for run in runs:

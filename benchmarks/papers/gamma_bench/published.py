@@ -40,10 +40,7 @@ class Single(NamedTuple):
 
 @cache
 def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
-    """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
-
-    Of ``v4`` all but the auction and the Overall are cells of ``v7``, which differ by at most 0.1.
-    """
+    """Models printed by one of `VERSIONS`, best first; ``v4``: but auction and Overall, of v7."""
     models = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]

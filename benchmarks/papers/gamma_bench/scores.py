@@ -127,10 +127,7 @@ def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> 
 def sealed_bid_auction(
     valuations: Rounds, bids: Rounds, price: str = "first", edition: str = "corrected"
 ) -> float | None:
-    """S6: how far the bids are shaded below the valuations, a list of each for every round.
-
-    None: ``v2`` scores the second-price auction alone, all others the first-price one.
-    """
+    """S6: how far bids are below valuations, by round; None: an edition's other price rule."""
     number, mean = _arithmetic(edition)
     if price != ("second" if edition == "v2" else "first"):
         return None
@@ -178,8 +175,7 @@ def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) ->
 
     The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
     `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
-    position of the other parity has no correct answer; ``equilibrium``: more than one gets if the
-    plan fails.
+    position of the other parity has no correct answer; ``equilibrium``: more than if it fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
@@ -223,10 +219,7 @@ def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") 
 
 
 def score_episode(game: Any, records: Sequence[Record], edition: str = "corrected") -> float | None:
-    """Return the score of one run from its rules and the plain records of its steps.
-
-    None for a run that is not finished, another game, and settings for which no score is defined.
-    """
+    """The score of a finished run by its rules and plain records; None where none is defined."""
     _arithmetic(edition)
     if game.name not in GAMES or not records or not _complete(game, records):
         return None

@@ -67,11 +67,7 @@ def pseudo_variances(curves: Array) -> list[float] | None:
 
 
 def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
-    """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
-
-    It is clipped to the largest difference between `ends`. None without values on both sides; no
-    interval for one value alone.
-    """
+    """Mean of `a` less that of `b`, Welch's interval clipped by `ends`; None if one is empty."""
     if not len(a) or not len(b):
         return None
     sides = [np.asarray(a, np.float64), -np.asarray(b, np.float64)]
@@ -87,10 +83,7 @@ def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
 
 
 def share_difference(a: Sequence[bool], b: Sequence[bool]) -> MeanCell | None:
-    """Return the share of true values in `a` less that in `b`, a value for each run.
-
-    The interval is Agresti and Caffo's (The American Statistician 54, 2000).
-    """
+    """Share of true values in `a` less that in `b`, with Agresti-Caffo's interval (2000)."""
     if not a or not b:
         return None
     n, mean = min(len(a), len(b)), sum(a) / len(a) - sum(b) / len(b)
