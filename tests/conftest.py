@@ -45,7 +45,6 @@ NIGHTLY = Path(__file__).parent / "data" / "nightly.csv"
 
 
 def pytest_addoption(parser):
-    """Add the option by which nightly tests run whole."""
     parser.addoption("--night", action="store_true", help="nightly tests whole, not a slice")
 
 

@@ -204,7 +204,6 @@ class Layer:
 
 
 def chances(game, most=50_000):
-    """Return a batch of first states, and how likely each is."""
     theory = rooms.part(game.name, "theory")
     found = None
     deals = DEALS.get(game.name, getattr(theory, "deals", None))

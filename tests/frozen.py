@@ -67,7 +67,6 @@ def requests_digest(game, policy_class=LLMPolicy, prompts="v1", **parameters):
 
 
 def prompts(game):
-    """Return the digests of a game's requests, by setting and wording."""
     presets = [{}, *({"preset": preset} for preset in game_class(game).presets)]
     digests = {}
     for settings, wording in product(presets, WORDINGS):
@@ -114,7 +113,6 @@ def _number(text):
 
 
 def column_digests(folder):
-    """Return a digest of each column of each exported table."""
     digests = {}
     for path in sorted(folder.glob("*.csv")):
         with path.open(newline="", encoding="utf-8") as file:

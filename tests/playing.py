@@ -30,6 +30,8 @@ def cases(game):
     histories), TRUTHS (where a parameter matters), PAID (what changes payoffs), ONES (one of a
     thing). A move: FIXED. Values by parameter: TOLD (each changes the rules as told; TOLD_FROM from
     other settings), DRAWN for claims, TOO_LARGE those that are never drawn as declared.
+    BAD_PARAMETERS: refused, with the words. REPLIES: parameters, what the first question (its key
+    is REPLY_KEY) is answered, and the action, or the kind of broken rule, also with the action.
     """
     module = f"{ROOMS[game].rules.partition(':')[0].removesuffix('.rules')}.cases"
     return import_module(module) if find_spec(module) else None
@@ -42,7 +44,11 @@ def by_game(name, default):
 
 def rows(name):
     """Return (game, settings) of all games from lists of their cases."""
-    return [(game, more) for game, table in by_game(name, ()).items() for more in table]
+    return [
+        (game, *(row if isinstance(row, tuple) else [row]))
+        for game, table in by_game(name, ()).items()
+        for row in table
+    ]
 
 
 SMALL, QUICK = by_game("SMALL", {}), by_game("QUICK", {})
@@ -107,7 +113,6 @@ def each_row(names, table, ids=None, by=None):
 
 
 def sampled(question, rng):
-    """Draw a legal action of a question."""
     return question.sample(Noise(int(rng.integers(2**63))))
 
 
@@ -127,7 +132,6 @@ def batch_actions(game, state, rng):
 
 
 def equal(a, b):
-    """Tell whether two states are the same, bit for bit."""
     one, two = a.arrays(), b.arrays()
     return one.keys() == two.keys() and all(
         np.array_equal(one[k], two[k], equal_nan=one[k].dtype.kind == "f") for k in one

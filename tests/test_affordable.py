@@ -411,7 +411,6 @@ def test_a_forked_process_opens_the_file_anew(tmp_path):
 
 
 def trained(env, algorithm="PPO", **settings):
-    """Return a small model of Stable-Baselines3 that logs to memory."""
     import stable_baselines3
 
     small = {"device": "cpu", "seed": 1, "policy_kwargs": {"net_arch": [4]}}

@@ -328,7 +328,6 @@ def test_a_recorded_run(tmp_path):
 
 
 def played(persona="none"):
-    """Return a short game of even players, with replies."""
     game = WaterAllocation(days=4, persona=persona, supplies=[10, 12, 7, 15])
     players = [make_player("even", game)] * 5
     episode = asyncio.run(play_table(game, players, 1))

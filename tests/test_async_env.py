@@ -23,7 +23,6 @@ GOODS = {"players": 3, "rounds": 3}
 
 @pytest.fixture
 def made():
-    """Make copies that are closed at the end."""
     envs = []
 
     def make(game="public_goods", *arguments, **more):

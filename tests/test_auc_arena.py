@@ -544,7 +544,6 @@ def test_items_nobody_can_pay_are_no_lots(tmp_path, budget, sold):
 
 
 def play_scripted(path, raw, script):
-    """Play a run in which a function takes the model's place."""
     plan = resolve(parse(raw, "test"), "test")
     made = players(plan)
     for game in plan.games:

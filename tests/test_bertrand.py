@@ -57,7 +57,6 @@ def bertrand(**more):
 
 
 def sold(game, *prices):
-    """Return demands and profits in a round at these prices."""
     state = dict(zip(range(game.players), prices, strict=True))
     actions = np.array([round(price * game.unit) for price in state.values()])
     _, outcome = game.step(game.reset(0), actions)
@@ -136,32 +135,6 @@ def test_a_missing_or_illegal_price_is_the_one_before():
     state, outcome = game.step(state, np.array([1401, -1]))
     assert outcome.record["prices"].tolist() == [300, 650]
     assert outcome.broke.all()
-
-
-@each_row(
-    ("params", "says"),
-    [
-        ({"cost": 14}, "cost must be below a"),
-        ({"cost": (1, 2, 3)}, "cost must be one for all or 2"),
-        ({"cost": -1}, "at least 0"),
-        ({"a": "27/2", "cost": "134/10", "tick": 1}, "tick must leave a price from cost"),
-        ({"d": "1/100"}, "d must be from 0 to beta"),
-        ({"beta": 0}, "beta and mu must be above 0"),
-        ({"tick": "2/3"}, "tick must be 1/k"),
-        ({"initial_price": 15}, "initial_price must be from 0 to a"),
-        ({"personas": "kind"}, "personas must be one of"),
-        ({"switch_round": 1}, "switch_round must be an integer of at least 2"),
-        ({"price_grid": (7, 6)}, "price_grid must be at least two prices"),
-        ({"price_grid": (7, 15)}, "price_grid must be from 0 to a"),
-        (
-            {"a": 10**9, "beta": "1/999999937", "d": 0},
-            "with these bertrand_competition would count beyond",
-        ),
-    ],
-)
-def test_bad_parameters(params, says):
-    with pytest.raises(BadParameter, match=says):
-        bertrand(**params)
 
 
 def by_fractions(game, prices):

@@ -36,7 +36,6 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def rules_of(player):
-    """Return the names and weights of what a player may be."""
     if isinstance(player, PlayerMixture):
         return list(zip(player.players, player.weights / player.weights.sum(), strict=True))
     return [(player, 1.0)]
@@ -68,7 +67,6 @@ def brute(game, seat, opponents, deals=None):
         return sum(value(group) for group in found.values())
 
     def value(possible):
-        """Return the value of a history, times how likely it is."""
         if possible[0][1].over:
             return 0.0
         low, high = (int(limit[seat]) for limit in game.legal(possible[0][1]))

@@ -373,7 +373,6 @@ def test_who_has_no_time_for_reference_rows_keeps_the_run(llm_games, small, monk
 
 
 def dead_address():
-    """Return an address of this machine where nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}/v1"

@@ -70,8 +70,6 @@ def ask(number=0, max_tokens=None):
 
 
 def play(client, calls, max_tokens=None):
-    """Make so many calls at once; return what came of each."""
-
     async def go():
         asked = (client.complete(ask(number, max_tokens)) for number in range(calls))
         return await asyncio.gather(*asked, return_exceptions=True)

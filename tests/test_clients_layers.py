@@ -50,7 +50,6 @@ def gather(client, *requests):
 
 
 def counting(answer=lambda request: Completion('{"bid": 1}', "stop", 20, 10, 0.1, "m")):
-    """Return a client and the list of what it is asked."""
     seen = []
 
     async def script(request):

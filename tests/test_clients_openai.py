@@ -143,7 +143,6 @@ def run(client, *requests):
 
 
 def trying(server, max_wait=10, **layers):
-    """Build a client that tries again."""
     return add_layers(OpenAIClient("m", server.url), max_wait=max_wait, **layers)
 
 
@@ -262,7 +261,6 @@ def test_shapes_of_replies(server, body, expected):
 
 
 def pieces(*deltas, finish="stop", usage=True):
-    """Write a streamed answer."""
     chunks = [{"model": "m-2026", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     if finish:
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})

@@ -631,7 +631,6 @@ CLAUDE = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
 def parts_of(schema):
-    """Yield a schema and all those in it."""
     yield schema
     below = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
     for part in [*below, *([schema["items"]] if "items" in schema else ())]:

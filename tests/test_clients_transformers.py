@@ -26,7 +26,6 @@ CONTEXT = 512
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A Llama with random weights and a tokenizer of single bytes."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast

@@ -18,7 +18,6 @@ TABLES = 6
 
 
 def played(game, steps, seed=0, tables=TABLES):
-    """Yield states of a batch in random play, the first included."""
     state, rng = game.reset(seed, (tables,)), np.random.default_rng(seed)
     yield state
     for _ in range(steps):

@@ -402,8 +402,6 @@ def test_a_plan_says_how_many_episodes_a_difference_needs(llm_games):
 
 
 def drawn(game, rng):
-    """Draw parameters that are not the paper's."""
-
     def among(*values):
         return values[rng.integers(len(values))]
 

@@ -377,8 +377,6 @@ def test_without_a_summary_that_can_be_used_it_is_lost_and_said_so():
 
 
 def small(limit, kinds=("move", "summary")):
-    """Return a model that takes so many tokens of a prompt."""
-
     def answer(request):
         if tokens(request.messages) > limit and request.kind in kinds:
             raise ContextOverflow(f"more than {limit} tokens")

@@ -63,7 +63,6 @@ def test_every_block_has_a_language_that_is_run():
 
 
 def write(files, folder):
-    """Write files that blocks are."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -167,7 +166,6 @@ PROGRAMS |= {"sphinx-build", "vllm"}
 
 
 def lines_of(text):
-    """Return the commands of a block, each on one line."""
     return text.replace("\\\n", " ").splitlines()
 
 

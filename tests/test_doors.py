@@ -29,7 +29,6 @@ class Drawn(Policy):
 
 
 def moves(table):
-    """What `Drawn` does at a table."""
     views = [table.sight.view(seat) for seat in table.asked]
     return {view.seat: Drawn().act(view, 0)[0].action for view in views}
 

@@ -24,7 +24,6 @@ VERSIONS = ("v1", "v2", "v3", "v4", "v5")
 
 
 def auction(values, assets=100, **more):
-    """Return a session with these values."""
     return llm_games.rules(
         "budget_auction",
         preset="econ_arena_L",
@@ -41,7 +40,6 @@ def units(game, numbers):
 
 
 def play(game, *runs):
-    """Return the last state and the outcomes of some runs."""
     state, outcomes = game.reset(1), []
     for run in runs:
         state, outcome = game.step(state, units(game, run))

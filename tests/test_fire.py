@@ -171,7 +171,6 @@ def run(path, raw, opened=start):
 
 
 def whole(path, games=GAMES, **model):
-    """Play a run at a server that never fails."""
     with FaultServer(reply=played) as server:
         return run(path, config(server, games, **model))
 

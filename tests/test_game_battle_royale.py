@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playing import each_row
 
 import llm_games
@@ -210,24 +208,6 @@ def test_win_rates_of_shooting_the_strongest(more, wins, nobody):
         assert abs(rate - expected) < 5 * np.sqrt(expected * (1 - expected) / tables) + 1e-9
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
-    rules = battle(players=4, base_hit_rate=50, interval=10)
-    rng = np.random.default_rng(seed)
-    batch = rules.reset(int(rng.integers(2**31)), (5,))
-    alone = [batch.table(b) for b in range(5)]
-    while not batch.over.all():
-        actions = rng.integers(-2, 5, (4, 5))
-        batch, outcome = rules.step(batch, actions)
-        for b in range(5):
-            alone[b], single = rules.step(alone[b], actions[:, b])
-            assert np.array_equal(single.rewards, outcome.rewards[:, b])
-            assert np.array_equal(single.broke, outcome.broke[:, b])
-            for name, value in alone[b].arrays().items():
-                assert np.array_equal(value, batch.arrays()[name][..., b]), name
-
-
 def test_the_mask_lists_a_miss_and_then_the_seats():
     rules = battle()
     state, _ = shoot(rules, *R3)
@@ -316,28 +296,6 @@ def test_asking_for_both_keys():
 @each_row(("action", "name"), [(9, "player_9"), (10, "player_10"), (5, "player_5")])
 def test_wasted_shots_can_be_written_down(action, name):
     assert json.loads(question(bad_target="wasted_shot").reply(action)) == {"target": name}
-
-
-@each_row(
-    ("more", "message"),
-    [
-        ({"max_shots": 0}, "max_shots must be an integer of at least 1 and at most"),
-        ({"announce_cap": 1}, "announce_cap must be one of False, True"),
-        ({"reply_keys": "action"}, "reply_keys must be"),
-        ({"bad_target": "ignore"}, "bad_target must be"),
-        ({"self_target": "never"}, "self_target must be"),
-        ({"target_match": "fuzzy"}, "target_match must be"),
-        ({"cap_outcome": "strongest"}, "cap_outcome must be"),
-        ({"base_hit_rate": 101}, "base_hit_rate must be"),
-        ({"interval": 10}, "the hit rate of player_7 must be .* got 105"),
-        ({"hit_rates": (50, 60)}, "hit_rates must be 10 integers"),
-        ({"hit_rates": 50}, "hit_rates must be 10 integers"),
-        ({"hit_rates": (50,) * 9 + (101,)}, "the hit rate of player_9"),
-    ],
-)
-def test_bad_parameters(more, message):
-    with pytest.raises(BadParameter, match=message):
-        battle(**more)
 
 
 @each_row("rolls", [[100], [-1], [[0, 1]]])

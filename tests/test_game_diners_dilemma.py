@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.diners_dilemma.rules import DinersDilemma
-from llm_games.questions import MISSING, BadReply
+from llm_games.questions import MISSING
 from llm_games.view import View
 from llm_games.words import Prompts
 
@@ -107,50 +106,6 @@ def test_missing_and_illegal_orders_are_cheap():
     assert outcome.record["actions"].tolist() == [0, 0, 1]
     void = DinersDilemma(players=3, failed_reply="void_run")
     assert void.step(void.reset(0), np.array([1, 2, 1]))[0].void
-
-
-@each_row(
-    ("option", "word", "dish"),
-    [
-        ("rule_break", " Cheap ", 0),
-        ("rule_break", "COSTLY", 1),
-        ("rule_break", "cheap_dish", None),
-        ("rule_break", 0, None),
-        ("costly", "CHEAP", 0),
-        ("costly", "cheap", 0),
-        ("costly", " cheap", 1),
-        ("costly", "cheap_dish", 1),
-        ("costly", "cheaper", 1),
-        ("costly", "costly_or_cheap", 1),
-        ("costly", 0, None),
-    ],
-)
-def test_unknown_dishes(option, word, dish):
-    game = DinersDilemma(unknown_dish=option)
-    question = game.question(game.reset(0), 0)
-    assert question.key == "chosen_dish"
-    if dish is None:
-        with pytest.raises(BadReply) as error:
-            question.read(word)
-        assert error.value.kind == "format"
-    else:
-        assert question.read(word) == dish
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"costly_price": 10}, "costly_price must be more than cheap_price"),
-        ({"costly_utility": 15}, "costly_utility must be more than cheap_utility"),
-        ({"cheap_price": "free"}, "cheap_price must be a finite number"),
-        ({"costly_price": 10**19}, "costly_price must be a ratio of integers of at most"),
-        ({"unknown_dish": "cheap"}, "unknown_dish"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        DinersDilemma(**parameters)
 
 
 def test_who_ordered_what_stays_secret():

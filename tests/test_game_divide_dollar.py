@@ -1,14 +1,12 @@
 """Divide the dollar: the source's worked cases, every option, and a scripted game."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.divide_dollar.rules import DivideDollar
-from llm_games.questions import MISSING, BadReply
+from llm_games.questions import MISSING
 from llm_games.view import View
 from llm_games.words import Prompts
 
@@ -54,46 +52,6 @@ def test_illegal_bids_count_as_0(bid):
     state, outcome = void.step(void.reset(0), np.array([bid, 60]))
     assert state.void
     assert not outcome.rewards.any()
-
-
-@each_row(
-    ("options", "value", "bid"),
-    [
-        ({}, 33, 33),
-        ({}, "33.0", 33),
-        ({"number_parse": "truncate", "bid_range": "unbounded"}, "-33.9", -33),
-        ({"bid_range": "unbounded"}, 187, 187),
-    ],
-)
-def test_reading_bids(options, value, bid):
-    game = DivideDollar(**options)
-    question = game.question(game.reset(0), 0)
-    assert question.key == "bid_amount"
-    assert question.read(value) == bid
-
-
-@each_row(("value", "kind"), [("33.5", "format"), (187, "range"), (-5, "range")])
-def test_replies_that_break_a_rule(value, kind):
-    game = DivideDollar()
-    with pytest.raises(BadReply) as error:
-        game.question(game.reset(0), 0).read(value)
-    assert error.value.kind == kind
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"golds": 0}, "golds"),
-        ({"golds": 2.5}, "golds"),
-        ({"bid_range": "any"}, "bid_range"),
-        ({"number_parse": "loose"}, "number_parse"),
-        ({"failed_reply": "skip"}, "failed_reply"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        DivideDollar(**parameters)
 
 
 def test_bounds():

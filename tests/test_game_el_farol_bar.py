@@ -3,20 +3,17 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.el_farol_bar.rules import ElFarolBar
-from llm_games.questions import MISSING, BadReply
+from llm_games.questions import MISSING
 from llm_games.view import View
 from llm_games.words import Prompts
 
 
 def play(game, goers):
-    """Play one round in which the first `goers` seats go."""
     actions = (np.arange(game.players) < goers).astype(np.int64)
     return game.step(game.reset(0), actions)
 
@@ -78,35 +75,6 @@ def test_missing_and_illegal_decisions_stay():
     state, _ = void.step(void.reset(0), np.array([1, 2, 1]))
     assert state.void
     assert state.over
-
-
-def test_replies():
-    game = ElFarolBar()
-    question = game.question(game.reset(0), 0)
-    assert question.key == "decision"
-    assert [question.read(word) for word in ("go", " Stay ", "GO")] == [1, 0, 1]
-    for word in ("going", True, 1, None):
-        with pytest.raises(BadReply):
-            question.read(word)
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"ratio": 1 - 0.8}, "must be exact"),
-        ({"ratio": "6/5"}, "at most 1"),
-        ({"min": 6}, "min <= home <= max"),
-        ({"home": 11}, "min <= home <= max"),
-        ({"max": float("nan")}, "max must be a finite number"),
-        ({"mode": "open"}, "mode"),
-        ({"implicit_report": "all"}, "implicit_report"),
-        ({"capacity_test": "double"}, "capacity_test"),
-        ({"rounds": 0}, "rounds"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        ElFarolBar(**parameters)
 
 
 # Settings, and the report of round 1 to a goer and a stayer when 7 of 10 went, and 6.

@@ -1,15 +1,11 @@
 """The pirate game: worked examples, quotas, illegal plans, what is told, a scripted game."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playing import each_row
 
 import llm_games
-from llm_games.errors import BadParameter, IllegalAction
+from llm_games.errors import IllegalAction
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
 from llm_games.words import Prompts, versions
@@ -179,29 +175,6 @@ def test_a_broken_rule_can_void_the_run(step):
     assert not rules.coins(state).any()
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_a_table_cut_out_of_a_batch_goes_on_alike(seed):
-    """Tables of one batch soon stand in different phases and rounds."""
-    rules, rng = pirates(players=4, gold=3, quota="majority"), np.random.default_rng(seed)
-    start = rules.reset(int(rng.integers(2**31)))
-    states = [start, rules.step(start, np.array([3, 0, 0, 0]))[0]]
-    stack = {k: np.stack([s.arrays()[k] for s in states * 3], axis=-1) for k in start.arrays()}
-    batch = dataclasses.replace(start, **stack)
-    alone = [batch.table(b) for b in range(6)]
-    for _ in range(8):
-        actions = rng.integers(-1, 3, (4, 6))
-        batch, outcome = rules.step(batch, actions)
-        for b in range(6):
-            alone[b], single = rules.step(alone[b], actions[:, b])
-            assert np.array_equal(single.rewards, outcome.rewards[:, b])
-            assert np.array_equal(single.broke, outcome.broke[:, b])
-            assert np.array_equal(rules.observe(alone[b]), rules.observe(batch)[:, b])
-            for name, value in alone[b].arrays().items():
-                assert np.array_equal(value, batch.arrays()[name][..., b]), name
-    assert np.all(batch.round <= 3)
-
-
 # -- actions from outside -------------------------------------------------------------------------
 
 
@@ -301,23 +274,6 @@ def test_votes_in_replies(parse, value, expected):
     with pytest.raises(BadReply) as caught:
         question.read(value)
     assert caught.value.kind == "format"
-
-
-@each_row(
-    ("more", "message"),
-    [
-        ({"gold": 0}, "gold must be an integer of at least 1 .*got 0"),
-        ({"gold": 10.5}, "gold must be"),
-        ({"quota": "all"}, "quota must be one of 'half', 'majority', got 'all'"),
-        ({"payoff": "utility"}, "payoff must be"),
-        ({"proposal_check": "none"}, "proposal_check must be"),
-        ({"vote_parse": "any"}, "vote_parse must be"),
-        ({"players": 1}, "players must be"),
-    ],
-)
-def test_bad_parameters(more, message):
-    with pytest.raises(BadParameter, match=message):
-        pirates(**more)
 
 
 # -- what is told ---------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.questions import MISSING, BadReply
 from llm_games.view import View
@@ -81,44 +80,6 @@ def test_illegal_contributions_count_as_0(contribution):
     assert outcome.record["actions"].tolist() == [0, 20]
     void = PublicGoods(players=2, failed_reply="void_run")
     assert void.step(void.reset(0), np.array([contribution, 20]))[0].void
-
-
-@each_row(
-    ("options", "value", "contribution"),
-    [
-        ({}, "20", 20),
-        ({"contribution_range": "unbounded"}, 35, 35),
-        ({"number_parse": "truncate"}, "7.9", 7),
-        ({}, 21, "range"),
-        ({}, "7.9", "format"),
-    ],
-)
-def test_reading_contributions(options, value, contribution):
-    game = PublicGoods(**options)
-    question = game.question(game.reset(0), 0)
-    assert question.key == "tokens_contributed"
-    if isinstance(contribution, int):
-        assert question.read(value) == contribution
-    else:
-        with pytest.raises(BadReply) as error:
-            question.read(value)
-        assert error.value.kind == contribution
-
-
-@each_row(
-    ("parameters", "words"),
-    [
-        ({"tokens": 0}, "tokens"),
-        ({"ratio": 2 / 3}, "must be exact"),
-        ({"endowment": "keep"}, "endowment"),
-        ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
-        ({"contribution_range": "any"}, "contribution_range"),
-        ({"number_parse": "loose"}, "number_parse"),
-    ],
-)
-def test_bad_parameters(parameters, words):
-    with pytest.raises(BadParameter, match=words):
-        PublicGoods(**parameters)
 
 
 def test_golden_playthrough():

@@ -4,12 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from playing import each_row
 
 import llm_games
-from llm_games.errors import BadParameter
 from llm_games.questions import MISSING
 from llm_games.view import View
 from llm_games.words import Prompts, versions
@@ -154,24 +151,6 @@ def test_seeded_valuations_are_the_same_at_every_table():
     assert (drawn == drawn[..., :1]).all()
 
 
-@pytest.mark.parametrize("draw", ["seeded", "random"])
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_a_table_cut_out_of_a_batch_goes_on_alike(draw, seed):
-    rules = auction(players=4, rounds=3, valuation_draw=draw, bid_range="unbounded")
-    rng = np.random.default_rng(seed)
-    batch = rules.reset(seed, (5,))
-    alone = [batch.table(b) for b in range(5)]
-    while not batch.over.all():
-        bids = rng.integers(0, 3, (4, 5))  # few different bids: many ties
-        batch, outcome = rules.step(batch, bids)
-        for b in range(5):
-            alone[b], single = rules.step(alone[b], bids[:, b])
-            assert np.array_equal(single.rewards, outcome.rewards[:, b])
-            for name, value in alone[b].arrays().items():
-                assert np.array_equal(value, batch.arrays()[name][..., b]), name
-
-
 @each_row(
     ("bid", "bid_range", "broken"),
     [
@@ -212,32 +191,6 @@ def test_questions(parse, value):
     question = rules.question(rules.reset(), 1)
     assert question.wanted() == "a whole number from 0 to 30"
     assert (question.truncate, question.key) == (value is not None, "bid")
-
-
-@each_row(
-    ("more", "message"),
-    [
-        ({"price": "third"}, "price must be one of 'first', 'second', got 'third'"),
-        ({"valuation_min": -1}, "valuation_min must be"),
-        ({"valuation_min": 200}, "valuation_max must be an integer of at least 201"),
-        ({"interval": 7}, "interval must divide"),
-        ({"interval": 50}, "at least 9 steps"),
-        ({"interval": 0}, "interval must be"),
-        ({"seed": "42"}, "seed must be"),
-        ({"bid_range": "any"}, "bid_range must be"),
-        ({"tie_rng": "theirs"}, "tie_rng must be"),
-        ({"valuation_draw": "fixed"}, "valuation_draw must be"),
-        ({"number_parse": "loose"}, "number_parse must be"),
-        ({"valuations": [[1, 2]]}, "valuations must be 20 rows"),
-        ({"valuations": [[1] * 9] * 20}, "valuations must be 20 rows"),
-        ({"valuations": 5}, "valuations must be 20 rows"),
-        ({"valuations": [[201] * 10] * 20}, "valuations must be an integer"),
-        ({"valuation_draw": "random", "tie_rng": "shared"}, "needs seeded valuations"),
-    ],
-)
-def test_bad_parameters(more, message):
-    with pytest.raises(BadParameter, match=message):
-        auction(**more)
 
 
 @each_row("price", ["first", "second"])

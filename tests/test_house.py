@@ -21,7 +21,6 @@ TRAINING = ("benchmarks/studies/",)
 
 
 def modules():
-    """Return all modules of the four floors: import name, floor, file."""
     found = {}
     for level, folder in enumerate(FLOORS):
         for file in sorted((ROOT / folder).rglob("*.py")):
@@ -38,7 +37,6 @@ MODULES = modules()
 
 
 def imports(file, at_import_time):
-    """Return the names of modules of ours that a file imports."""
     tree = ast.parse(file.read_text("utf-8"))
     later = {
         id(inner)
@@ -113,7 +111,6 @@ LAYERS = {
 
 
 def layered(floor, module):
-    """Return the layer of a module on a floor, by number."""
     first, _, rest = module.removeprefix("llm_games.").removeprefix(f"{floor}.").partition(".")
     name = f"{first}.{rest.partition('.')[0]}" if first == "show" else first
     return next(i for i, names in enumerate(LAYERS[floor]) if name in names.split())

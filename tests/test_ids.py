@@ -109,7 +109,6 @@ def same(first, second):
 
 
 def legal(mask, rng):
-    """Return a legal index of each row."""
     return (rng.random(mask.shape) * mask).argmax(axis=-1)
 
 

@@ -114,7 +114,6 @@ def test_it_is_refused_at_tables_that_it_was_not_trained_for(case, tmp_path):
 
 
 def changed(path, **said):
-    """Write a player whose file says something else."""
     weights = load_file(path)
     about = json.loads(metadata(path)["player"])
     about["trained"] |= {key: said.pop(key) for key in [*said] if key in about["trained"]}

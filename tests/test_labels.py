@@ -49,7 +49,6 @@ LOTS = {"sealed_bid_auction"}  # regret is a mean over who of the tied wins
 
 
 def drawn(name, rng, values=None):
-    """Return a game with drawn parameters, and what these are."""
     own = USUALLY | DRAWN[name] if values is None else values
     always = {*USUALLY, *TOO_LARGE[name], *(values or {})}
     while True:

@@ -47,7 +47,6 @@ LARGE: dict[str, dict] = {
 
 
 def variants(game, state, seat, usual):
-    """Return other bids by name, from those that `rational` makes."""
     if game.turns:
         value, floor = state.values[seat, 0], game.floor(state)
         found = {f"up to {far:+}": np.where(floor <= value + far, floor, -1)

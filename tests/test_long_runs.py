@@ -33,7 +33,6 @@ def answer(request):
 
 @pytest.fixture
 def played(tmp_path, registry):
-    """Play public goods of two and return its file."""
     PLAYERS["scripted"] = Kind(
         "answers", model=lambda _, client, settings: llm_player(ScriptedClient(answer), settings)
     )

@@ -22,7 +22,6 @@ SECTIONS = "Rules", "Parameters", "Spaces", "Columns", "Prompts", "Equilibrium",
 
 @pytest.fixture(scope="module")
 def made():
-    """The extensions of the site that make pages."""
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
     import deviations
     import rooms

@@ -40,7 +40,6 @@ OPEN_SPIEL = {
 
 
 def drawn(strategies, players, seed=1):
-    """A game with random payoffs."""
     paid = np.random.default_rng(seed).random(lineups(strategies, players).shape)
     return MetaGame(tuple("abcdefgh"[:strategies]), players, paid)
 

@@ -190,7 +190,6 @@ def test_pickled():
 
 
 def chi_square(counts, expected):
-    """Return how many standard deviations the statistic lies from its mean."""
     counts, expected = np.ravel(counts), np.ravel(expected)
     freedom = np.count_nonzero(expected) - 1
     assert not counts[expected == 0].any()

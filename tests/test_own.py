@@ -173,7 +173,6 @@ def replayed(path):
 
 
 def goods(*seats, **more):
-    """A run of public goods with these in its seats."""
     game = {"game": "public_goods", "params": {"players": len(seats), "rounds": 2}}
     return {"games": [game], "seats": list(seats)} | more
 

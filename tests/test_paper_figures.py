@@ -23,7 +23,6 @@ from llm_games.registry import rulebook
 
 
 def played(path, source, **overrides):
-    """Play an experiment, by its name or its tables."""
     given = Overrides(**overrides)
     raw = given.apply(source if isinstance(source, dict) else load(source))
     plan = resolve(parse(raw, "test"), "test", given)
@@ -128,7 +127,6 @@ def test_a_run_of_the_auction():
 
 
 def drawn(sketch):
-    """Draw a figure; return what explains it and its labels."""
     axes = Figure().add_subplot()
     return sketch.draw(axes), axes.get_legend_handles_labels()[1]
 

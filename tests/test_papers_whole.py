@@ -95,7 +95,6 @@ def shorter(game):
 
 
 def played(name, every, episodes, folder):
-    """Play a paper's file with a client, and return its run."""
     turn = CASES.index((name, every, episodes)) if (name, every, episodes) in CASES else 0
     client = ScriptedClient(Answers(CLIENTS[every]))
     path = folder / f"{name.replace('/', '_')}_{every[:2]}_{episodes}.db"
@@ -106,7 +105,6 @@ def played(name, every, episodes, folder):
 
 
 def over(of):
-    """Return the widest ends that rules of several games give."""
     return lambda rules: (min(of(r)[0] for r in rules), max(of(r)[1] for r in rules))
 
 
@@ -115,7 +113,6 @@ def at_most(name):
 
 
 def moves(rules):
-    """Return the ends of numbers that players write, and of targets."""
     if free(rules):
         return FREE
     if getattr(rules, "price_cap", "") == "none":

@@ -59,7 +59,6 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def end(self):
-        """Wait for the process; return its exit code."""
         end = time.monotonic() + 60
         while select.select([self.master], [], [], max(0.0, end - time.monotonic()))[0]:
             try:

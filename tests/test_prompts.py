@@ -102,7 +102,6 @@ def leaves(value, path=()):
 
 
 def altered(told, path):
-    """Return a copy of what is told with one value changed."""
     told = copy.deepcopy(told)
     inner = told
     for key in path[:-1]:

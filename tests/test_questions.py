@@ -179,7 +179,6 @@ def test_schemas(question):
 
 
 def _asked(name, parameters):
-    """Yield the questions of one random game."""
     rng, game = np.random.default_rng(1), rulebook(name, **parameters)
     state = game.reset(1)
     for _ in range(12):

@@ -26,7 +26,6 @@ THREE = [{"game": name} for name in ("public_goods", "el_farol_bar", "diners_dil
 
 
 def play(path, **raw):
-    """Play a run of rule players."""
     raw = {"seats": ["random"], "episodes": 6, "games": THREE} | raw
     plan = resolve(parse(raw, "test"), "test", Overrides())
     play_run(lambda: start(plan, path), plan, players(plan))

@@ -48,7 +48,6 @@ OUTCOMES = ("valid", "valid", "valid", "unparsable", "out_of_range", "refused", 
 
 
 def play(store, row, number, seats, rng, steps, asks):
-    """Play one episode at random and write what happened."""
     game = rulebook(row.game, **row.params)
     state, step = game.reset(int(rng.integers(2**31))), 0
     store.begin(number)

@@ -6,16 +6,38 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import batch_actions, by_game, equal, every, legal_actions
+from playing import batch_actions, by_game, each_row, equal, every, legal_actions, rows
 
 import llm_games
-from llm_games.errors import IllegalAction
-from llm_games.questions import MISSING
+from llm_games.errors import BadParameter, IllegalAction, UnknownName
+from llm_games.questions import MISSING, BadReply
 from llm_games.view import Sight
 from llm_games.words import Prompts
 
 seeds = st.integers(0, 2**32 - 1)
-COARSE = by_game("COARSE", {})
+COARSE, REPLY_KEYS = by_game("COARSE", {}), by_game("REPLY_KEY", "")
+
+
+@each_row(("game", "parameters", "words"), rows("BAD_PARAMETERS"))
+def test_bad_parameters_name_what_is_right(game, parameters, words):
+    with pytest.raises((BadParameter, UnknownName), match=words):
+        llm_games.rules(game, **parameters)
+
+
+@each_row(("name", "parameters", "text", "expected"), rows("REPLIES"))
+def test_replies_are_read_or_break_a_rule(name, parameters, text, expected):
+    game = llm_games.rules(name, **parameters)
+    question = game.question(game.reset(0), 0)
+    assert question.key == REPLY_KEYS[name]
+    if isinstance(expected, int):
+        assert question.read(text) == expected
+        return
+    with pytest.raises(BadReply) as error:
+        question.read(text)
+    kind, action = (expected, None) if isinstance(expected, str) else expected
+    assert error.value.kind == kind
+    assert action in (None, error.value.action)
+    assert kind != "format" or error.value.action == MISSING
 
 
 @every

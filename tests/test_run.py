@@ -107,7 +107,6 @@ class Meddler:
 
 
 def scripted(client):
-    """Add a player to the registry that asks this client."""
     PLAYERS["scripted"] = Kind(
         "answers from its seed", model=lambda value, _, more: LLMPolicy(client, **more)
     )
@@ -147,7 +146,6 @@ def make_plan(**changes):
 
 
 def whole(path, client, **changes):
-    """Play a run in this process."""
     scripted(client)
     plan = make_plan(**changes)
     play_run(lambda: start(plan, path), plan, players(plan))

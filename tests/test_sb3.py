@@ -41,7 +41,6 @@ def untrained(algorithm, env, policy="MlpPolicy", **settings):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Return a saved player of public goods with 3 players."""
     env = single(players=3, rounds=4)
     folder = tmp_path_factory.mktemp("players")
     return save_player(untrained(PPO, env), env, folder / "goods")
@@ -202,7 +201,6 @@ def test_a_player_of_another_game_is_not_seated(saved, game, parameters, fault):
 
 
 def changed(saved, path, **about):
-    """Write a saved player with other notes beside its model."""
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
         for name in old.namelist():
             content = old.read(name)

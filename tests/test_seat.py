@@ -19,7 +19,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 
 
 def an_answer(schema, chance):
-    """Return a legal answer, drawn from the schema, and another one."""
     if schema is None:
         return "Hello.", "Hi."
     ((key, of),) = schema["properties"].items()

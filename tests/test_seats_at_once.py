@@ -19,7 +19,6 @@ SLOW = {("water_allocation", kind) for kind in ("rational", "best_response", "dp
 
 
 def rules_of(game):
-    """Return every rule of a game, by the player's name."""
     found = {}
     for kind in {**PLAYERS, **_room_kinds(game.name)}:
         if rule_of(kind, game.name) is None or kind == "fixed":

@@ -39,7 +39,6 @@ no = "They did not."
 
 
 def ways(secret):
-    """Return how something may write a secret."""
     escaped = "".join(f"\\u{ord(c):04x}" for c in secret)
     address = quote(secret, safe="")
     in_base64 = [base64.b64encode(f"{u}{secret}".encode()).decode() for u in ("", "a:", "me:")]
@@ -95,7 +94,6 @@ def server():
 
 
 def answer(mode, asked):
-    """Return status, headers and body."""
     kind = {"content-type": "application/json", "x-key": KEY, "x-request-id": KEY}
     if mode.isdigit():
         fault = {"message": SAID, "type": SAID, "code": SAID, "param": SAID, KEY: KEY}
@@ -127,7 +125,6 @@ def answer(mode, asked):
 
 
 def held(seen):
-    """Return in what of it a trace of a secret is."""
     lost = {t.encode() for secret in (KEY, PASSWORD) for t in traces(secret)}
     return [(name, trace) for name, data in seen for trace in lost if trace in data]
 

@@ -196,7 +196,6 @@ def test_statements_without_runs_have_no_effect():
 
 
 def made_up():
-    """Return runs that say what the paper says."""
     rng = np.random.default_rng(5)
     say = {"KBC-talk": 7, "KBC-independent": 4, "KBC-exclusive": 0, "KBC-agreeable": 10}
     say |= {"KBC-disagreeable": 2, "KBC-mixed": 10, "KBC-silent": 0}

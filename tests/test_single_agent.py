@@ -384,7 +384,6 @@ def function(observation, view):
 
 
 def opponents_of(game):
-    """Players of every kind that are the same in another process."""
     players = [lg.player("rational"), RandomPolicy(), model_of(game), lg.player("random")]
     players += [lg.LLMPolicy(ScriptedClient(say)), lg.player(function)]
     return [players[k % len(players)] for k in range(game.players - 1)]
@@ -436,7 +435,6 @@ def test_another_process_goes_on_alike(how):
 
 
 def used(client):
-    """A model on a client, in the middle of an episode."""
     env = SingleAgentEnv("public_goods", players=2, opponents=lg.LLMPolicy(client))
     env.reset(seed=1)
     env.step(3)

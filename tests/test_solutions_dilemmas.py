@@ -52,7 +52,6 @@ def bar_nash_conv(q, bar):
 
 
 def bar_welfare(goers, bar):
-    """Return the sum of utilities with this many goers."""
     going = np.where(np.asarray(goers) <= bar.capacity, bar.good, bar.crowded)
     return goers * going + (bar.players - goers) * bar.home
 
@@ -91,7 +90,6 @@ def searched_regret(profiles, actions, utility):
 
 
 def utilities(going, bar):
-    """What each seat gets."""
     bar_is = np.where(going.sum(axis=0) <= bar.capacity, bar.good, bar.crowded)
     return np.where(going, bar_is, bar.home).astype(float)
 

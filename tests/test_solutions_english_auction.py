@@ -146,7 +146,6 @@ def test_best_profit_against_all_subsets(items, budget):
 
 
 def play(game, names, seed=0, batch=()):
-    """Play tables to their end with these players by seat."""
     players = [make_player(name, game) for name in names]
     state = game.reset(seed, batch)
     memories = [player.start(game, i, seed + i) for i, player in enumerate(players)]

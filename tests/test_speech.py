@@ -286,7 +286,6 @@ def talker(speech=lambda request: f"I am {request.who.seat}.", requests=None, **
 
 
 def spoke(episode):
-    """Return who said what in all talk, in order."""
     return [(s, d.action) for step in episode.steps if step.talk for s, d in step.decisions.items()]
 
 

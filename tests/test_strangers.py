@@ -173,7 +173,6 @@ def test_a_stranger_s_toml_ends_in_one_message(llm_games, tmp_path, text):
 
 
 def zipped(files):
-    """Return an archive of these names and contents."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

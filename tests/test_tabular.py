@@ -58,7 +58,6 @@ def game_of(name):
 
 
 def drawn(tree, seed=0):
-    """Return a strategy with all moves possible."""
     return tree.scaled(np.random.default_rng(seed).random(tree.count) ** 3)
 
 
@@ -115,7 +114,6 @@ def test_a_strategy_is_worth_what_a_walk_through_the_rules_finds(name):
         return [(float(np.ravel(likely)[0]), other) for likely, other in parts]
 
     def walk(state, past):
-        """Return what each seat gets from here on."""
         value = np.zeros(game.players)
         for luck, dealt in after_chance(state):
             if not luck:
@@ -439,7 +437,6 @@ def test_a_table_is_refused_elsewhere(truel, game, parameters, said):
 
 
 def written(path, about=None, arrays=None):
-    """Write a table anew with other contents."""
     with zipfile.ZipFile(path) as file:
         said = json.loads(file.read("player.json"))
     with np.load(path) as file:
@@ -479,7 +476,6 @@ def test_a_table_of_values_is_refused_elsewhere(tmp_path):
 
 
 def damaged(array, how):
-    """Return an array that is none of a table."""
     array = array.copy()
     if how in ("much", "negative"):
         array.reshape(-1)[array.size // 2] = 10**6 if how == "much" else -5

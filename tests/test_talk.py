@@ -81,7 +81,6 @@ def seated(game=Spots, players=4, talk=None, **parameters):
 
 
 def shown(table, seat):
-    """Return who said what a seat is shown."""
     return [said.seat for said in table.game.heard(table.state, seat)]
 
 
@@ -423,7 +422,6 @@ TALKS = [
 
 
 def speeches(game, sight, rng):
-    """Return what all would say at each table."""
     if game.symbols:
         return rng.integers(-1, game.symbols + 1, (game.players, len(sight.state.round)))
     return rng.choice(np.array(["go", "", "player_1 is out", "1 2 3"], object), sight.turn.shape)
@@ -550,7 +548,6 @@ KINDS = ["index", "unit", "rules", "text", {"player_0": "text"}]
 
 
 def conform(name, talk, kind, cycles=12):
-    """Run both of PettingZoo's suites, and Gymnasium's, on short games."""
     more = {"players": 12 if name == "emergency_evacuation" else 3, "max_cycles": 2, "talk": talk}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they print about spaces

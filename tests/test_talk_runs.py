@@ -304,7 +304,6 @@ def test_a_server_that_dies_in_mid_talk_stops_the_run(tmp_path, dies_at):
 
 
 def plan_labels(records):
-    """Return the labels of the objects that a run needs."""
     return {label for seat in planned(records).seats for label in seat.labels()}
 
 

@@ -30,7 +30,6 @@ def small(name, **more):
 
 
 def table(game):
-    """Return talkers, and others around them."""
     names = ["announcer:random", "liar:random", "proposer"][: game.players]
     return [*names, *["random"] * (game.players - len(names))]
 

@@ -13,7 +13,6 @@ IDS = CASE_IDS[: len(SETTINGS)]
 
 
 def drawn(env, rng):
-    """Draw an action for each agent, legal where there are masks."""
     actions = {}
     for agent in env.agents:
         space = env.single_action_space(agent)

@@ -431,7 +431,6 @@ def answer(request):
 
 
 def asking(script):
-    """Add a player to the registry that answers so."""
     PLAYERS["scripted"] = Kind(
         "answers from its seed",
         model=lambda value, _, more: LLMPolicy(ScriptedClient(script), **equipped(more)),
@@ -687,7 +686,6 @@ MADE = [  # calls of a model, how each is read, and what it is told
 
 
 def called(name, arguments):
-    """Return the completion of a server whose model calls a function."""
     function = {"name": name, "arguments": arguments}
     made = [{"id": "call-1", "type": "function", "function": function}]
     return completion(None, "tool_calls", tool_calls=made)

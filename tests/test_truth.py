@@ -178,7 +178,6 @@ def changes(name, enough=lambda f, change, game: False):
 
 
 def told(f, game):
-    """Tell whether players are told a parameter."""
     hidden = f.metadata["hidden"]
     return not hidden if isinstance(hidden, bool) else getattr(game, hidden)
 
@@ -264,7 +263,6 @@ FICTIONS = "predict|foresee|no telling|uncertain|perfectly rational|too high|too
 
 
 def fictions(name):
-    """Check that what only a paper says is called so."""
     found, count = set(), 0
     for more in settings(name):
         game = rules(name, **more)
@@ -282,7 +280,6 @@ def shown(game):
 
 
 def altered(array, place):
-    """Return copies of an array with another value at one place."""
     value = array[place] if array.ndim else array[()]
     step = 1 if array.dtype.kind == "b" else max(1, abs(value) // 50)  # numbers are float32
     others = [not value] if array.dtype.kind == "b" else [value + step, value - step]
@@ -310,7 +307,6 @@ def auctioned(game, state):
 
 
 def evacuated(game, state):
-    """Tell whether people can be in these cells, with these targets."""
     inside = state.cell != 0
     return (
         state.cell.min() >= 0
@@ -350,7 +346,6 @@ POSSIBLE = {
 
 
 def possible(game, state):
-    """Tell whether there can be such a state."""
     fits = POSSIBLE.get(game.name, lambda game, state: True)
     alive = not (game.asked(state) & ~game.alive(state)).any()
     return alive and 0 <= state.round < getattr(game, "rounds", np.inf) and fits(game, state)
@@ -412,8 +407,6 @@ LITERAL = {"0", "1", "2", "3"}  # nobody gets 0; one dry day costs 1, two 2, thr
 
 
 def literal(source):
-    """Return the numbers that a template holds itself."""
-
     def strings(code):
         return " ".join(re.findall(r"\"[^\"]*\"|'[^']*'", code[0]))
 
@@ -421,7 +414,6 @@ def literal(source):
 
 
 def written(value):
-    """Return how the numbers in a value can be written."""
     if isinstance(value, bool) or value is None:
         return set()
     if isinstance(value, str):
@@ -587,7 +579,6 @@ def held(game, steps):
 
 
 def summed(each):
-    """Return what adds up what everybody gets in each round."""
     return lambda game, steps: [sum(column) for column in zip(*each(game, steps), strict=True)]
 
 
@@ -690,7 +681,6 @@ def shares(game, steps):
 
 
 def chests(game, steps):
-    """Return who is on board in the end, and everybody's coins."""
     last = steps[-1].record
     out = sum(not step.record["passed"] for step in steps if step.record["phase"])
     alone = [0] * (game.players - 1) + [game.gold]

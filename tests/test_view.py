@@ -69,7 +69,6 @@ def reply(request):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return the file of a run of games of all kinds."""
     folder = tmp_path_factory.mktemp("view")
     PLAYERS["view"] = Kind(
         "answers from its seed",
@@ -85,7 +84,6 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def copy(run, tmp_path):
-    """Return a copy of the run to do things to."""
     return Path(shutil.copy(run, tmp_path / "copy.db"))
 
 
@@ -136,7 +134,6 @@ def expected(run):
 
 
 def everything(decisions, **how):
-    """Return all rows of a list, page by page."""
     found, page = [], 1
     while True:
         part = decisions.select(Filter(page=page, **how))

@@ -76,7 +76,6 @@ GAMES = [
 
 
 def play(path):
-    """Play the run whose models answer from scripts."""
     for name, script in (("goods", goods), ("bidder", bidder), ("caller", who)):
         PLAYERS[name] = Kind(
             "for tests",

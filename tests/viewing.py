@@ -75,7 +75,6 @@ class Visitor:
             self.said.append(f"{response.status}: {response.url}")
 
     def open(self, path):
-        """Open a page of the viewer."""
         return self.page.goto(self.address + path)
 
     def press(self, key):

@@ -111,6 +111,8 @@ def translated(path: str | Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         kind, advice = _ADVICE.get(code, (StoreError, ""))
         raise kind(f"{path}: {error}{advice.format(path=path)}") from error
+    except UnicodeDecodeError as error:  # even SQLite's message is made of damaged bytes
+        raise NotARun(f"{path}: {error}{_ADVICE[sqlite3.SQLITE_CORRUPT][1]}") from error
 
 
 _SAFE = "; all that was recorded before is safe, go on later with: llm-games resume {path}"

@@ -42,7 +42,6 @@ def environment(folder: Path, *wanted: str | Path, python: str = "3.11") -> Path
 
 
 def versions(python: Path) -> dict[str, str]:
-    """Return which version of each package an environment has."""
     command = ["uv", "pip", "list", "-q", "-p", python, "--format", "json"]
     found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {package["name"]: package["version"] for package in json.loads(found)}
@@ -69,7 +68,6 @@ def tried(library: str, folder: Path, games: Iterable[str]) -> dict[str, Any]:
 
 
 def pins(library: str) -> dict[str, str]:
-    """Return which version of each package a library's environment pins."""
     lines = (HERE / f"{library}.txt").read_text().splitlines()
     pinned = (line.partition("==") for line in lines if line[:1] not in ("", "#"))
     return {name.partition("[")[0].lower(): version for name, _, version in pinned}

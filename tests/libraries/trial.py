@@ -38,7 +38,6 @@ def copies(game: str, count: int = COPIES, **settings: object) -> gymnasium.vect
 
 
 def masked(space: gymnasium.Space) -> bool:
-    """Tell whether observations have a mask beside the numbers."""
     return isinstance(space, gymnasium.spaces.Dict)
 
 

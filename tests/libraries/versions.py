@@ -22,7 +22,6 @@ TOOLS = ("pytest", "pytest-xdist", "hypothesis", "nashpy")
 
 
 def main() -> int:
-    """Return how many of the environments failed."""
     asked = sys.argv[1:] or [f"tests/test_{name}.py" for name in CONFORMANCE]
     failed = 0
     for resolution in RESOLUTIONS:

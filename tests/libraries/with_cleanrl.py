@@ -153,7 +153,6 @@ def native(game):
 
 
 def ended(game, returns):
-    """Check that episodes ended, if any can in so few steps."""
     rules = lg.rules(game.removesuffix("-v0"))
     assert returns or getattr(rules, "rounds", 0) > STEPS
 

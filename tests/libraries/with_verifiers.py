@@ -33,7 +33,6 @@ sys.modules["games"] = games
 
 @contextmanager
 def server():
-    """Start the embedded model's server; yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -90,7 +89,6 @@ def conversation(game):
 
 
 def checked(episode):
-    """Return the traces of an episode in which nothing failed."""
     assert episode.ok, [error.message for error in episode.errors]
     assert all(0 <= trace.metrics["legal"] <= 1 for trace in episode.traces)
     return episode.traces

@@ -100,7 +100,6 @@ def played(upstream, address):
 
 
 def main(litellm):
-    """Start both servers, ask, and print."""
     upstream = Server()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"

@@ -24,3 +24,17 @@ DRAWN = {
     "hit_rates": [lambda rng, n: tuple(rng.integers(0, 101, n).tolist())],
     "max_shots": [1, 2, 3, 4, 5, 6, 7, 9, None],
 }
+BAD_PARAMETERS = [
+    ({"max_shots": 0}, "max_shots must be an integer of at least 1 and at most"),
+    ({"announce_cap": 1}, "announce_cap must be one of False, True"),
+    ({"reply_keys": "action"}, "reply_keys must be"),
+    ({"bad_target": "ignore"}, "bad_target must be"),
+    ({"self_target": "never"}, "self_target must be"),
+    ({"target_match": "fuzzy"}, "target_match must be"),
+    ({"cap_outcome": "strongest"}, "cap_outcome must be"),
+    ({"base_hit_rate": 101}, "base_hit_rate must be"),
+    ({"interval": 10}, "the hit rate of player_7 must be .* got 105"),
+    ({"hit_rates": (50, 60)}, "hit_rates must be 10 integers"),
+    ({"hit_rates": 50}, "hit_rates must be 10 integers"),
+    ({"hit_rates": (50,) * 9 + (101,)}, "the hit rate of player_9"),
+]

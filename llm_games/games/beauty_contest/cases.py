@@ -59,3 +59,36 @@ DRAWN = {
     "reveal": [(), ("all_choices",), ("mean", "own_result")],
 }
 TOO_LARGE = {"decimals", "max"}
+BAD_PARAMETERS = [
+    ({"min": 5, "max": 5}, "min must be less than max"),
+    ({"max": "0.5"}, "whole number of units"),
+    ({"domain": "real", "decimals": 1, "max": "0.25"}, "more decimals"),
+    ({"ratio": 0.5}, "must be exact"),
+    ({"ratio": -1}, "ratio"),
+    ({"prize": 0}, "prize must be more than 0"),
+    ({"foul_fee": -1}, "foul_fee"),
+    ({"prize_rule": "all"}, "prize_rule"),
+    ({"reveal": ("average",)}, "reveal"),
+    ({"reveal_last": -1}, "reveal_last"),
+    ({"reveal_last": "some"}, "reveal_last"),
+    ({"decimals": 10}, "decimals"),
+    ({"domain": "real", "decimals": 9, "max": 10**9}, "max=1000000000, domain=real: with"),
+    ({"told_rational": "no"}, "told_rational"),
+    ({"rounds": 0}, "rounds"),
+    ({"players": 1}, "players"),
+]
+REPLY_KEY = "chosen_number"
+REPLIES = [
+    ({}, 33, 33),
+    ({}, "33.0", 33),
+    ({"number_parse": "truncate"}, True, 1),
+    ({"domain": "real"}, "0.1", 100000),
+    ({"domain": "real", "decimals": 1}, "0.25", 2),
+    ({"domain": "real", "bounds_check": "none"}, "1000.5", 1000500000),
+    ({"bounds_check": "none"}, -7, -7),
+    ({"bounds_check": "0_100", "min": 50, "max": 300}, 20, 20),
+    *(({}, text, "format") for text in ("33.5", True, None)),
+    ({}, 101, ("range", 101)),
+    ({"domain": "real", "max": 1, "decimals": 2}, "1.001", ("range", 101)),
+    ({"bounds_check": "0_100", "min": 50, "max": 300}, 200, ("range", 200)),
+]

@@ -36,3 +36,21 @@ DRAWN = {
     "mu": ["1/4", 1, 3],
 }
 TOO_LARGE = {"a", "players", "rounds", "tick"}
+BAD_PARAMETERS = [
+    ({"cost": 14}, "cost must be below a"),
+    ({"cost": (1, 2, 3)}, "cost must be one for all or 2"),
+    ({"cost": -1}, "at least 0"),
+    ({"a": "27/2", "cost": "134/10", "tick": 1}, "tick must leave a price from cost"),
+    ({"d": "1/100"}, "d must be from 0 to beta"),
+    ({"beta": 0}, "beta and mu must be above 0"),
+    ({"tick": "2/3"}, "tick must be 1/k"),
+    ({"initial_price": 15}, "initial_price must be from 0 to a"),
+    ({"personas": "kind"}, "personas must be one of"),
+    ({"switch_round": 1}, "switch_round must be an integer of at least 2"),
+    ({"price_grid": (7, 6)}, "price_grid must be at least two prices"),
+    ({"price_grid": (7, 15)}, "price_grid must be from 0 to a"),
+    (
+        {"a": 10**9, "beta": "1/999999937", "d": 0},
+        "with these bertrand_competition would count beyond",
+    ),
+]

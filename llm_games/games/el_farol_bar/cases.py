@@ -29,3 +29,19 @@ DRAWN = {
     "home": HALVES,
     "max": HALVES,
 }
+BAD_PARAMETERS = [
+    ({"ratio": 1 - 0.8}, "must be exact"),
+    ({"ratio": "6/5"}, "at most 1"),
+    ({"min": 6}, "min <= home <= max"),
+    ({"home": 11}, "min <= home <= max"),
+    ({"max": float("nan")}, "max must be a finite number"),
+    ({"mode": "open"}, "mode"),
+    ({"implicit_report": "all"}, "implicit_report"),
+    ({"capacity_test": "double"}, "capacity_test"),
+    ({"rounds": 0}, "rounds"),
+]
+REPLY_KEY = "decision"
+REPLIES: list[tuple[dict[str, str], object, int | str]] = [
+    *(({}, word, action) for word, action in (("go", 1), (" Stay ", 0), ("GO", 1))),
+    *(({}, word, "format") for word in ("going", True, 1, None)),
+]

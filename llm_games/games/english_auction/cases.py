@@ -66,3 +66,27 @@ DRAWN = {
     "max_discounts": [0, 1, 2],
 }
 TOO_LARGE = {"budgets", "increment_pct", "items", "value_mean", "value_sd", "values"}
+BAD_PARAMETERS = [
+    ({"players": 0}, "players must be an integer of at least 1"),
+    ({"items": "items_27"}, "set of items"),
+    ({"items": ()}, "items must be a set"),
+    ({"items": (("A", 1),)}, "items must be a set"),
+    ({"items": (("A", -1, 3),)}, "start price of A must be an integer of at least 0"),
+    ({"items": (("A", 1, 3), ("A", 1, 3))}, "different names"),
+    ({"item_order": "mixed"}, "item_order"),
+    ({"item_order": ["Widget A"]}, "names of all 10 items"),
+    ({"budgets": (1, 2)}, "budgets must be one for all or 4"),
+    ({"budgets": -1}, "each of the budgets"),
+    ({"overestimate_pct": 101}, "overestimate_pct"),
+    ({"objective": "fame"}, "objective must be one of 'profit', 'items'"),
+    ({"increment_pct": 101}, "increment_pct"),
+    ({"increment_min": 0}, "increment_min"),
+    ({"bidding": "dutch"}, "bidding must be one of 'rounds', 'cyclic'"),
+    ({"first_bidder": 4}, "first_bidder"),
+    ({"discount": 100}, "discount"),
+    ({"max_discounts": -1}, "max_discounts"),
+    ({"max_reasks": -1}, "max_reasks"),
+    ({"values": "private", "value_mean": 20000}, "value_mean"),
+    ({"values": "private", "value_sd": 60}, "value_sd"),
+    ({"values": "private", "private_values": ((1,),)}, "4 rows"),
+]

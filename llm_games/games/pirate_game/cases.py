@@ -15,3 +15,12 @@ ONES = [
 ]
 DRAWN = {"gold": [1, 2, 3, 4, 5, 6]}
 TOO_LARGE = {"gold"}
+BAD_PARAMETERS = [
+    ({"gold": 0}, "gold must be an integer of at least 1 .*got 0"),
+    ({"gold": 10.5}, "gold must be"),
+    ({"quota": "all"}, "quota must be one of 'half', 'majority', got 'all'"),
+    ({"payoff": "utility"}, "payoff must be"),
+    ({"proposal_check": "none"}, "proposal_check must be"),
+    ({"vote_parse": "any"}, "vote_parse must be"),
+    ({"players": 1}, "players must be"),
+]

@@ -39,3 +39,19 @@ DRAWN = {
     "rand_min": [0, 1, 3],
 }
 TOO_LARGE = {"tokens"}
+BAD_PARAMETERS = [
+    ({"tokens": 0}, "tokens"),
+    ({"ratio": 2 / 3}, "must be exact"),
+    ({"endowment": "keep"}, "endowment"),
+    ({"initial_tokens": "random", "rand_min": 12}, "rand_min"),
+    ({"contribution_range": "any"}, "contribution_range"),
+    ({"number_parse": "loose"}, "number_parse"),
+]
+REPLY_KEY = "tokens_contributed"
+REPLIES = [
+    ({}, "20", 20),
+    ({"contribution_range": "unbounded"}, 35, 35),
+    ({"number_parse": "truncate"}, "7.9", 7),
+    ({}, 21, "range"),
+    ({}, "7.9", "format"),
+]

@@ -20,3 +20,21 @@ DRAWN = {
     "valuations": [None, lambda rng, n: (tuple(rng.integers(1, 6, n).tolist()),)],
 }
 TOO_LARGE = {"interval", "valuation_max", "valuation_min"}
+BAD_PARAMETERS = [
+    ({"price": "third"}, "price must be one of 'first', 'second', got 'third'"),
+    ({"valuation_min": -1}, "valuation_min must be"),
+    ({"valuation_min": 200}, "valuation_max must be an integer of at least 201"),
+    ({"interval": 7}, "interval must divide"),
+    ({"interval": 50}, "at least 9 steps"),
+    ({"interval": 0}, "interval must be"),
+    ({"seed": "42"}, "seed must be"),
+    ({"bid_range": "any"}, "bid_range must be"),
+    ({"tie_rng": "theirs"}, "tie_rng must be"),
+    ({"valuation_draw": "fixed"}, "valuation_draw must be"),
+    ({"number_parse": "loose"}, "number_parse must be"),
+    ({"valuations": [[1, 2]]}, "valuations must be 20 rows"),
+    ({"valuations": [[1] * 9] * 20}, "valuations must be 20 rows"),
+    ({"valuations": 5}, "valuations must be 20 rows"),
+    ({"valuations": [[201] * 10] * 20}, "valuations must be an integer"),
+    ({"valuation_draw": "random", "tie_rng": "shared"}, "needs seeded valuations"),
+]

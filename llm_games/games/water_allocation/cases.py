@@ -58,3 +58,27 @@ DRAWN = {
     "money_decimals": [0],
 }
 TOO_LARGE = {"days", "hp_start", "residents", "supply_high", "supply_low"}
+BAD_PARAMETERS = [
+    ({"players": 6}, "players must be an integer from 1 to 5 unless residents"),
+    ({"players": 0}, "players must be an integer of at least 1"),
+    ({"residents": [("A", 8, 70)]}, "residents must be 5 rows"),
+    ({"residents": [("A", 8)] * 5}, "residents must be 5 rows"),
+    ({"residents": [("A", 8, 70)] * 5}, "different names"),
+    ({"players": 1, "residents": [("A", 0, 70)]}, "the requirement of A must be an integer"),
+    ({"players": 1, "residents": [("A", 1, -1)]}, "the salary of A must be an integer"),
+    ({"players": 1, "residents": [("", 1, 1)]}, "the name of a resident"),
+    ({"supplies": [10] * 19}, "supplies must be 20 integers"),
+    ({"days": 1, "supplies": [-1]}, "each of the supplies must be an integer of at least 0"),
+    ({"supply_low": 30}, "supply_high must be an integer of at least 30"),
+    ({"hp_start": 11}, "hp_start must be an integer of at least 1 and at most 10"),
+    ({"money_decimals": 5}, "money_decimals must be an integer of at least 0 and at most 4"),
+    ({"persona": "shy"}, "persona must be one of 'none', 'default'"),
+    ({"persona": [("a", "b", "c")]}, "persona must be 5 rows"),
+    ({"players": 6, "residents": [(n, 1, 1) for n in "ABCDEF"], "persona": "default"},
+     "persona 'default' has 5 rows for 6 players"),
+    *(({name: "other"}, f"{name} must be one of") for name in (
+        "allocation", "over_budget", "no_bid", "tie_rule", "shown_dry_counter",
+        "supply_upper_inclusive", "reset_balance_on_death", "failed_reply")),
+    *(({name: -1}, f"{name} must be an integer of at least") for name in (
+        "days", "supply_low", "hp_max", "hp_gain", "balance_start", "money_decimals")),
+]  # fmt: skip
