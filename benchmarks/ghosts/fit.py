@@ -24,8 +24,7 @@ from llm_games.rulebook import Array, Rulebook, actions_of
 from llm_games.table import Table
 from llm_games.wrappers.seats import plain
 
-DECIDED = "action", "key", "here"
-"""What `Played` has for each decision beside `Rows`."""
+DECIDED = "action", "key", "here"  # what `Played` has for each decision beside `Rows`
 BESIDE = "failed_reply"  # a parameter that no legal answer hangs on
 
 

@@ -40,8 +40,7 @@ class NothingShared(LLMGamesError, ValueError):
 FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
 """The families of tests, each corrected for itself, and how its values are shown."""
 VALUES = ("pairs", "A", "B", "B − A", "interval")
-TESTS = ("p", "Holm", "flips", "d")
-"""Columns of the table: what differs, and how sure that is."""
+TESTS = ("p", "Holm", "flips", "d")  # columns of the table: what differs, and how sure that is
 
 
 class Difference(NamedTuple):

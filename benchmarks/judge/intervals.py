@@ -130,8 +130,7 @@ def money(
     return Interval(*usual, T[int(bounds.sum())], n, note)
 
 
-T = "Student t", "log-t", "logit-t"
-"""What `bounded_t` is called with no bound, one, or two."""
+T = "Student t", "log-t", "logit-t"  # what `bounded_t` is called with no bound, one, or two
 
 
 def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> Interval | None:

@@ -38,8 +38,7 @@ from llm_games.wrappers.together import run_sync, together
 RUBRICS = "rubrics"
 """Folder of a paper's rubrics: ``shall-we-talk/NAME`` is ``papers/shall_we_talk/rubrics/NAME``."""
 ATTEMPTS = 3
-AGAIN = 2000
-"""Characters of an answer that is none which a judge is shown again."""
+AGAIN = 2000  # characters of an answer that is none which a judge is shown again
 CALM = Sampling(temperature=0.0)
 TASK = """\
 You read the record of one game that several players played, and give it one label. What players \

@@ -209,8 +209,7 @@ def apart(meanings: Iterable[str]) -> list[str]:
     return [f"What judges play and what is paid need not agree: {listed}."] if kinds else []
 
 
-COUNTED = "total", "final", "count"
-"""Kinds of goals whose unit is what is paid."""
+COUNTED = "total", "final", "count"  # kinds of goals whose unit is what is paid
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> MeanCell | None:

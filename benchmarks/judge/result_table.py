@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 OWN, PUBLISHED = "this run", "published"  # where a row comes from, in a column ``source``
-PARTS = ("low", "high", "method", "n")
-"""What columns a file has for an interval."""
+PARTS = ("low", "high", "method", "n")  # what columns a file has for an interval
 GAP, NARROW = 2, 8  # blanks between the columns of a terminal's table; least width of words there
 
 

@@ -27,8 +27,7 @@ from llm_games.version import __version__
 BACKGROUND = "background: "
 CHOOSING, VALUING = 100, 500
 """Games by which the best player is chosen, and others by which it and ``random`` are valued."""
-CERTAIN = 3.0
-"""A scale has no meaning unless its ends are so many standard errors apart."""
+CERTAIN = 3.0  # A scale has no meaning unless its ends are so many standard errors apart
 
 
 def is_scenario(planned: Mapping[str, Any]) -> bool:

@@ -16,8 +16,7 @@ from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 
 SIGNS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
-SLACK = 1e-9
-"""Values nearer than this are equal: they are sums and means of floats."""
+SLACK = 1e-9  # values nearer than this are equal: they are sums and means of floats
 WRITTEN = re.compile(r"\s*(?P<what>[^<>=]*[^<>=\s])\s*(?P<sign>[<>]=?)\s*(?P<bound>[-+\d.e]+)\s*")
 
 

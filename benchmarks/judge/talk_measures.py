@@ -27,8 +27,7 @@ from llm_games.words import quoted
 
 MANY = 12  # seats whose moves are listed one by one
 MOST_LINES = 200  # of a conversation on a page
-SPEECH = "speech"
-"""Kind of the attempts at one."""
+SPEECH = "speech"  # kind of the attempts at one
 
 
 class Message(NamedTuple):

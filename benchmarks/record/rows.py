@@ -282,8 +282,7 @@ RECEIVED = tuple(field.name for field in fields(Completion))
 """Columns of attempts that hold what was received."""
 
 
-OVERFLOW = "overflow"
-"""Kind of the notes on prompts that a server refused as too long."""
+OVERFLOW = "overflow"  # kind of the notes on prompts that a server refused as too long
 
 
 @table("notes", "step, seat, number", episode=True)
@@ -363,8 +362,7 @@ class LimitRow:
     history: list[Sequence[float]]
 
 
-TALK = "talk"
-"""Phase of the steps, and of the decisions, in which players talk."""
+TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
 
 
 @table("steps", "step", episode=True)

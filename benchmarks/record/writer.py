@@ -15,8 +15,7 @@ from typing import Any
 from llm_games.benchmarks.record.database import RunLocked, transaction, translated
 from llm_games.benchmarks.record.lock import RunLock
 
-SOON = 0.03
-"""Seconds for which rows wait for others, if nobody waits for them."""
+SOON = 0.03  # seconds for which rows wait for others, if nobody waits for them
 
 
 class Writer:

@@ -20,8 +20,7 @@ from llm_games.wrappers.policy import Policy
 
 DECISIONS = 50_000
 """Decisions of a batch, at most: their rows are in memory, and nothing is saved before its end."""
-UNLIMITED = 1000
-"""Steps that a game is reckoned to have that has no limit."""
+UNLIMITED = 1000  # steps that a game is reckoned to have that has no limit
 
 
 @dataclass

@@ -59,8 +59,7 @@ from llm_games.wrappers.together import ending, first, waited
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
-PROMPT = 0.5
-"""Seconds within which a run that goes on sees that it shall stop."""
+PROMPT = 0.5  # seconds within which a run that goes on sees that it shall stop
 
 
 class RunStopped(LLMGamesError):
@@ -97,8 +96,7 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
-    waits: Waits = field(default_factory=Waits)
-    """what calls wait for"""
+    waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
 

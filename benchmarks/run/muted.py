@@ -77,8 +77,7 @@ class _Counts:
     """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
     usage: dict[int, tuple[Usage, Usage]] = field(default_factory=dict)
-    calls: dict[int, Counter[int]] = field(default_factory=dict)
-    """by step, those of each seat"""
+    calls: dict[int, Counter[int]] = field(default_factory=dict)  # by step, those of each seat
     chance: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
 
 

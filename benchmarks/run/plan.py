@@ -45,8 +45,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.together import together
 from llm_games.wrappers.user_players import Own, client_of
 
-DEFAULT = "default"
-"""In a game's own seats: the run's player at this seat."""
+DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
 class PlannedSeat(Settings):

@@ -362,9 +362,8 @@ def _prices(axes: Axes, setting: WaterSetting) -> str:
     indicators, paper = setting.indicators, setting.paper
     boxes = [(day, box) for day, box in enumerate(indicators.prices, start=1) if box is not None]
     names = ("whislo", "q1", "med", "q3", "whishi", "fliers")
-    lines: Any = dict.fromkeys(
-        ("boxprops", "whiskerprops", "capprops"), {"color": BLUE, "linewidth": 1}
-    )
+    parts, look = ("boxprops", "whiskerprops", "capprops"), {"color": BLUE, "linewidth": 1}
+    lines: Any = dict.fromkeys(parts, look)
     axes.bxp(
         [dict(zip(names, box[:6], strict=True)) for _, box in boxes],
         positions=[day for day, _ in boxes],

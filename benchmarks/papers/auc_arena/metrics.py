@@ -24,8 +24,7 @@ from llm_games.games.english_auction.rules import EnglishAuction
 
 FAILED = ("below_start", "below_increment", "over_budget")
 """Bids that count as failed; breaks of the form, ``format``, are counted apart."""
-GROUPS = ("own", "others")
-"""What a bidder's beliefs are about: itself and others."""
+GROUPS = ("own", "others")  # what a bidder's beliefs are about: itself and others
 DEFINITIONS = ("paper", "authors")
 """Of right fields in the failure rate of beliefs. ``paper``: those of an update's last checked
 reply, as each ends up right; ``authors``: the right ones of all checked replies."""

@@ -26,7 +26,7 @@ from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, BidderStanding
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.papers.auc_arena.true_skill import ratings
-from llm_games.benchmarks.record.recorded_games import Player, RecordedGame, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.plot_style import (
     BLUE,
@@ -44,8 +44,7 @@ from llm_games.rulebook import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SURE = 0.001
-"""Correlations with a smaller p are marked, as in the paper."""
+SURE = 0.001  # correlations with a smaller p are marked, as in the paper
 
 
 class Sold(NamedTuple):
@@ -85,13 +84,9 @@ def read(run: Run) -> Sold:
 
     overall = standings([*chain(*auctions.values())])
     by_label = {label: standings(label_auctions) for label, label_auctions in auctions.items()}
-    order = sorted(names, key=lambda name: _rank(run.players[name]))
-    return Sold(auctions, series, looks, by_label, overall, order[0] if order else "")
-
-
-def _rank(player: Player) -> tuple[bool, bool]:
-    """Return a sort key: players that suit as reference come first."""
-    return player.kind != "rational", player.language_model
+    players = (run.players[name] for name in names)  # those that suit as reference first
+    order = sorted(players, key=lambda player: (player.kind != "rational", player.language_model))
+    return Sold(auctions, series, looks, by_label, overall, order[0].name if order else "")
 
 
 NAMES = {"engagement": "bids", "win": "items won"}

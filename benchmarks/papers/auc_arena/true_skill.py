@@ -18,19 +18,14 @@ import numpy as np
 from llm_games.errors import BadParameter, LLMGamesError, install, unknown
 from llm_games.rulebook import Array
 
-MU, SIGMA = 25.0, 25 / 3
-"""Skill of a new player."""
-BETA = 25 / 6
-"""Standard deviation of a performance around its skill."""
-TAU = 25 / 300
-"""What a skill's standard deviation gains before each game."""
-DRAW = 0.10
-"""Probability that two equally good players draw."""
+MU, SIGMA = 25.0, 25 / 3  # skill of a new player
+BETA = 25 / 6  # standard deviation of a performance around its skill
+TAU = 25 / 300  # what a skill's standard deviation gains before each game
+DRAW = 0.10  # probability that two equally good players draw
 MARGIN = NormalDist().inv_cdf((DRAW + 1) / 2) * math.sqrt(2) * BETA
 PRECISION, SWEEPS = 1e-7, 1000
 """Messages go along the ranking and back, at most so often, until none changes by more."""
-SMALLEST = 1e-290
-"""Chances below are approximated, as doubles end there."""
+SMALLEST = 1e-290  # chances below are approximated, as doubles end there
 OPENSKILL = {
     "plackett_luce": "PlackettLuce",
     "bradley_terry": "BradleyTerryFull",

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 TITLES = {"beauty_contest": "beauty contest", "second_price_auction": "auction"}
 """The games as the published tables call them, in words."""
-FIRST = (20, 60)
-"""The published Table 1 has means over so many first sessions, and over all 100."""
+FIRST = (20, 60)  # the published Table 1 has means over so many first sessions, and over all 100
 
 
 def room(run: Run, game: RecordedGame) -> str:
@@ -91,8 +90,7 @@ DISTANCE = columns(
 SHOWN = [f"{game}, {shown}" for game, shown in product(TITLES.values(), ("no history", "history"))]
 BREAK = columns("player, source", "runs") | dict.fromkeys([*SHOWN, "format", "range"], ".1f")
 
-Played = Mapping[tuple[str, str, str], RecordedGame]
-"""Games by label, room and history."""
+Played = Mapping[tuple[str, str, str], RecordedGame]  # games by label, room and history
 
 
 def sections(run: Run) -> list[Section]:

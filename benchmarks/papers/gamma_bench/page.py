@@ -35,8 +35,7 @@ from llm_games.rulebook import Rulebook
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PRINTED = "v4"
-"""Edition of the published single runs, by which one's own are set beside them."""
+PRINTED = "v4"  # edition of the published single runs, by which one's own are set beside them
 ROUNDS = (1, 5, 10, 15, 20)
 TITLES = {game: game.replace("_", " ") for game in GAMES}
 
@@ -289,8 +288,7 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
     return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
-Placed = tuple[float, Sequence[Value]]
-"""A run's Overall, -1 for none, and its row."""
+Placed = tuple[float, Sequence[Value]]  # A run's Overall, -1 for none, and its row
 
 
 def board(runs: Sequence[Run]) -> Section | None:

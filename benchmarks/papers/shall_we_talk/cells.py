@@ -31,10 +31,8 @@ FILES = ("beauty_contest", "bertrand", "evacuation")
 SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
 """Parameters in which a run of a cell may be smaller than the paper's."""
 CASES = {"beauty_contest": "KBC", "bertrand_competition": "BC", "emergency_evacuation": "EE"}
-RUBRICS = {"KBC": "plan", "BC": "agreement"}
-"""What a judge labels in the talk of a case."""
-EARLY = 99
-"""Rounds in which an agreement is early."""
+RUBRICS = {"KBC": "plan", "BC": "agreement"}  # what a judge labels in the talk of a case
+EARLY = 99  # rounds in which an agreement is early
 
 
 def owns(game: RecordedGame) -> bool:

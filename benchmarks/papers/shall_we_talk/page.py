@@ -312,7 +312,7 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
     shown = [
         (f"{game.label[:24]}{name and f': {name}'}", _people(game.rules), curves)
         for game, _, runs in games
-        for name, curves in (_by_exit(game, runs) if by_exit else {"": _all(runs)}).items()
+        for name, curves in _curves(game, runs, by_exit).items()
     ]
     for (label, ends, curves), look in zip(shown, make_looks(len(shown)), strict=True):
         canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, ends, look, label=label)
@@ -322,13 +322,10 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
     return f"People who have escaped{by} after each round, mean over runs{_bands(games, _people)}."
 
 
-def _all(runs: Sequence[Any]) -> Array:
-    """Return the cumulative escapes, ``(runs, rounds)``."""
-    return np.array([run.curves.sum(axis=0) for run in runs])
-
-
-def _by_exit(game: RecordedGame, runs: Sequence[Any]) -> dict[str, Array]:
-    """Return the cumulative escapes by side of the exit, ``(runs, rounds)`` each."""
+def _curves(game: RecordedGame, runs: Sequence[Any], by_exit: bool) -> dict[str, Array]:
+    """Return the cumulative escapes, ``(runs, rounds)``, of all or by side of the exit."""
+    if not by_exit:
+        return {"": np.array([run.curves.sum(axis=0) for run in runs])}
     curves = np.array([run.sides for run in runs])
     return {side: curves[:, index] for index, side in enumerate(game.rules.core.room.sides)}
 

@@ -114,8 +114,7 @@ class Clause(NamedTuple):
         return self.low < value < self.high
 
 
-Runs = Mapping[str, Sequence[Any]]
-"""Finished runs by cell: `Contest`, `Market` or `Escape`."""
+Runs = Mapping[str, Sequence[Any]]  # finished runs by cell: `Contest`, `Market` or `Escape`
 
 
 def statements(runs: Runs) -> list[Clause]:
