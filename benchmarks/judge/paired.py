@@ -15,19 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.judge.intervals import (
-    DRAWS,
-    EQUAL,
-    SEED,
-    TOGETHER,
-    Interval,
-    Values,
-    check_level,
-    few,
-    no_spread,
-    t_ends,
-    welch,
-)
+from llm_games.benchmarks.judge import intervals
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
@@ -43,7 +31,7 @@ class Tested(NamedTuple):
 
     mean: float
     p: float | None
-    interval: Interval
+    interval: intervals.Interval
 
     @property
     def note(self) -> str:
@@ -51,7 +39,7 @@ class Tested(NamedTuple):
         return "no spread, no test" if self.p is None else ""
 
 
-def changes(a: Values, b: Values) -> Array:
+def changes(a: intervals.Values, b: intervals.Values) -> Array:
     """Return B minus A; BadParameter: not equally many, none, or a value that is no number."""
     if len(a) != len(b):
         raise BadParameter(
@@ -61,13 +49,13 @@ def changes(a: Values, b: Values) -> Array:
     return _change(np.subtract(b, a, dtype=np.float64))
 
 
-def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
+def paired_t(change: intervals.Values, level: float = 0.95, widest: float = math.inf) -> Tested:
     """Test by Student's t if paired differences within `widest` of 0 have mean 0; BadParameter."""
     return welch_satterthwaite([change], level, "Student t", widest)
 
 
 def welch_satterthwaite(
-    columns: Sequence[Values],
+    columns: Sequence[intervals.Values],
     level: float = 0.95,
     method: str = "Welch-Satterthwaite",
     widest: float = math.inf,
@@ -78,23 +66,24 @@ def welch_satterthwaite(
     agrees with p. Raises BadParameter: no games, fewer than 2 pairs in one, a value that is no
     number, or a `level` out of (0, 1).
     """
-    check_level(level, such=0.05)
+    intervals.check_level(level, such=0.05)
     runs = [_change(column) for column in columns]
     n = min(map(len, runs), default=0)
     if n < 2:
         raise BadParameter(
             f"a t test needs 2 pairs or more in every game, got {n}: play more episodes"
         )
-    mean, error, df = welch(runs)
-    if error <= EQUAL * max(np.abs(column).max() for column in runs):
-        return Tested(float(mean), None, no_spread(float(mean), n))
+    mean, error, df = intervals.welch(runs)
+    if error <= intervals.EQUAL * max(np.abs(column).max() for column in runs):
+        return Tested(float(mean), None, intervals.no_spread(float(mean), n))
     widest = math.inf if abs(mean) > widest else widest
-    low, high = (float(np.clip(end, -widest, widest)) for end in t_ends(mean, error, df, level))
-    interval = Interval(low, high, method, n, few(n))
+    ends = intervals.t_ends(mean, error, df, level)
+    low, high = (float(np.clip(end, -widest, widest)) for end in ends)
+    interval = intervals.Interval(low, high, method, n, intervals.few(n))
     return Tested(float(mean), float(two_sided(mean, error, df)), interval)
 
 
-def sign_flip(change: Values) -> float:
+def sign_flip(change: intervals.Values) -> float:
     """Return the two-sided p-value of differences whose signs could as well be the other way.
 
     At least ``2 / 2**pairs``; by all signs up to `EXACT` pairs, then `DRAWS` seeded draws with the
@@ -103,7 +92,7 @@ def sign_flip(change: Values) -> float:
     return float(flipped(_change(change)))
 
 
-def stratified(columns: Sequence[Values]) -> float:
+def stratified(columns: Sequence[intervals.Values]) -> float:
     """Return the sign-flip p-value of "no game differs" against "all in one direction".
 
     Each game counts by its differences over their root mean square, which flips leave as it is.
@@ -128,7 +117,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def effect_size(change: Values) -> float | None:
+def effect_size(change: intervals.Values) -> float | None:
     """Cohen's d of pairs, None below `SIZED` and without spread; raises as `sign_flip`."""
     change = _change(change)
     if len(change) < SIZED or _flat(change):
@@ -153,9 +142,9 @@ def flipped(change: Array) -> Array:
     """Return the p-value of `sign_flip` for each column of ``(n, *batch)``."""
     n, columns = len(change), change.reshape(len(change), -1)
     # Equal up to rounding counts as equal: other signs add up in another order.
-    least = np.abs(columns.sum(axis=0)) - EQUAL * np.abs(columns).sum(axis=0)
+    least = np.abs(columns.sum(axis=0)) - intervals.EQUAL * np.abs(columns).sum(axis=0)
     count, draws = np.zeros(columns.shape[1]), 0
-    for signs in _signs(n, max(1, TOGETHER // max(columns.shape))):
+    for signs in _signs(n, max(1, intervals.TOGETHER // max(columns.shape))):
         count += (np.abs(signs @ columns) >= least).sum(axis=0)
         draws += len(signs)
     return (count / draws).reshape(change.shape[1:])
@@ -166,10 +155,10 @@ def _signs(n: int, step: int) -> Iterator[Array]:
     if n <= EXACT:
         yield np.array(list(product((1.0, -1.0), repeat=n)))
         return
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(intervals.SEED)
     yield np.ones((1, n))
-    for first in range(1, DRAWS, step):
-        yield rng.choice((1.0, -1.0), size=(min(step, DRAWS - first), n))
+    for first in range(1, intervals.DRAWS, step):
+        yield rng.choice((1.0, -1.0), size=(min(step, intervals.DRAWS - first), n))
 
 
 # -- planning --------------------------------------------------------------------------------------
@@ -186,7 +175,7 @@ def power(
     `sd` is the standard deviation of one run, or those of each game; `rho` the sides' correlation
     by common chance, `games` the number of games of an Overall. Raises BadParameter.
     """
-    check_level(level, such=0.05)
+    intervals.check_level(level, such=0.05)
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
     sds = np.asarray(sd, np.float64)
@@ -231,7 +220,7 @@ def _critical(df: float, level: float) -> float:
         slope = float(weights @ (spread * np.exp(-((least * spread) ** 2) / 2)))
         step = math.log(tails / level) * tails / (slope * least * math.sqrt(2 / math.pi))
         least *= math.exp(step)
-        if abs(step) < EQUAL:
+        if abs(step) < intervals.EQUAL:
             break
     return least
 
@@ -251,7 +240,7 @@ def _away(df: float, level: float, wanted: float) -> float:
     low, high = 0.0, 1.0
     while _power(high, df, level) < wanted:
         low, high = high, 2 * high
-    while high - low > EQUAL * high:
+    while high - low > intervals.EQUAL * high:
         middle = (low + high) / 2
         low, high = (low, middle) if _power(middle, df, level) >= wanted else (middle, high)
     return high
@@ -266,7 +255,7 @@ def needed_episodes(
     wanted: float = 0.8,
 ) -> int:
     """The fewest pairs of each game whose `power` is `wanted`; BadParameter: over `MOST`."""
-    check_level(wanted, "wanted", 0.05)
+    intervals.check_level(wanted, "wanted", 0.05)
     power(2, difference, sd, rho, games, level)  # or raise
     far, sure = map(NormalDist().inv_cdf, (1 - level / 2, wanted))
     error = _df_and_error(1, np.asarray(sd, np.float64), rho, games)[1]
@@ -309,29 +298,29 @@ def detectable(
     wanted: float = 0.8,
 ) -> float:
     """The smallest difference that `n` pairs in each game show with the `wanted` power."""
-    check_level(wanted, "wanted", 0.05)
+    intervals.check_level(wanted, "wanted", 0.05)
     power(n, 0, sd, rho, games, level)  # or raise
     df, error = _df_and_error(n, np.asarray(sd, np.float64), rho, games)
     return _away(df, level, wanted) * error
 
 
-def shown(n: int, scores: Values, level: float = 0.05) -> Array:
+def shown(n: int, scores: intervals.Values, level: float = 0.05) -> Array:
     """Return the smallest detectable difference in each of `TRIED` simulated comparisons.
 
     Scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that difference;
     infinite where all pairs differ alike. With rare, distant scores it is smaller than by t tests.
     """
-    rng, drawn = np.random.default_rng(SEED), np.asarray(scores, np.float64)
+    rng, drawn = np.random.default_rng(intervals.SEED), np.asarray(scores, np.float64)
     first, second = rng.choice(drawn, (2, TRIED, n))
     change = second - first
     error = change.std(axis=1, ddof=1) / math.sqrt(n)
-    flat = np.ptp(change, axis=1) <= EQUAL * np.abs(scores).max()
+    flat = np.ptp(change, axis=1) <= intervals.EQUAL * np.abs(scores).max()
     least = _critical(n - 1, level) * error - change.mean(axis=1)
     return np.asarray(np.where(flat, math.inf, least))
 
 
 # -- checks ----------------------------------------------------------------------------------------
-def _change(values: Values) -> Array:
+def _change(values: intervals.Values) -> Array:
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):
         raise BadParameter(f"a test needs a row of one pair or more, got shape {x.shape}")
@@ -342,4 +331,4 @@ def _change(values: Values) -> Array:
 
 def _flat(change: Array) -> bool:
     """Return whether all differences are equal up to rounding."""
-    return bool(np.ptp(change) <= EQUAL * np.abs(change).max())
+    return bool(np.ptp(change) <= intervals.EQUAL * np.abs(change).max())
