@@ -135,9 +135,9 @@ class Forest:
             shares, last_leaf = tree.value[ends, 0].astype(np.float32), leaves + np.cumsum(ends) - 1
             children = tree.children_left, tree.children_right
             feature, leaf = (np.where(ends, *x) for x in ((0, tree.feature), (last_leaf, 0)))
-            left, right = (begin + np.where(ends, nodes, child) for child in children)
+            below, above = (begin + np.where(ends, nodes, child) for child in children)
             spread = shares / shares.sum(axis=1, keepdims=True)
-            parts.append((np.array([begin]), feature, tree.threshold, left, right, leaf, spread))
+            parts.append((np.array([begin]), feature, tree.threshold, below, above, leaf, spread))
             begin, leaves = begin + len(nodes), leaves + len(shares)
         joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
         return cls(classes, dict(zip(cls.ARRAYS, [*joined, labels], strict=True)))

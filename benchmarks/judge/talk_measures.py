@@ -166,10 +166,10 @@ class Talked:
 
     @property
     def amounts(self) -> list[Any]:
-        said = self.messages
-        silence = 1 - said / self.turns if self.turns else None
-        shares = _ratio(self.words, said), silence, _ratio(self.digits, said)
-        return [said, *shares, self.too_long, self.unread]
+        count = self.messages
+        silence = 1 - count / self.turns if self.turns else None
+        shares = _ratio(self.words, count), silence, _ratio(self.digits, count)
+        return [count, *shares, self.too_long, self.unread]
 
     @property
     def weight(self) -> list[Any]:

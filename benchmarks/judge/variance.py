@@ -116,6 +116,8 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
 
 def _parts(x: Array, factors: list[str], level: float) -> list[VarianceShare]:
     """Return the parts of ``(*levels, repeats)``."""
+    from scipy.special import chdtri
+
     cells, repeats = x.mean(axis=-1), x.shape[-1]
     interactions, mean_squares = cells - cells.mean(), []
     for axis in range(cells.ndim):  # remove the main effects from the cells
@@ -135,12 +137,6 @@ def _parts(x: Array, factors: list[str], level: float) -> list[VarianceShare]:
         rows.append((SAMPLING, repeats, within, cells.size * (repeats - 1)))
     else:
         rows.append(("rest and sampling", free + 1, rest, free))
-    return _with_ends(rows, level)
-
-
-def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[VarianceShare]:
-    from scipy.special import chdtri
-
     total = sum(max(0.0, variance) for _, _, variance, _ in rows)
     parts = []
     for name, levels, variance, df in rows:

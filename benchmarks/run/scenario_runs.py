@@ -33,14 +33,13 @@ def _games(chosen: Iterable[Scenario]) -> list[dict[str, Any]]:
             "game": scenario.game,
             "label": f"{scenario.game}/{scenario.name}",
             "params": dict(scenario.params),
-            "seats": [*["default"] * scenario.focal, *map(_background, scenario.background)],
+            "seats": [
+                *["default"] * scenario.focal,
+                *({"player": name, "name": BACKGROUND + name} for name in scenario.background),
+            ],
             "episodes": scenario.episodes,
             **({"max_steps": scenario.max_steps} if scenario.max_steps else {}),
         }
         for scenario in chosen
         if not scenario.train
     ]
-
-
-def _background(player: str) -> dict[str, str]:
-    return {"player": player, "name": BACKGROUND + player}

@@ -235,8 +235,7 @@ def _against(run: Run) -> list[Section]:
 def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
     episodes = game.done or game.played[:1]
     others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
-    means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
-    table = np.array(means)
+    table = np.array([seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)])
     rounds = table.shape[1]
     places = [number - 1 for number in ROUNDS if number <= rounds]
     missing = [None] * (len(ROUNDS) - len(places))
