@@ -30,12 +30,11 @@ def alpha_rank(
 ) -> Array:
     """Return how often each strategy holds a population in the long run, ``(strategies,)``.
 
-    A mutant of another strategy comes rarely, and takes over or dies out by imitation of whoever
-    earns more (`alpha`: how strongly, in units of one over the range of payoffs). With ``global``
-    selection tables are drawn from the population without replacement, excluding oneself, as in the
-    paper and, for more than two players, in Moran's process: OpenSpiel's
-    ``use_local_selection_model=False``. With ``local``, OpenSpiel's default, only the payoffs of
-    the two who differ count, at a table of these two.
+    A rare mutant takes over or dies out by imitation of whoever earns more (`alpha`: how strongly,
+    in units of one over the range of payoffs). With ``global`` selection tables are drawn from the
+    population without replacement, excluding oneself, as in the paper (OpenSpiel's
+    ``use_local_selection_model=False``); with ``local`` only the payoffs of the two who differ
+    count, at a table of these two.
 
     Raises:
         BadParameter: `alpha` is not above 0 or infinite, `population` smaller than a table, or
@@ -43,10 +42,8 @@ def alpha_rank(
     """
     _check_rank(game, alpha, population)
     if selection not in ("global", "local") or (selection == "local" and game.players != 2):
-        raise BadParameter(
-            "selection is 'global', or at tables of two 'local', got "
-            f"{selection!r} for {game.players} players"
-        )
+        fault = f"got {selection!r} for {game.players} players"
+        raise BadParameter(f"selection is 'global', or at tables of two 'local', {fault}")
     count = len(game.names)
     if count == 1:
         return np.ones(1)
@@ -66,19 +63,14 @@ def alpha_rank(
 def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = POPULATION) -> Array:
     """Return how often each line-up occurs in the long run, ``(lineups,)``.
 
-    α-rank of one population for each seat: all of a population follow one strategy until a mutant
-    comes, which takes over or dies out as in `alpha_rank` while the other populations stay. A
-    line-up is all profiles of seats with these counts.
-
-    Raises:
-        BadParameter: as `alpha_rank`, or there are more than `RANKED` line-ups.
+    α-rank of one population for each seat, all of which follow one strategy; a line-up is all
+    profiles of seats with these counts. BadParameter as of `alpha_rank`, or beyond `RANKED`.
     """
     _check_rank(game, alpha, population)
     size = len(game.counts)
     if size > RANKED:
-        raise BadParameter(
-            f"α-rank of {size:,} line-ups takes too long; more than {RANKED:,} are not ranked"
-        )
+        limit = f"more than {RANKED:,} are not ranked"
+        raise BadParameter(f"α-rank of {size:,} line-ups takes too long; {limit}")
     identity, rates = np.eye(len(game.names), dtype=np.int64), np.full((size, size), -np.inf)
     payoffs, mutants = game.payoffs * alpha / game.scale, np.arange(population)
     for row, counts in enumerate(game.counts):
@@ -93,10 +85,8 @@ def alpha_rank_lineups(game: MetaGame, alpha: float = ALPHA, population: int = P
 
 def _check_rank(game: MetaGame, alpha: float, population: int) -> None:
     if not 0 < alpha < np.inf or population < max(2, game.players):
-        raise BadParameter(
-            f"alpha must be a number above 0 and a population at least {max(2, game.players)}, got "
-            f"{alpha} and {population}"
-        )
+        rule = f"alpha must be a number above 0 and a population at least {max(2, game.players)}"
+        raise BadParameter(f"{rule}, got {alpha} and {population}")
 
 
 def _ahead(game: MetaGame, strategy: int, other: int, population: int) -> Array:
@@ -106,8 +96,7 @@ def _ahead(game: MetaGame, strategy: int, other: int, population: int) -> Array:
     payoffs = np.array([game.earned(strategy, *others) for others in mixed])
     other_payoffs = np.array([game.earned(other, *others) for others in mixed])
     drawn = _drawn(population - 1, game.players - 1)
-    gains: Array = drawn[: population - 1] @ payoffs - drawn[1:population] @ other_payoffs
-    return gains
+    return drawn[: population - 1] @ payoffs - drawn[1:population] @ other_payoffs
 
 
 @cache
@@ -122,11 +111,10 @@ def _drawn(all_of_them: int, taken: int) -> Array:
 
 
 def stationary(rates: Array) -> Array:
-    """Return how often each state is visited, from the logarithms of the rates between states.
+    """Return how often states are visited, from logarithms of their rates, ``(states, states)``.
 
-    ``(states, states)``; the diagonal does not count. By elimination without subtractions
-    (Grassmann, Taksar and Heyman, Operations Research 33, 1985), in logarithms: exact also where
-    rates differ by more than a float can hold.
+    By elimination without subtractions (Grassmann, Taksar and Heyman, Operations Research 33,
+    1985): exact also where rates differ by more than a float can hold.
     """
     logs = np.maximum(np.array(rates, np.float64), LEAST)
     count = len(logs)

@@ -1,9 +1,8 @@
 """Measures of skill: what a seat lost against the field that it played.
 
-Regret in hindsight values each move after the fact, so that it measures luck as well as skill. Here
-whole episodes are replayed with a fixed rule in the seat, chance and others as recorded
-(`counterfactual`): the paired difference to a reply that was named in advance, and the gap to the
-best of several (`best_reply_gap`). Measures of a game's theory: `llm_games.baselines.regret`.
+Regret in hindsight values moves after the fact, luck as well as skill. Here whole episodes are
+replayed with a fixed rule in the seat, chance and others as recorded (`counterfactual`): the paired
+difference to a reply named in advance, and the gap to the best of several (`best_reply_gap`).
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ FEW = 3  # up to so many episodes an interval rests on their shape
 TOGETHER = 4096  # tables that are played at once
 ENDLESS = 10_000  # steps after which a game that rule players never end is left
 LONGEST = 2000  # steps in turns after which one that they would end is refused
-Field = Callable[[Any], PerPlayer]
-"""What all seats would do in a state that was not recorded, ``(players, tables)``."""
+Field = Callable[[Any], PerPlayer]  #: what all would do in a new state, ``(players, tables)``
 
 
 class NoReplay(LLMGamesError):
@@ -50,9 +48,9 @@ class TooManyTurns(BadParameter):
 class BestReplyGap(NamedTuple):
     """Gain of the best of some fixed replies over a seat's play, mean per episode.
 
-    `gap` is the plug-in estimate, biased up, and `crossed` the cross-fitted one, biased down. From
-    `low` to `high` is an interval of the level `LEVEL`; these three are None for one episode.
-    `best` is the index of the reply with that `gap`, None if none beats the seat's play.
+    `gap` is the plug-in estimate, biased up, `crossed` the cross-fitted one, biased down; `low` to
+    `high` is an interval of level `LEVEL`; these three are None for one episode. `best` is the
+    index of the reply with that `gap`, None if none beats the seat's play.
     """
 
     gap: float
@@ -67,22 +65,19 @@ class BestReplyGap(NamedTuple):
 def best_reply_gap(gains: Array) -> BestReplyGap:
     """Return the gap from what each reply gains over the own play, ``(episodes, replies)``.
 
-    The own play is a reply as well, of gain 0, so that no gap is negative. The upper end is the
-    largest of the replies' upper ends, valid without correction as the best reply is one of them;
-    the lower end is that of the cross-fitted gap: every second episode's best reply is valued on
-    the others, and the other way round. (Best replies of all episodes but one would be chosen with
-    nearly the same data each time: of 21 equal replies in 20 episodes, one in five then seems to
-    gain; by halves, one in twenty.)
+    The own play is a reply of gain 0, so that no gap is negative. The upper end is the largest of
+    the replies' upper ends, valid without correction; the lower end is that of the cross-fitted
+    gap: every second episode's best reply is valued on the others, and the other way round. (Chosen
+    in all episodes but one, of 21 equal replies in 20 episodes one in five seems to gain; by
+    halves, one in twenty.)
 
     Raises:
         BadParameter: there is no episode or no reply, or a gain is not finite.
     """
     gains = np.asarray(gains, np.float64)
     if gains.ndim != 2 or not gains.size or not np.isfinite(gains).all():
-        raise BadParameter(
-            "gains must be finite numbers of shape (episodes, replies), at least one of each, "
-            f"got shape {gains.shape}"
-        )
+        fault = "gains must be finite numbers of shape (episodes, replies), at least one of each,"
+        raise BadParameter(f"{fault} got shape {gains.shape}")
     n, means = len(gains), gains.mean(axis=0)
     best = int(means.argmax())
     gap = max(float(means[best]), 0.0)
@@ -144,8 +139,7 @@ def play_rules(
     """Play an episode of each seed with players that ask no model, as `llm_games.play` does.
 
     Raises:
-        BadParameter: one is no player of the game, or asks a model, or there is not one for each
-            seat.
+        BadParameter: one cannot play the game, or asks a model, or there is not one for each seat.
         TooManyTurns: they take more than `LONGEST` turns.
     """
     if len(names) != game.players:
@@ -170,16 +164,15 @@ def play_batch(
     max_steps: int | None = None,
     models: bool = False,
 ) -> Iterator[tuple[PerTable, Outcome]]:
-    """Play an episode of each seed as `play_rules` does, step by step.
+    """Play an episode of each seed as `play_rules` does, step by step; with `models` also of those.
 
     `sits`, integers ``(players, tables)``, is the index of the player in each seat. Yield which
-    tables were over before the step, ``(tables,)``, and the step's outcome. It raises as
-    `play_rules`, but with `models` players may ask one.
+    tables were over before the step, ``(tables,)``, and the step's outcome.
     """
     policies = [make_player(name, game) for name in names]
-    for name, policy in zip(names, policies, strict=True):
-        if policy.waits and not models:
-            raise BadParameter(f"this needs players that ask no model, got {name!r}")
+    waiting = [name for name, policy in zip(names, policies, strict=True) if policy.waits]
+    if waiting and not models:
+        raise BadParameter(f"this needs players that ask no model, got {waiting[0]!r}")
     tables = Tables(game, len(seeds))
     seats = BatchSeats(tables, policies, sits)
     tables.reset([int(seed) for seed in seeds], given=given)
@@ -222,10 +215,9 @@ def counterfactual(
     """Play recorded episodes again with a rule player in one seat, all others as recorded.
 
     Chance is the same, and so is that of the seat: a rule player replays itself exactly. Others'
-    moves that the deviation has made illegal are moved to the nearest legal one; whoever was out in
-    the record but is not now makes the lowest legal move.
-    In a game of turns the room's ``theory.field(game, states, moves)`` gives, from the recorded
-    states and moves, a `Field` of what others do once the seat has done something else.
+    moves that have become illegal are moved to the nearest legal one; whoever was out but is not
+    now makes the lowest. In a game of turns the room's ``theory.field(game, states, moves)`` gives
+    a `Field` of what others do once the seat has done something else.
 
     Args:
         game: the rules of all these episodes.
@@ -233,11 +225,10 @@ def counterfactual(
         moves: of each episode the recorded ``actions``, ``(steps, players)``.
         seats: in each the seat that is played by somebody else.
         replies: names of rule players.
-        given: chance that was given.
+        fixed_chance: chance that was given.
 
     Returns:
-        The seat's recorded payoff, float64 ``(episodes,)``, and those of the replies,
-        ``(replies, episodes)``.
+        The seat's recorded payoff, ``(episodes,)``, and the replies', ``(replies, episodes)``.
 
     Raises:
         NoReplay: it is a game of turns whose room does not say what others would do, or a reply
@@ -255,13 +246,10 @@ def counterfactual(
     size = max(1, TOGETHER // max(1, len(replies)))
     order = np.argsort(seats, kind="stable")
     for batch in (order[start : start + size] for start in range(0, len(order), size)):
-        tape = _Tape.of(
-            game,
-            np.array([seeds[i] for i in batch], np.uint64),
-            [np.asarray(moves[i], np.int64) for i in batch],
-            np.array([seats[i] for i in batch]),
-            fixed_chance,
-        )
+        batch_seeds = np.array([seeds[i] for i in batch], np.uint64)
+        taken = [np.asarray(moves[i], np.int64) for i in batch]
+        batch_seats = np.array([seats[i] for i in batch])
+        tape = _Tape.of(game, batch_seeds, taken, batch_seats, fixed_chance)
         recorded_payoffs[batch] = tape.payoffs
         if rules:
             reply_payoffs[:, batch] = tape.again(rules)
@@ -271,8 +259,8 @@ def counterfactual(
 class _Tape(NamedTuple):
     """Recorded episodes of one game, ascending by seat; `moves` are ``(steps, players, tables)``.
 
-    `states` precede each step, `broke` marks moves that broke a rule, `stop` is the number of steps
-    after which a table ends though the rules did not end it, and `payoffs` are the seat's.
+    `states` precede steps, `broke` marks moves that broke a rule, `stop` is the number of steps
+    after which a table was stopped, `payoffs` are the seat's.
     """
 
     game: Rulebook
@@ -324,7 +312,8 @@ class _Tape(NamedTuple):
         state, payoffs = game.begin(chance, (count * tables,)), np.zeros(count * tables)
         stop, same = np.tile(self.stop, count), np.ones(count * tables, bool)
         constant, players = self._players(policies)
-        field = self._field()
+        theory: Any = rooms.part(game.name, "theory") if game.turns else None
+        field: Field | None = theory and theory.field(game, self.states, self.moves)
         for step in range(max(len(self.moves), game.length() or 0)):
             ending = state.over | (step >= stop)
             if ending.all():
@@ -348,10 +337,7 @@ class _Tape(NamedTuple):
         return payoffs.reshape(count, tables)
 
     def _players(self, policies: Sequence[RulePolicy]) -> tuple[Array, list[Any]]:
-        """Return the moves of constant players, and the other players by seat.
-
-        These are ``(seat, tables one after another, policy, memory)``.
-        """
+        """Return moves of constant players, others by seat with tables, policy and memory."""
         tables, players = len(self.seeds), []
         constant = np.zeros(len(policies) * tables, np.int64)
         kinds, firsts = np.unique(self.seats, return_index=True)
@@ -365,13 +351,6 @@ class _Tape(NamedTuple):
                 memory = policy.start(self.game, int(seat), noise.seed())
                 players.append((int(seat), slice(first + low, first + high), policy, memory))
         return constant, players
-
-    def _field(self) -> Field | None:
-        if not self.game.turns:
-            return None
-        theory: Any = rooms.part(self.game.name, "theory")
-        field: Field = theory.field(self.game, self.states, self.moves)
-        return field
 
     def _others(
         self, state: Any, step: int, count: int, same: PerTable, field: Field | None

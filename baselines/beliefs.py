@@ -19,8 +19,7 @@ from llm_games.noise import GOLD, Noise, mix
 from llm_games.rulebook import PerPlayer, Rulebook
 from llm_games.wrappers.tabular_player import InformationSets
 
-SETS = 200_000
-"""Information sets of a reply's table; what is least likely is left out."""
+SETS = 200_000  # information sets of a reply's table; what is least likely is left out
 TRIED = 64  # tables that test whether opponents react to the seat's earlier moves
 ROUGH = 1e-9
 
@@ -28,9 +27,8 @@ ROUGH = 1e-9
 class _BeliefStep(NamedTuple):
     """One step from each belief: payoffs of its moves and the beliefs that follow.
 
-    `pays` is ``(beliefs, moves)``, minus infinity where a move is illegal. The other arrays
-    describe edges: from a `belief`, by a `move`, after an `observation` (an index of `rows`), to a
-    `next_belief` of the next step, with a `chance`.
+    `pays` is ``(beliefs, moves)``, minus infinity where illegal. The others are of edges: from a
+    `belief`, by a `move`, after an `observation` (an index of `rows`), to a `next_belief`.
     """
 
     pays: Array
@@ -82,32 +80,24 @@ class Iteration:
         value: Array = np.zeros(beliefs.size)
         chosen = []
         for step in reversed(steps):
-            later = np.bincount(
-                step.belief * step.pays.shape[1] + step.move,
-                step.chance * value[step.next_belief],
-                step.pays.size,
-            )
+            cells, later = step.belief * step.pays.shape[1] + step.move, value[step.next_belief]
+            later = np.bincount(cells, step.chance * later, step.pays.size)
             worth = step.pays + later.reshape(step.pays.shape)
             value = worth.max(axis=1)
             close = worth >= (value - ROUGH * np.maximum(1, np.abs(value)))[:, None]
             chosen.append(close.argmax(axis=1))
-        about = {
-            "value": value[0],
-            "beliefs": sum(len(step.pays) for step in steps[1:]),
-            "forgets": self.forgets,
-        }
+        count = sum(len(step.pays) for step in steps[1:])
+        about = {"value": value[0], "beliefs": count, "forgets": self.forgets}
         rows = self._table(steps, chosen[::-1])
         return {**rows._asdict(), **{name: np.asarray(number) for name, number in about.items()}}
 
     def _first_step(self) -> tuple[_BeliefStep, _TableBeliefs]:
-        """Return the step from the start to the first beliefs, and these beliefs.
-
-        Raises:
-            NoRule: the theory does not enumerate the game's chance.
-            TooLarge: there are too many deals or beliefs.
-        """
+        """Return the step from the start to the first beliefs, and these; `NoRule`, `TooLarge`."""
         game, kinds = self.game, len(self.others.worlds)
-        chance, likely = _deals(game, MOST // (10 * kinds))
+        enumerated = deals_of(game, MOST // (10 * kinds))
+        if enumerated is None:
+            raise NoRule(f"{game.name} draws by chance what its theory does not go through")
+        chance, likely = enumerated
         deals = len(likely)
         self.others.repeat(deals)
         dealt = {name: np.tile(values, kinds) for name, values in chance.items()}
@@ -117,9 +107,8 @@ class Iteration:
         self.forgets = self._forgets_actions(first)
         self.folds = self._fold_worlds(first) if self.forgets else []
         observations = np.asarray(game.observe(first, np.array([self.seat])))[0]
-        _, firsts, look = np.unique(
-            _table_hashes([observations.T]), return_index=True, return_inverse=True
-        )
+        hashes = _table_hashes([observations.T])
+        _, firsts, look = np.unique(hashes, return_index=True, return_inverse=True)
         situation, state, which = self.folds[0] if self.forgets else (world, first, world)
         edges, parts = _merge_beliefs(world * 0, look, situation, self.chances)
         origin, look, chances, next_belief = edges
@@ -137,8 +126,7 @@ class Iteration:
     def _forgets_actions(self, first: Any) -> bool:
         """Test whether the seat's earlier moves matter to nothing later.
 
-        Two tables of the same world are played in which the seat moves alike now and differently
-        before: others' moves, the observations and the payoffs must then be the same.
+        Two tables of a world, where it moved differently before and alike now, must be the same.
         """
         game, noise = self.game, Noise(7)
         count = max(TRIED, len(self.moves))
@@ -157,10 +145,8 @@ class Iteration:
             plays = [self._played(state, same, others) for state in pair]
             if not _alike(*((*play[1:], play[0].over) for play in plays)):
                 return False
-            pair = [
-                self._played(state, moves, others)[0]
-                for state, moves in zip(pair, apart, strict=True)
-            ]
+            pairs = zip(pair, apart, strict=True)
+            pair = [self._played(state, moves, others)[0] for state, moves in pairs]
         return True
 
     def _played(self, state: Any, moves: Array, others: Array) -> tuple[Any, Array, Array]:
@@ -177,8 +163,7 @@ class Iteration:
     def _possible_moves(self, state: Any, world: Array) -> tuple[PerPlayer, Array, Array]:
         """Return the others' joint moves and their chances, see `Others.moves`, and a mask.
 
-        The mask, bool ``(tables, moves, joint)``, has the pairs of a legal move of the seat and a
-        joint move that the others may make.
+        That is bool ``(tables, moves, joint)``: pairs of a legal move and one that others may make.
         """
         actions, joint = self.others.moves(state, world)
         low, high = (limit[self.seat] for limit in self.game.legal(state))
@@ -188,10 +173,7 @@ class Iteration:
         return actions, joint, may[:, :, None] & (joint > 0)[:, None]
 
     def _cells(self, state: Any, actions: PerPlayer, possible: Array) -> Iterator[Any]:
-        """Play the pairs of the mask `possible` in batches.
-
-        Yield the flat indices of each batch, their tables, and what `_played` returns.
-        """
+        """Play the pairs of a mask; yield flat indices, tables, and results of `_played`."""
         cells = np.flatnonzero(possible.ravel())
         for first in range(0, len(cells), AT_ONCE):
             chosen = cells[first : first + AT_ONCE]
@@ -205,9 +187,8 @@ class Iteration:
         while not state.over.all():
             actions, joint, possible = self._possible_moves(state, world)
             mark = _table_hashes([joint.T])
-            for chosen, tables, (next_state, payoffs, observations) in self._cells(
-                state, actions, possible
-            ):
+            for chosen, tables, played in self._cells(state, actions, possible):
+                next_state, payoffs, observations = played
                 look = np.where(next_state.over, np.uint64(0), _table_hashes([observations.T]))
                 cell = _table_hashes([payoffs, look, chosen % possible[0].size])
                 np.add.at(mark, tables, cell)
@@ -230,9 +211,8 @@ class Iteration:
         pairs = int(possible.sum(axis=(1, 2))[beliefs.situation].sum())
         if max(pairs, len(beliefs.situation) * moves * ways // 4) > MOST:
             raise TooLarge(f"{self.game.name} has {pairs} moves of beliefs in one step")
-        payoffs, observation, next_situation, rows, state, world = self._outcomes(
-            beliefs, actions, possible
-        )
+        outcomes = self._outcomes(beliefs, actions, possible)
+        payoffs, observation, next_situation, rows, state, world = outcomes
         # Each belief's situations, with all moves that are made in them.
         pairs_of_beliefs = np.flatnonzero(possible[beliefs.situation].ravel())
         row, rest = pairs_of_beliefs // (moves * ways), pairs_of_beliefs % (moves * ways)
@@ -242,13 +222,9 @@ class Iteration:
         pays = np.bincount(origin, weight * payoffs[flat], beliefs.size * moves)
         reached = np.bincount(origin, minlength=beliefs.size * moves) > 0
         pays = np.where(reached, pays, -np.inf).reshape(beliefs.size, moves)
+        ways_on = origin, observation[flat], next_situation[flat], weight
         unfinished = next_situation[flat] >= 0
-        edges, parts = _merge_beliefs(
-            origin[unfinished],
-            observation[flat][unfinished],
-            next_situation[flat][unfinished],
-            weight[unfinished],
-        )
+        edges, parts = _merge_beliefs(*(part[unfinished] for part in ways_on))
         origin, look, chance, belief = edges
         step = _BeliefStep(
             pays=pays,
@@ -266,21 +242,17 @@ class Iteration:
     ) -> tuple[Array, Array, Array, Array, Any, Array]:
         """Play all possible moves in all situations.
 
-        Return, by situation, move and way (flattened to one axis): the payoff, the observation as
-        an index of rows, and the next situation, -1 if the game is over; then the observed rows,
-        and the states and worlds of the next situations.
+        Return, by situation, move and way (in one axis): payoff, index of the observed row, and
+        next situation, -1 if the game is over; then the rows, and the next states and worlds.
         """
         payoffs, next_situation = np.zeros(possible.size), np.full(possible.size, -1)
         look, rows = np.zeros(possible.size, np.uint64), dict[int, Array]()
         key, known_keys, parts = look.copy(), np.zeros(0, np.uint64), []
-        for chosen, tables, (next_state, batch_payoffs, observations) in self._cells(
-            beliefs.state, actions, possible
-        ):
+        for chosen, tables, played in self._cells(beliefs.state, actions, possible):
+            next_state, batch_payoffs, observations = played
             payoffs[chosen], look[chosen] = batch_payoffs, _table_hashes([observations.T])
             fresh, firsts = np.unique(look[chosen], return_index=True)
-            rows |= {
-                k: observations[i] for k, i in zip(fresh.tolist(), firsts.tolist(), strict=True)
-            }
+            rows |= dict(zip(fresh.tolist(), observations[firsts], strict=True))
             world = beliefs.world[tables]
             if self.forgets:
                 later = self.folds[beliefs.step + 1].situations[world]
@@ -293,9 +265,7 @@ class Iteration:
             parts.append((next_state.table(new), world[new]))
             known_keys = np.concatenate([known_keys, key[chosen][new]])
         hashes = np.array(sorted(rows), np.uint64)
-        shown = np.array(
-            [rows[observation_hash] for observation_hash in hashes.tolist()], np.float32
-        )
+        shown = np.array([rows[key] for key in hashes.tolist()], np.float32)
         observation_index = np.searchsorted(hashes, look).astype(np.int64)
         if self.forgets:
             _, state, world = self.folds[beliefs.step + 1]
@@ -324,17 +294,13 @@ class Iteration:
             edges = step.belief[order] * moves + step.move[order]
             begin = np.searchsorted(edges, belief * moves + chosen_moves)
             edge_counts = np.searchsorted(edges, belief * moves + chosen_moves, "right") - begin
-            taken = order[
-                np.repeat(begin - np.cumsum(edge_counts) + edge_counts, edge_counts)
-                + np.arange(edge_counts.sum())
-            ]
+            offsets = np.repeat(begin - np.cumsum(edge_counts) + edge_counts, edge_counts)
+            taken = order[offsets + np.arange(edge_counts.sum())]
             likely = np.repeat(likely, edge_counts) * step.chance[taken]
             likeliest = np.sort(np.argsort(-likely, kind="stable")[: self.sets])
             previous_rows, likely = np.repeat(number, edge_counts)[likeliest], likely[likeliest]
-            belief, observations = (
-                step.next_belief[taken][likeliest],
-                step.rows[step.observation[taken]][likeliest],
-            )
+            taken = taken[likeliest]
+            belief, observations = step.next_belief[taken], step.rows[step.observation[taken]]
         parts = [np.concatenate(part) for part in zip(*step_rows, strict=True)]
         seats, ends = np.full(count, self.seat), np.arange(count + 1)
         return InformationSets(seats, parts[0], parts[1], ends, parts[2][:, None])
@@ -364,17 +330,15 @@ def _merge_beliefs(
 ) -> tuple[tuple[Array, Array, Array, Array], tuple[Array, Array, Array, int]]:
     """Merge the ways that lead to the same belief.
 
-    Each entry goes from an `origin` (belief and move) to a situation after an observation. Return
-    the edges (origin, observation, chance, next belief), and the next beliefs (belief, situation,
-    weight, count).
+    An entry goes from an `origin` (belief and move) to a situation after an observation. Return
+    edges (origin, observation, chance, next belief) and beliefs (belief, situation, weight, count).
     """
     if not len(origin):
         none = np.zeros(0, np.int64)
         return (none, none, np.zeros(0), none), (none, none, np.zeros(0), 0)
     order = np.lexsort((next_situation, observation, origin))
-    origin, observation, next_situation, weight = (
-        part[order] for part in (origin, observation, next_situation, weight)
-    )
+    parts = origin, observation, next_situation, weight
+    origin, observation, next_situation, weight = (part[order] for part in parts)
     edge = np.append(True, (np.diff(origin) != 0) | (np.diff(observation) != 0))
     new = edge | np.append(True, np.diff(next_situation) != 0)
     of_edge, of_new = np.cumsum(edge) - 1, np.cumsum(new) - 1
@@ -392,14 +356,3 @@ def _merge_beliefs(
     members = members[np.argsort(rank[edge_of[members]], kind="stable")]
     beliefs = rank[edge_of[members]], situation[members], likely[members], len(first)
     return (origin[edge], observation[edge], mass, belief), beliefs
-
-
-def _deals(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array]:
-    """Return the game's possible chance and its probabilities, see `deals_of`.
-
-    Raises `NoRule` where the theory does not enumerate them.
-    """
-    deals = deals_of(game, limit)
-    if deals is None:
-        raise NoRule(f"{game.name} draws by chance what its theory does not go through")
-    return deals

@@ -1,16 +1,11 @@
 """Best response to given opponents: exact by value iteration where possible, else bounds.
 
 A learner does not know its *world*: which player each opponent is, where these are mixtures. What
-it has observed and done leaves a belief over worlds and states. Value iteration goes over these
-beliefs backward from the last step, so its policy is the best of all, including those that remember
-everything and pay to find out. Opponents must follow rules; the moves of one that draws are
-weighted by their chances.
-
-Opponents with a ``strategy`` (ghosts) say the probability of each move in a game tree, and are
-solved in the tree of the game if it has at most `EDGES` joint moves.
-
-If opponents ignore what the seat did before, which is tested, beliefs are over worlds alone; else
-over worlds and states. If chance is drawn during the game, or an opponent follows no rule, there
+it has observed and done leaves a belief over worlds and states (over worlds alone, if opponents
+ignore what the seat did before, which is tested). Value iteration goes over beliefs backward from
+the last step, so its policy is the best of all. Opponents must follow rules, drawn moves being
+weighted by their chances, or have a ``strategy`` (ghosts) in the tree of the game, if that has at
+most `EDGES` joint moves. If chance is drawn during the game, or an opponent follows no rule, there
 are only bounds: the best rule player, valued in fresh games, and a player that knows all other
 moves of each step.
 """
@@ -43,18 +38,16 @@ from llm_games.wrappers.tabular_player import InformationSets, parameters_of, ta
 METHOD = 1  # of this file and of beliefs.py, for what is kept on disk
 EDGES = 100_000  # joint moves up to which a tree is made
 ACTIONS = 2001  # legal moves up to which all are tried
-GAMES = 2000
-"""Fresh games in which a policy is valued."""
+GAMES = 2000  # fresh games in which a policy is valued
 CHOSEN = 256  # games in which each of some policies is tried
 
 
 class BestResponse(NamedTuple):
     """The best response of a seat, or bounds of its payoff.
 
-    `value` is its payoff over a whole game: exact, or else the mean of `policy` over fresh games
-    with the standard error `error` (0 where exact), which is a lower bound of the best response.
-    `upper` is the upper bound, infinite where unknown; where it is an estimate, two standard errors
-    are added. `how` names the method.
+    `value` is its payoff over a whole game: exact, or the mean of `policy` over fresh games with
+    the standard error `error`, a lower bound. `upper` is the upper bound, infinite where unknown,
+    with two standard errors where estimated. `how` names the method.
     """
 
     policy: Policy
@@ -96,12 +89,10 @@ def best_response(
     game = rules.core
     if not 0 <= seat < game.players:
         raise BadParameter(f"seat must be from 0 to {game.players - 1}, got {seat}")
-    if isinstance(opponents, (str, Policy)):
-        each: list[Any] = [opponents] * (game.players - 1)
-    else:
-        each = list(opponents)
-    if len(each) != game.players - 1:
-        raise BadParameter(f"{game.players - 1} other seats need as many players, got {len(each)}")
+    count = game.players - 1
+    each: list[Any] = [opponents] * count if isinstance(opponents, str | Policy) else [*opponents]
+    if len(each) != count:
+        raise BadParameter(f"{count} other seats need as many players, got {len(each)}")
     policies = {opponent: make_player(opponent, game) for opponent in dict.fromkeys(each)}
     players = [policies[opponent] for opponent in each]
     try:
@@ -117,8 +108,7 @@ def _exact(
     game: Rulebook, seat: int, players: list[Policy], actions: Sequence[int] | None
 ) -> BestResponse:
     """Return the exact best response, cached on disk; raises `TooLarge` or `NoRule`."""
-    others = Others(game, seat, players)
-    moves = _moves(game, actions)
+    others, moves = Others(game, seat, players), _moves(game, actions)
     about = [METHOD, __version__, game.name, game.edition, parameters_of(game), seat]
     about += [[rule.name for rule in others.rules], others.worlds.tolist(), others.chances.tolist()]
     name = sha256(json.dumps([*about, moves.tolist()]).encode()).hexdigest()
@@ -134,21 +124,14 @@ def _exact(
 
 
 def _in_tree(game: Rulebook, seat: int, players: list[Policy]) -> BestResponse:
-    """Return the exact best response to players with a ``strategy`` in a game tree.
-
-    Raises `NoRule` or `TooLarge` where there is no such tree.
-    """
+    """Return the exact response to players with a ``strategy`` in a tree; `NoRule`, `TooLarge`."""
     if game.division is not None:
         raise NoRule(f"plans are made in {game.name}")
     tree = Tree(game, deals=1, limit=EDGES)
     if tree.deals:
         raise NoRule(f"chance is drawn in {game.name}")
     others: list[Any] = [*players[:seat], None, *players[seat:]]
-    strategies = [
-        other.strategy(tree, other_seat)
-        for other_seat, other in enumerate(others)
-        if other_seat != seat
-    ]
+    strategies = [other.strategy(tree, index) for index, other in enumerate(others) if other]
     replies, worth = tree.best_response(tree.scaled(np.sum(strategies, axis=0)))
     policy = table_of(game, *tree.rows.of(seat, replies), name=f"best response, seat {seat}")
     how = f"exact: a tree of {sum(len(level.node) for level in tree.levels)} joint moves"
@@ -175,9 +158,6 @@ def _moves(game: Rulebook, actions: Sequence[int] | None) -> Array:
     return np.arange(low, high + 1)
 
 
-# -- bounds ----------------------------------------------------------------------------------------
-
-
 def _bounds(
     game: Rulebook, seat: int, players: list[Policy], games: int, seed: int, why: str
 ) -> BestResponse:
@@ -187,10 +167,9 @@ def _bounds(
     # Each is tried in the same games, the best is valued in others.
     which = np.repeat(np.arange(len(tried)), CHOSEN)
     seeds = np.tile(np.arange(CHOSEN), len(tried)) + seed + games
-    each, sits = (
-        [*tried, *players],
-        _seat_indices(seat, which, len(tried) + np.arange(len(players))),
-    )
+    each, others = [*tried, *players], len(tried) + np.arange(len(players))
+    rows = np.tile(others[:, None], len(which))
+    sits = np.concatenate([rows[:seat], which[None], rows[seat:]])
     payoffs = sum(o.rewards[seat] for _, o in play_batch(game, each, sits, seeds.tolist()))
     best = tried[int(np.reshape(payoffs, (len(tried), CHOSEN)).mean(axis=1).argmax())]
     fresh = list(range(seed, seed + games))
@@ -205,20 +184,10 @@ def _bounds(
     return BestResponse(best, mean, error, max(upper, mean), False, how)
 
 
-def _seat_indices(seat: int, players: Array, others: Array) -> Array:
-    """Return the index of the player in each seat, ``(players, tables)``.
-
-    `players` are those of the seat by table; `others` are the same at all tables.
-    """
-    rows = np.tile(others[:, None], len(players))
-    return np.concatenate([rows[:seat], players[None], rows[seat:]])
-
-
 class _PlayBesideBest(NamedTuple):
     """A seat's payoffs in some games beside the best possible ones, and others' moves.
 
-    `best` is the payoff of a seat that knows others' moves in each step, None if there are more
-    than `ACTIONS` legal moves.
+    `best` is of a seat that knows others' moves of a step, None beyond `ACTIONS` legal moves.
     """
 
     payoffs: Array
@@ -227,13 +196,9 @@ class _PlayBesideBest(NamedTuple):
     possible: list[Array]
 
     def same(self, other: _PlayBesideBest) -> bool:
-        """Return whether others' moves and the possible payoffs of each step are equal."""
         pairs = [(self.moves, other.moves), (self.possible, other.possible)]
-        return all(
-            len(ours) == len(theirs)
-            and all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
-            for ours, theirs in pairs
-        )
+        alike = (len(ours) == len(theirs) for ours, theirs in pairs)
+        return all(alike) and all(all(map(np.array_equal, *pair)) for pair in pairs)
 
 
 def _play_beside_best(

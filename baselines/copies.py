@@ -1,9 +1,9 @@
 """Gain of a best reply on copies of a seat's play, with an interval: how exploitable a mix is.
 
-The frequencies of a few moves differ by chance from the mix that they were drawn from, and the best
-reply to them overfits. With two moves, the interval spans the gains on all mixes in the interval of
-the frequency; with more, replies are chosen on one half of the play and valued on the other. For a
-mix of equilibrium the interval contains 0 with at least the probability `LEVEL`.
+Frequencies of a few moves differ by chance from their mix, and the best reply overfits. With two
+moves, the interval spans the gains on all mixes in the frequency's; with more, replies are chosen
+on one half of the play and valued on the other. It contains 0 for a mix of equilibrium with at
+least the probability `LEVEL`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ BEFORE = "the move before"  # name of an array beside those of a record
 class Exploited(NamedTuple):
     """A best reply's gain per step on copies of some play, with an interval of level `LEVEL`.
 
-    `plug` is the plug-in estimate; `gain` is corrected for choosing the reply on the same moves,
-    and is at least 0. `low` and `high` are None if the play is too short. `n` counts the
-    independent units: episodes, or steps where episodes are few, as `note` then says.
+    `plug` is the plug-in estimate; `gain`, at least 0, is corrected for choosing on the same moves.
+    `low` and `high` are None if the play is too short. `n` counts the independent units: episodes,
+    or steps where these are few, as `note` then says.
     """
 
     gain: float
@@ -43,17 +43,16 @@ def exploited(
 ) -> Exploited | None:
     """Return a best reply's gain on copies of each of these seats, mean over the seats.
 
-    `plays` are the stacked records of whole episodes; row i of ``actions`` is seat i. With `order`
-    1 the reply also knows whether the previous move was above the seat's mean: the extra gain
-    measures what the order of moves gives away. None where the theory defines no gain.
+    `plays` are stacked records of whole episodes. With `order` 1 the reply also knows whether the
+    previous move was above the mean: the extra gain is what the order gives away. None where the
+    theory defines no gain.
     """
     plays = [_with_previous_moves(play) for play in plays] if order else plays
     plays = [play for play in plays if play["actions"].shape[-1]]
     if not plays:
         return None
-    seat_gains = [_seat_gain(game, plays, seat, order) for seat in seats]
-    gain, plug = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (0, 1))
-    low, high = (float(np.mean([seat_gain[i] for seat_gain in seat_gains])) for i in (2, 3))
+    seat_gains = zip(*(_seat_gain(game, plays, seat, order) for seat in seats), strict=True)
+    gain, plug, low, high = (float(np.mean(parts)) for parts in seat_gains)
     if np.isnan(plug):
         return None
     n, note = len(plays), ""
@@ -82,10 +81,8 @@ def _seat_gain(game: Rulebook, plays: Sequence[theory.Steps], seat: int, order: 
     moves, total = _join(plays)["actions"][seat], np.zeros(4)
     for above in (True, False):
         masks = [(play[BEFORE][seat] > moves.mean()) == above for play in plays]
-        part = [
-            {name: values[..., mask] for name, values in play.items()}
-            for play, mask in zip(plays, masks, strict=True)
-        ]
+        pairs = zip(plays, masks, strict=True)
+        part = [{name: v[..., mask] for name, v in play.items()} for play, mask in pairs]
         if size := sum(int(mask.sum()) for mask in masks):
             total += size / len(moves) * np.array(_gain(game, part, seat, LEVEL**0.5))
     return _Gain(*map(float, total))
@@ -125,9 +122,8 @@ def _gain_of_two_moves(
     def gain(q: float) -> float:
         """Return the signed gain: below 0 where the other of the two moves is better."""
         moves = np.arange(MOVES) < round(q * MOVES)
-        amount, reply = theory.gain_on_copies(
-            game, {"actions": np.tile(moves, (seat + 1, 1))}, seat
-        )
+        play = {"actions": np.tile(moves, (seat + 1, 1))}
+        amount, reply = theory.gain_on_copies(game, play, seat)
         return amount if reply else -amount
 
     gains = [gain(q) for q in (frequency, *np.linspace(*ends, MIXES))]
@@ -143,8 +139,7 @@ def _cross_fitted_gain(
 ) -> _Gain:
     """Return the cross-fitted gain: replies to every second unit valued on the others, both ways.
 
-    Each unit is valued by the jackknife's pseudo-values. The chosen replies correlate the two
-    halves, so their standard errors are added, not their squares.
+    Units are valued by jackknife pseudo-values. Replies correlate the halves: standard errors add.
     """
     halves, means, errors = (list(units[::2]), list(units[1::2])), [], []
     for half, other in (halves, halves[::-1]):

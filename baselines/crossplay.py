@@ -16,27 +16,20 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy
 
-ALL, ONE = "all", "one"
-"""Which line-ups: all that there are, or one player among those of another kind."""
-MANY = 1000
-"""Line-ups beyond which only `ONE` of a kind is set among others, unless all are asked for."""
+ALL, ONE = "all", "one"  # line-ups: all that there are, or one player among those of another kind
+MANY = 1000  # line-ups beyond which only `ONE` of a kind is set among others, unless asked for
 
 
 def chosen(players: int, seats: int, which: str | None = None) -> tuple[str, Array]:
-    """Return which line-ups are played, and their counts, int64 ``(lineups, players)``.
-
-    Raises:
-        BadParameter: `which` is neither `ALL` nor `ONE`, or there are too many.
-    """
+    """Return the line-ups of `which`, int64 ``(lineups, players)``; BadParameter if too many."""
     if which not in (None, ALL, ONE):
         raise BadParameter(f'line-ups are "{ALL}" or "{ONE}", got {which!r}')
     if which is None:
         which = ALL if seats == 2 or _number(players, seats) <= MANY else ONE
     if which == ALL:
         return ALL, lineups(players, seats)
-    kinds, rows = np.eye(players, dtype=np.int64), list[Array]()
-    for player in range(players):
-        rows += [kinds[player] + (seats - 1) * kinds[other] for other in range(players)]
+    kinds = np.eye(players, dtype=np.int64)
+    rows = (kinds[:, None] + (seats - 1) * kinds).reshape(-1, players)
     return ONE, np.unique(rows, axis=0)[::-1]
 
 
@@ -90,10 +83,7 @@ class Cross:
 
     @cached_property
     def paid(self) -> Array:
-        """The mean payoff of a player's places, float64 ``(lineups, players, episodes)``.
-
-        NaN where it has none, or the episode is void.
-        """
+        """Mean payoff of a player's places, ``(lineups, players, episodes)``; NaN where none."""
         means = np.full((*self.counts.shape, self.episodes), np.nan)
         for row, counts in enumerate(self.counts):
             players = np.flatnonzero(counts)
@@ -104,10 +94,9 @@ class Cross:
 
     @cached_property
     def ahead(self) -> Array:
-        """Tables of an episode at which one player was ahead of another.
+        """Tables of an episode at which one player was ahead of another, ``(episodes, a, b)``.
 
-        float64 ``(episodes, players, players)``. Players with several places at a table count the
-        share of the pairs of places that they won, ties half. Void episodes do not count.
+        Of several places at a table count the share of pairs that it won, ties half; no void ones.
         """
         count = len(self.names)
         wins = np.zeros((self.episodes, count, count))
@@ -124,32 +113,23 @@ class Cross:
     def payoffs(self) -> Array:
         """Payoffs of the meta-game by episode, ``(line-ups of the meta-game, players, episodes)``.
 
-        A void episode counts as its line-up's mean. Where `which` is `ONE`, the meta-game has two
-        players: one is the only one of its kind, the other stands for all others.
-
-        Raises:
-            BadParameter: all episodes of a line-up are void.
+        A void episode counts as its line-up's mean; BadParameter if all are. Where `which` is
+        `ONE`, it has two players: one is the only one of its kind, the other stands for all others.
         """
         there = np.isfinite(self.paid)
         lost = (self.counts > 0) & ~there.any(axis=2)
         if lost.any():
             row = int(np.argwhere(lost)[0][0])
-            raise BadParameter(
-                f"all episodes of {lineup(self.names, self.counts[row])} are void, so that nothing "
-                "is known of them: give a larger max_steps, or leave a player out"
-            )
+            void = f"all episodes of {lineup(self.names, self.counts[row])} are void"
+            way = "give a larger max_steps, or leave a player out"
+            raise BadParameter(f"{void}, so that nothing is known of them: {way}")
         mean = np.where(there, self.paid, 0).sum(axis=2) / np.maximum(there.sum(axis=2), 1)
         payoffs = np.where(there, self.paid, mean[..., None])
         payoffs[self.counts == 0] = np.nan
-        if self.which == ALL:
-            order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
-            wanted = lineups(len(self.names), self.seats).tolist()
-            return payoffs[[order[tuple(row)] for row in wanted]]
-        return self._pairs(payoffs)
-
-    def _pairs(self, payoffs: Array) -> Array:
-        count, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
         order = {tuple(row): index for index, row in enumerate(self.counts.tolist())}
+        count, kinds = len(self.names), np.eye(len(self.names), dtype=np.int64)
+        if self.which == ALL:
+            return payoffs[[order[tuple(row)] for row in lineups(count, self.seats).tolist()]]
         pairs = lineups(count, 2)
         pair_payoffs = np.full((len(pairs), count, self.episodes), np.nan)
         for index, (first, other) in enumerate(np.repeat(np.arange(count), row) for row in pairs):
@@ -165,10 +145,7 @@ class Cross:
         return MetaGame(self.names, self.seats if self.which == ALL else 2, self.payoffs @ share)
 
     def against(self, mixture: Array) -> Array:
-        """Return what each player earns by episode among others drawn from a mixture.
-
-        float64 ``(players, episodes)``.
-        """
+        """Return earnings by episode among others drawn from a mixture, ``(players, episodes)``."""
         return np.einsum("li,lie->ie", self.meta().chances(mixture), np.nan_to_num(self.payoffs))
 
 
@@ -186,8 +163,7 @@ def places(counts: Array) -> Array:
 def seating(counts: Array, episodes: int) -> Array:
     """Return the place that sits in each seat in each episode, int64 ``(seats, episodes)``."""
     rows = np.array(rotated(places(counts).tolist()))
-    seats_by_episode: Array = rows[np.arange(episodes) % len(rows)].T
-    return seats_by_episode
+    return np.asarray(rows[np.arange(episodes) % len(rows)].T)
 
 
 def crossplay(
@@ -218,20 +194,15 @@ def payoffs(
     seeds: Sequence[int],
     max_steps: int | None = None,
 ) -> Array:
-    """Return the payoff of each of the `places` of line-ups, ``(lineups, places, seeds)``.
-
-    What is not over after `max_steps` counts as far as it came. Raises as `crossplay`.
-    """
+    """Return payoffs of the line-ups' `places`, ``(lineups, places, seeds)``, up to `max_steps`."""
     totals = np.empty((len(counts), rules.players, len(seeds)))
     for rows, columns in _parts(len(counts), len(seeds)):
         chance = [seeds[column] for column in columns]
-        seat_of_place = np.stack(
-            [seating(row, len(seeds))[:, columns] for row in counts[rows]], axis=1
-        )
+        sits = [seating(row, len(seeds))[:, columns] for row in counts[rows]]
+        seat_of_place = np.stack(sits, axis=1)
         players_of_places = np.stack([places(row) for row in counts[rows]], axis=1)
-        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0).reshape(
-            rules.players, -1
-        )
+        flat = np.take_along_axis(players_of_places[..., None], seat_of_place, axis=0)
+        flat = flat.reshape(rules.players, -1)
         total = np.zeros(flat.shape)
         seeds_of_tables = chance * len(rows)
         for _, outcome in play_batch(rules, players, flat, seeds_of_tables, max_steps=max_steps):

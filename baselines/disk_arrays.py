@@ -1,8 +1,7 @@
-"""Arrays cached on disk between runs.
+"""Arrays cached on disk between runs, in `$LLM_GAMES_CACHE`, `$XDG_CACHE_HOME` or `~/.cache`.
 
-The folder is `$LLM_GAMES_CACHE`, else `$XDG_CACHE_HOME/llm-games`, else `~/.cache/llm-games`.
-Nothing depends on the cache: a damaged file is computed anew and replaced, and a folder that cannot
-be written is ignored. A file is a SHA-256 digest followed by an `.npz` archive.
+Nothing depends on them: a damaged file is computed anew, a folder that cannot be written ignored. A
+file is a SHA-256 digest followed by an `.npz` archive.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ def folder() -> Path:
 
 
 def remember(name: str, compute: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays cached under `name`, or compute and cache them.
-
-    `name` must contain everything that the arrays depend on, including the version of the method.
-    """
+    """Return arrays cached by a name of all they depend on, or compute and cache them."""
     path = folder() / f"{name}.cache"
     with suppress(OSError):
         content = path.read_bytes()

@@ -46,16 +46,15 @@ class Equilibrium(NamedTuple):
 def equilibria(game: MetaGame) -> list[Equilibrium]:
     """Return symmetric Nash equilibria, set by set, the most even first, then by payoff.
 
-    Strictly dominated strategies are removed first; then, for each set of the others, the small
-    ones first and up to `SUPPORTS`, mixtures are sought at which all strategies of the set earn the
-    same. With two players that is linear: all isolated equilibria of these sets are found, and of
-    whole faces of equilibria the corners and one within. With more players, equilibria of two
-    strategies are roots of a polynomial and all found; larger sets use Newton's method from several
-    starts and may miss some. If all that finds none, a branch of logit equilibria is followed to
-    its end, and for two players an integer programme is solved.
+    Strictly dominated strategies are removed; then, for sets of the others, the small ones first
+    and up to `SUPPORTS`, mixtures are sought at which all of the set earn the same. With two
+    players that is linear: all isolated equilibria are found, and of whole faces the corners and
+    one within. With more, those of two strategies are roots of a polynomial and all found; larger
+    sets use Newton's method from several starts and may miss some. If all that finds none, a branch
+    of logit equilibria is followed, and for two players an integer programme solved.
 
-    Each equilibrium was checked: a change gains less than `EXACT` of the range. Equilibria between
-    returned ones are left out only if all mixtures between those are equilibria.
+    Each was checked: a change gains less than `EXACT` of the range. Equilibria between returned
+    ones are left out only if all mixtures between those are equilibria.
 
     Raises:
         BadParameter: none was found.
@@ -65,14 +64,10 @@ def equilibria(game: MetaGame) -> list[Equilibrium]:
     ways = [_candidates(small), _by_logit(small)]
     ways += [_by_integers(small)] if game.players == 2 else []
     ways += [_by_logit(small, seed) for seed in range(1, BRANCHES)]
-    mixtures = list[Array]()
-    for way in ways:
-        mixtures = mixtures or list(_checked(game, alive, way))
-    if not mixtures:
-        raise BadParameter(
-            f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or "
-            "ask pygambit, llm_games.baselines.equilibria.gambit"
-        )
+    mixtures = next(filter(None, (list(_checked(game, alive, way)) for way in ways)), None)
+    if mixtures is None:
+        fault = f"no symmetric equilibrium of {len(alive)} strategies was found: leave some out, or"
+        raise BadParameter(f"{fault} ask pygambit, llm_games.baselines.equilibria.gambit")
     return _in_sets(game, mixtures)
 
 
@@ -86,9 +81,7 @@ def _checked(game: MetaGame, alive: Sequence[int], mixtures: Iterator[Array]) ->
 
 
 def _no_change_gains(game: MetaGame, mixture: Array) -> Array:
-    """Return which mixtures are equilibria, bool ``(*batch,)``."""
-    is_equilibrium: Array = np.asarray(game.regret(mixture) <= EXACT * game.scale)
-    return is_equilibrium
+    return np.asarray(game.regret(mixture) <= EXACT * game.scale)
 
 
 def _payoff(game: MetaGame, mixture: Array) -> float:
@@ -107,13 +100,10 @@ def undominated(game: MetaGame) -> list[int]:
     while True:
         part = game.part(alive)
         table = part._beside[0].reshape(len(alive), -1)
-        least = EXACT * game.scale
-        beaten = np.atleast_1d((table[:, None] > table + least).all(axis=-1).any(axis=0))
-        if not beaten.any():
+        beaten = (table[:, None] > table + EXACT * game.scale).all(axis=-1).any(axis=0)
+        if not np.any(beaten):
             return alive
-        alive = [
-            strategy for strategy, is_beaten in zip(alive, beaten, strict=True) if not is_beaten
-        ]
+        alive = np.array(alive)[~beaten].tolist()
 
 
 def _supports(strategies: int) -> Iterator[Array]:
@@ -142,10 +132,7 @@ def _candidates(game: MetaGame) -> Iterator[Array]:
 
 
 def _in_sets(game: MetaGame, mixtures: Sequence[Array]) -> list[Equilibrium]:
-    """Return equilibria set by set, without those that lie between others of their set.
-
-    The most even one of a set comes first and is always returned.
-    """
+    """Return equilibria set by set, the most even one first, without those between others."""
     corners, between = list[Array](), list[Array]()
     for mixture in sorted(mixtures, key=np.count_nonzero):
         close = [other for other in corners if np.abs(mixture - other).max() < SAME]
@@ -172,20 +159,17 @@ def _in_sets(game: MetaGame, mixtures: Sequence[Array]) -> list[Equilibrium]:
         even = min(near, key=rank, default=set_members[0])
         if rank(even) < rank(set_members[0]):
             set_members.insert(0, even)
+    ordered = sorted(members.values(), key=lambda set_members: rank(set_members[0]))
     return [
         Equilibrium(mixture, _payoff(game, mixture), max(0.0, float(game.regret(mixture))), number)
-        for number, set_members in enumerate(
-            sorted(members.values(), key=lambda set_members: rank(set_members[0]))
-        )
+        for number, set_members in enumerate(ordered)
         for mixture in set_members
     ]
 
 
 def _joined(game: MetaGame, mixture: Array, others: Sequence[Array]) -> Array:
-    """Return to which of others all mixtures between are equilibria, bool ``(others,)``.
-
-    The regret along the way is a polynomial, which this number of points determines.
-    """
+    """Return to which of others all mixtures between are equilibria, bool ``(others,)``."""
+    # The regret along the way is a polynomial, which this number of points determines.
     share = np.linspace(0, 1, 2 * game.players + 3)[:, None]
     ends = np.reshape(others, (-1, 1, len(mixture)))
     fine = _no_change_gains(game, share * mixture + (1 - share) * ends)
@@ -204,10 +188,7 @@ def _within(game: MetaGame, mixture: Array, others: Sequence[Array]) -> bool:
 
 
 def _linear(game: MetaGame, supports: Array) -> Array:
-    """Return the mixtures of sets at which all of a set earn the same, of two players.
-
-    Where a set has several, the one nearest to the even mixture.
-    """
+    """Return where all of a set earn the same, of two players: of several the most even mixture."""
     sets, size = supports.shape
     payoffs = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
     system = np.zeros((sets, size + 1, size + 1))
@@ -225,8 +206,7 @@ def _linear(game: MetaGame, supports: Array) -> Array:
 def _corners(game: MetaGame, supports: Array) -> Array:
     """Return the corners of faces of equilibria of two players, ``(corners, strategies)``.
 
-    Where a set's strategies earn the same at more than one mixture, at a corner further strategies
-    earn as much: as many as make it unique.
+    There further strategies earn as much as those of the set: as many as make it unique.
     """
     strategies, size = len(game.names), supports.shape[1]
     payoffs = (game.matrix() - np.nanmin(game.payoffs)) / game.scale
@@ -261,11 +241,9 @@ def _valid_mixtures(mixtures: Array) -> Array:
 
 
 def _roots(game: MetaGame, first: int, second: int) -> Array:
-    """Return mixtures of two strategies at which both earn the same, ``(mixtures, strategies)``.
-
-    Their difference is a polynomial of the share. Its roots, in odds to keep small shares apart,
-    are the eigenvalues of the companion matrix of its Bernstein form.
-    """
+    """Return mixtures of two strategies at which both earn the same, ``(mixtures, strategies)``."""
+    # Their difference is a polynomial of the share. Its roots, in odds to keep small shares apart,
+    # are the eigenvalues of the companion matrix of its Bernstein form.
     rest = game.players - 1
     ahead = [
         game.earned(first, *[first] * k + [second] * (rest - k))
@@ -280,10 +258,8 @@ def _roots(game: MetaGame, first: int, second: int) -> Array:
 
 
 def _even_on(game: MetaGame, supports: Array) -> Array:
-    """Return mixtures of sets at which all of a set earn the same, ``(mixtures, strategies)``.
-
-    By Newton's method from the middle, from near each corner, and from drawn starts.
-    """
+    """Return mixtures of sets at which all of a set earn the same, ``(mixtures, strategies)``."""
+    # By Newton's method from the middle, from near each corner, and from drawn starts.
     sets, size = supports.shape
     places = max(2, min(STARTS, STARTED // sets))
     drawn = np.random.default_rng(size).dirichlet(np.ones(size), places)
@@ -321,40 +297,27 @@ def _newton(game: MetaGame, supports: Array, mixture: Array) -> Array:
     square = across @ system
     ridge = 1e-12 * square.max(axis=(1, 2))[:, None, None]  # of two that are alike, half each
     square += ridge * np.eye(size + 1)
-    steps: Array = np.linalg.solve(square, across @ wrong[..., None])[:, :size, 0]
-    return steps
+    return np.linalg.solve(square, across @ wrong[..., None])[:, :size, 0]
 
 
 def _by_integers(game: MetaGame) -> Iterator[Array]:
-    """Yield an equilibrium of two players, solved as a mixed integer programme.
-
-    Strategies that are played must earn the most (Sandholm, Gilpin and Conitzer, AAAI 2005).
-    """
+    """Yield an equilibrium of two players, solved as a mixed integer programme."""
+    # Strategies that are played must earn the most (Sandholm, Gilpin and Conitzer, AAAI 2005).
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     count = len(game.names)
     payoffs, identity = (game.matrix() - np.nanmin(game.payoffs)) / game.scale, np.eye(count)
     none, top_column = np.zeros((count, count)), -np.ones((count, 1))  # of shares, played, the most
     limits = [
-        LinearConstraint(
-            np.c_[identity, -identity, 0 * top_column], -np.inf, 0
-        ),  # a share is of one played
-        LinearConstraint(
-            np.c_[payoffs, none, top_column], -np.inf, 0
-        ),  # none earns more than the most
-        LinearConstraint(
-            np.c_[payoffs, -identity, top_column], -1, np.inf
-        ),  # and who is played no less
+        # A share is of one played; none earns more than the most, and who is played no less.
+        LinearConstraint(np.c_[identity, -identity, 0 * top_column], -np.inf, 0),
+        LinearConstraint(np.c_[payoffs, none, top_column], -np.inf, 0),
+        LinearConstraint(np.c_[payoffs, -identity, top_column], -1, np.inf),
         LinearConstraint(np.append(np.ones(count), np.zeros(count + 1)), 1, 1),
     ]
     kinds = np.append(np.zeros(count), np.append(np.ones(count), 0))
-    solution = milp(
-        np.zeros(2 * count + 1),
-        constraints=limits,
-        integrality=kinds,
-        bounds=Bounds(0, 1),
-        options={"time_limit": SECONDS},
-    )
+    how = {"bounds": Bounds(0, 1), "options": {"time_limit": SECONDS}}
+    solution = milp(np.zeros(2 * count + 1), constraints=limits, integrality=kinds, **how)
     if solution.x is None:
         return
     share = np.where(solution.x[:count] > NEAR, solution.x[:count], 0.0)
@@ -370,12 +333,11 @@ def _by_integers(game: MetaGame) -> Iterator[Array]:
 
 
 def _by_logit(game: MetaGame, seed: int = 0) -> Iterator[Array]:
-    """Yield the end of the branch of symmetric logit equilibria that begins at equal shares.
+    """Yield the end of the branch of logit equilibria from equal (seed 0) or drawn shares.
 
-    With a seed other than 0 it begins at drawn shares. At a logit equilibrium ``log(share / begun)
-    - rate * payoff`` is the same for all strategies. The curve is followed by its length, as the
-    rate can fall on the way, to an equilibrium (McKelvey and Palfrey, Games and Economic Behavior
-    10, 1995; Turocy, same journal 51, 2005).
+    At one, ``log(share / begun) - rate * payoff`` is the same for all strategies. The curve is
+    followed by its length, as the rate can fall on the way (McKelvey and Palfrey, Games and
+    Economic Behavior 10, 1995; Turocy, same journal 51, 2005).
     """
     count = len(game.names)
     begun = np.full(count, -np.log(count))
@@ -443,7 +405,6 @@ def _nearest_point(game: MetaGame, begun: Array, point: Array) -> Array | None:
 
 
 def entropy(mixture: Array) -> float:
-    """Return a mixture's entropy in nats."""
     shares = mixture[mixture > 0]
     return float(-(shares * np.log(shares)).sum())
 
@@ -451,8 +412,7 @@ def entropy(mixture: Array) -> float:
 def gambit(game: MetaGame) -> list[Equilibrium]:
     """Return symmetric equilibria by pygambit.
 
-    For two players all extreme equilibria that are symmetric; for more the end of the principal
-    branch of logit equilibria, which is symmetric as the game is.
+    For two players all extreme ones; for more the end of the principal branch of logit equilibria.
 
     Raises:
         ExtraMissing: pygambit is not installed.
@@ -467,16 +427,15 @@ def gambit(game: MetaGame) -> list[Equilibrium]:
     seats = [np.moveaxis(tensor, 0, seat) for seat in range(game.players)]
     theirs = pygambit.Game.from_arrays(*seats)
     if game.players == 2:
-        solved = pygambit.nash.enummixed_solve(theirs, rational=False).equilibria
+        solved = pygambit.nash.enummixed_solve(theirs, rational=False)
     else:
-        solved = pygambit.nash.logit_solve(theirs).equilibria
-    for profile in solved:
+        solved = pygambit.nash.logit_solve(theirs)
+    for profile in solved.equilibria:
         each = np.array([[float(p) for _, p in mixed] for _, mixed in profile.mixed_strategies()])
         if np.abs(each - each[0]).max() < 1e-6:
             mixture = each.mean(axis=0)
-            solutions.append(
-                Equilibrium(mixture, _payoff(game, mixture), float(game.regret(mixture)))
-            )
+            regret = float(game.regret(mixture))
+            solutions.append(Equilibrium(mixture, _payoff(game, mixture), regret))
     return sorted(solutions, key=lambda solution: (-entropy(solution.mixture), -solution.payoff))
 
 
@@ -491,11 +450,7 @@ def correlated(game: MetaGame, best: bool = True) -> Correlated:
     """Return the correlated equilibrium in which seats earn most, or least.
 
     A mediator draws a line-up, deals its players to the seats at random, and tells each seat only
-    its own; no seat gains by another one. The mean payoff of every correlated equilibrium lies
-    between these two.
-
-    Raises:
-        BadParameter: the linear programme was not solved.
+    its own; no seat gains by another one. Raises BadParameter if the linear programme fails.
     """
     from scipy.optimize import linprog
 
@@ -504,10 +459,8 @@ def correlated(game: MetaGame, best: bool = True) -> Correlated:
     for strategy, other in np.ndindex(len(game.names), len(game.names)):
         if strategy != other:
             has, gain = np.flatnonzero(counts[:, strategy]), np.zeros(len(counts))
-            to = [
-                game.row[tuple(c)]
-                for c in (counts[has] - identity[strategy] + identity[other]).tolist()
-            ]
+            moved = counts[has] - identity[strategy] + identity[other]
+            to = [game.row[tuple(lineup)] for lineup in moved.tolist()]
             gain[has] = counts[has, strategy] * (payoffs[to, other] - payoffs[has, strategy])
             rows.append(gain)
     mean = (counts * payoffs).sum(axis=1) / game.players

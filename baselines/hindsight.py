@@ -1,8 +1,7 @@
 """The best reply of one decision: the moves without regret, and their payoffs.
 
-A move's regret is that of the game's theory (`deviation`). All moves that a seat could have made
-are played at once, one at each table of a batch, others and chance unchanged, and theory values
-each, so no game needs a second function for its best moves.
+All moves that a seat could have made are played at once, one at each table of a batch, others and
+chance unchanged, and theory (`deviation`) values each.
 """
 
 from __future__ import annotations
@@ -20,18 +19,16 @@ from llm_games.questions import MISSING, Action
 from llm_games.rulebook import Array, Rulebook
 from llm_games.view import View
 
-MOST = 1001
-"""Moves that are tried at once; of more legal ones as many, evenly spread, then around the best."""
+MOST = 1001  # moves tried at once; of more as many, evenly spread, then around the best
 CLOSE = 1e-9
 
 
 class Hindsight(NamedTuple):
     """A move beside all others that its seat could have made.
 
-    `best` are the tried moves without regret, the seat's own first, others ascending; `alike` says
-    that these are all that were tried, `whole` that all legal ones were. `earned` is the payoff of
-    the seat's move in its step, `possible` that of the first of `best`; regret may cover more than
-    the step, where a theory looks further.
+    `best` are the tried moves without regret, the own first, others ascending; `alike`: these are
+    all that were tried, `whole`: all legal ones were. `earned` is the payoff of the move in its
+    step, `possible` that of the first of `best`; regret may look further than the step.
     """
 
     regret: float
@@ -48,11 +45,8 @@ class Hindsight(NamedTuple):
 
 
 def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight | None:
-    """Return the best replies of a seat in a step of one table; `moves` ``(players,)`` as decided.
-
-    None where theory defines no regret.
-    """
-    game, state = game.core, state
+    """Return the best replies of a seat in a step, ``(players,)`` moves; None without theory."""
+    game = game.core
     if not has_deviation(game.name) or not game.asked(state)[seat]:
         return None
     tried, whole = _candidates(game, state, moves, seat)
@@ -68,18 +62,19 @@ def hindsight(game: Rulebook, state: Any, moves: Array, seat: int) -> Hindsight 
         return None
     least = max(float(lost.min()), 0.0) + CLOSE
     best = [index for index in range(len(tried)) if lost[index] <= least]
-    first = best[0]
-    best_moves = dict.fromkeys(tried[index] for index in best)
-    earned_possible = float(payoffs[0]), float(payoffs[first])
     return Hindsight(
-        float(lost[0]), tuple(best_moves), *earned_possible, len(best) == len(tried), whole
+        regret=float(lost[0]),
+        best=tuple(dict.fromkeys(tried[index] for index in best)),
+        earned=float(payoffs[0]),
+        possible=float(payoffs[best[0]]),
+        alike=len(best) == len(tried),
+        whole=whole,
     )
 
 
 def _regrets_and_payoffs(
     game: Rulebook, state: Any, moves: Array, seat: int, tried: Sequence[Action]
 ) -> tuple[Array, Array]:
-    """Return the regret of each tried move of a seat, and its payoff in the step."""
     count = len(tried)
     tables = state.table(np.newaxis).table(np.zeros(count, np.int64))
     plans = game.division is not None and any(isinstance(move, tuple) for move in tried)
@@ -90,10 +85,8 @@ def _regrets_and_payoffs(
         else:
             actions[seat, index] = move
     _, outcome = game.step(tables, actions)
-    step_deviation = deviation(
-        game, {name: np.asarray(value) for name, value in outcome.record.items()}
-    )
-    return np.asarray(step_deviation.regret[seat]), np.asarray(outcome.rewards[seat])
+    record = {name: np.asarray(value) for name, value in outcome.record.items()}
+    return np.asarray(deviation(game, record).regret[seat]), np.asarray(outcome.rewards[seat])
 
 
 def _candidates(game: Rulebook, state: Any, moves: Array, seat: int) -> tuple[list[Action], bool]:
@@ -130,16 +123,12 @@ def _around(
 
 
 def _reply_moves(game: Rulebook, state: Any, seat: int) -> list[Action]:
-    """Return the moves of the game's rule players that are tried as replies."""
     moves = (rule_move(game, state, seat, name) for name in replies(game))
     return [move for move in dict.fromkeys(moves) if move is not None]
 
 
 def rule_move(game: Rulebook, state: Any, seat: int, name: str = "rational") -> Action | None:
-    """Return the move of a rule player in a state; None if there is none.
-
-    It has no memory of earlier steps.
-    """
+    """Return the move of a rule player without memory in a state; None if there is none."""
     game = game.core
     try:
         policy = make_player(name, game)

@@ -35,10 +35,7 @@ def learner(
     it has more focal seats than the learner's, `opponents` play those. It raises what
     `SingleAgentEnv`, `make_player` and `Scenario.opponents` do.
     """
-    rules, view_settings = _rules_and_settings(
-        SingleAgentEnv, game, opponents, scenario, regret, settings
-    )
-    return SingleAgentEnv(rules, **view_settings)
+    return _make_view(SingleAgentEnv, game, opponents, scenario, regret, settings)
 
 
 def learners(
@@ -51,10 +48,8 @@ def learners(
     **settings: Any,
 ) -> GameVectorEnv:
     """Make a `GameVectorEnv` whose opponents may be named; otherwise as `learner`."""
-    rules, view_settings = _rules_and_settings(
-        GameVectorEnv, game, opponents, scenario, regret, settings
-    )
-    return GameVectorEnv(rules, num_envs, **view_settings)
+    settings["num_envs"] = num_envs
+    return _make_view(GameVectorEnv, game, opponents, scenario, regret, settings)
 
 
 def rollouts(
@@ -69,26 +64,17 @@ def rollouts(
 
     With `regret`, the language model learns from minus its regret, instead of from its payoff.
     """
-    rules, view_settings = _rules_and_settings(
-        GameRollout, game, opponents, scenario, regret, settings
-    )
-    return GameRollout(rules, **view_settings)
+    return _make_view(GameRollout, game, opponents, scenario, regret, settings)
 
 
-def _rules_and_settings(
-    kind: type,
-    game: str | Rulebook,
-    opponents: Named,
-    scenario: str | Scenario | None,
-    regret: bool,
-    settings: dict[str, Any],
-) -> tuple[Rulebook, dict[str, Any]]:
-    """Return the rules and the view's settings, parted from one set of parameters."""
+def _make_view(
+    kind: type, game: Any, opponents: Named, scenario: Any, regret: bool, settings: dict[str, Any]
+) -> Any:
+    """Return a view of this kind; its settings and the game's come as one set of parameters."""
     ours = signature(kind).parameters
     about = {key: settings.pop(key) for key in [*settings] if key not in ours}
     if scenario is not None:
-        game, opponents = seated_in(scenario, game, about, opponents)
-        about = {}
+        (game, opponents), about = seated_in(scenario, game, about, opponents), {}
     try:
         rules = rulebook(game, **about)
     except UnknownKeyword as error:
@@ -107,8 +93,8 @@ def _rules_and_settings(
 
     if isinstance(opponents, Mapping):
         settings["opponents"] = {seat: seated(player) for seat, player in opponents.items()}
-    elif opponents is None or isinstance(opponents, str) or not isinstance(opponents, Sequence):
-        settings["opponents"] = seated(opponents)
-    else:
+    elif isinstance(opponents, Sequence) and not isinstance(opponents, str):
         settings["opponents"] = [seated(player) for player in opponents]
-    return rules, {**settings, "regret": hindsight if regret else None}
+    else:
+        settings["opponents"] = seated(opponents)
+    return kind(rules, regret=hindsight if regret else None, **settings)

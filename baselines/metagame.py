@@ -1,10 +1,8 @@
 """The meta-game: players as strategies of one game, whose payoffs were found by playing.
 
 Before seats are drawn, a game is the same for all who sit down: its meta-game is symmetric, however
-much its seats differ. Line-ups are therefore counts of players, and mixtures are those of one
-population. Here is mathematics only; `llm_games.baselines.crossplay` plays.
-
-Source: Wellman (AAAI 2006), empirical games.
+much its seats differ. Line-ups are counts of players, mixtures those of one population (Wellman,
+AAAI 2006). Here is mathematics only; `llm_games.baselines.crossplay` plays.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
-from math import comb
+from itertools import accumulate, combinations_with_replacement
+from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -25,16 +23,11 @@ MOST = 20_000  # line-ups of a meta-game
 
 
 def lineups(strategies: int, players: int) -> Array:
-    """Return all line-ups as counts, int64 ``(lineups, strategies)``; each row sums to `players`.
-
-    Raises:
-        BadParameter: there are more than `MOST`.
-    """
+    """Return line-ups as counts, int64 ``(lineups, strategies)``; BadParameter if over `MOST`."""
     size = comb(strategies + players - 1, players)
     if size > MOST:
-        raise BadParameter(
-            f"{strategies} strategies in {players} seats make {size:,} line-ups, more than {MOST:,}"
-        )
+        fault = f"make {size:,} line-ups, more than {MOST:,}"
+        raise BadParameter(f"{strategies} strategies in {players} seats {fault}")
     rows = combinations_with_replacement(range(strategies), players)
     return np.array([np.bincount(row, minlength=strategies) for row in rows], np.int64)
 
@@ -71,11 +64,7 @@ class MetaGame:
 
     @classmethod
     def of_matrix(cls, names: Sequence[str], matrix: Any) -> MetaGame:
-        """Return the game of two in which the row's strategy earns `matrix` against the column's.
-
-        Raises:
-            BadParameter: as of the class.
-        """
+        """Return the game of two in which row earns `matrix` against column; errors as above."""
         matrix, count = np.asarray(matrix, np.float64), len(names)
         if matrix.shape != (count, count):
             raise BadParameter(f"{count} strategies have a square of payoffs, got {matrix.shape}")
@@ -92,7 +81,6 @@ class MetaGame:
 
     @cached_property
     def row(self) -> dict[tuple[int, ...], int]:
-        """The row of each line-up's counts."""
         return {tuple(counts): row for row, counts in enumerate(self.counts.tolist())}
 
     @cached_property
@@ -108,35 +96,25 @@ class MetaGame:
     def matrix(self) -> Array:
         """Return each strategy's payoff alone among others of one kind, ``(strategy, others)``."""
         every, rest = range(len(self.names)), self.players - 1
-        return np.array(
-            [[self.earned(strategy, *[other] * rest) for other in every] for strategy in every]
-        )
+        rows = [[self.earned(row, *[other] * rest) for other in every] for row in every]
+        return np.array(rows)
 
     def tensor(self) -> Array:
-        """Return the first seat's payoff by the strategies of all seats; for other libraries.
-
-        Raises:
-            BadParameter: it has more than a million entries.
-        """
+        """Return the first seat's payoff by all seats' strategies; BadParameter over a million."""
         count = len(self.names)
         if count**self.players > 1_000_000:
             raise BadParameter(f"a tensor of {count} to the {self.players} entries is too large")
-        cells = np.ndindex(*[count] * self.players)
-        flat = np.array([self.earned(*cell) for cell in cells])
-        return flat.reshape([count] * self.players)
+        shape = [count] * self.players
+        return np.reshape([self.earned(*cell) for cell in np.ndindex(*shape)], shape)
 
     def part(self, strategies: Sequence[int]) -> MetaGame:
         rows = ~np.delete(self.counts, strategies, axis=1).any(axis=1)
         part_counts = self.counts[rows][:, strategies]
-        names, order = (
-            tuple(self.names[strategy] for strategy in strategies),
-            lineups(len(strategies), self.players),
-        )
+        names = tuple(self.names[strategy] for strategy in strategies)
+        order = lineups(len(strategies), self.players)
         rows_by_counts = {tuple(counts): row for row, counts in enumerate(part_counts.tolist())}
         rows_of = [rows_by_counts[tuple(counts)] for counts in order.tolist()]
         return MetaGame(names, self.players, self.payoffs[rows][rows_of][:, strategies])
-
-    # -- against mixtures: float64 ``(*batch, strategies)`` that sum to 1 -------------------------
 
     @cached_property
     def _beside(self) -> tuple[Array, Array, Array]:
@@ -145,18 +123,15 @@ class MetaGame:
         identity = np.eye(count, dtype=np.int64)
         table = np.empty((count, count, len(rest)))
         for strategy, other in np.ndindex(count, count):
-            rows = [
-                self.row[tuple(c)] for c in (rest + identity[strategy] + identity[other]).tolist()
-            ]
+            counts = rest + identity[strategy] + identity[other]
+            rows = [self.row[tuple(lineup)] for lineup in counts.tolist()]
             table[strategy, other] = self.payoffs[rows, strategy]
         ways = [multinomial(counts) for counts in rest.tolist()]
         return table, rest, np.array(ways, np.float64)
 
     def pairs(self, mixture: Array) -> Array:
-        """Return each strategy's payoff beside one other, the rest drawn, ``(*batch, own, other)``.
-
-        It is also the slope of `against` in the mixture, divided by ``players - 1``.
-        """
+        """Return each strategy's payoff beside one other, rest drawn, ``(*batch, own, other)``."""
+        # It is also the slope of `against` in the mixture, divided by ``players - 1``.
         table, rest, ways = self._beside
         chance = ways * np.prod(np.asarray(mixture)[..., None, :] ** rest, axis=-1)
         pair_payoffs: Array = chance @ table.reshape(-1, table.shape[2]).T
@@ -167,10 +142,7 @@ class MetaGame:
         return np.einsum("...ij,...j->...i", self.pairs(mixture), np.asarray(mixture))
 
     def chances(self, mixture: Array) -> Array:
-        """Return the chance of each line-up for a seat of each strategy, shaped as `payoffs`.
-
-        All others are drawn from a mixture, ``(strategies,)``; 0 where the strategy has no seat.
-        """
+        """Return line-ups' chances for a seat of each strategy, as `payoffs`; 0 if it has none."""
         chances = np.zeros(self.counts.shape)
         for strategy, seat_count in enumerate(np.eye(len(self.names), dtype=np.int64)):
             rows = np.flatnonzero(self.counts[:, strategy])
@@ -187,8 +159,4 @@ class MetaGame:
 
 def multinomial(counts: Sequence[int]) -> int:
     """Return the number of orders of things of which `counts` are alike."""
-    orders, total = 1, 0
-    for count in counts:
-        total += count
-        orders *= comb(total, count)
-    return orders
+    return prod(comb(total, count) for total, count in zip(accumulate(counts), counts, strict=True))

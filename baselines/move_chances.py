@@ -20,11 +20,9 @@ from llm_games.view import Sight
 from llm_games.wrappers.player_mixture import PlayerMixture
 from llm_games.wrappers.policy import Policy
 
-MOST = 60_000_000
-"""Moves of all beliefs of one step together, up to which value iteration is done."""
+MOST = 60_000_000  # moves of all beliefs of one step together, up to which value iteration is done
 AT_ONCE = 400_000  # tables that are stepped at once
-STRATA = 1024
-"""Parts of its chance in which each move of an opponent that draws is looked up."""
+STRATA = 1024  # parts of its chance in which each move of an opponent that draws is looked up
 KINDS = 64  # different moves of an opponent that draws
 
 
@@ -41,13 +39,9 @@ def _draw() -> Any:
 
 
 class Others:
-    """Opponents as rules: one rule in each other seat, different ones by world.
+    """Opponents as rules: one rule in each other seat, different ones by world, else `NoRule`.
 
-    `worlds` are indices of `rules`, ``(worlds, players - 1)``, `chances` the probability of each
-    world.
-
-    Raises:
-        NoRule: one of them follows no rule.
+    `worlds` are indices of `rules`, ``(worlds, players - 1)``, `chances` are of the worlds.
     """
 
     def __init__(self, game: Rulebook, seat: int, players: Sequence[Policy]) -> None:
@@ -72,10 +66,7 @@ class Others:
         self.chances = np.repeat(self.chances, count)
 
     def moves(self, state: Any, world: Array) -> tuple[Array, Array]:
-        """Return all joint moves of the others, and their chances.
-
-        ``(players - 1, tables, joint)`` and ``(tables, joint)``, of tables in these worlds.
-        """
+        """Return others' joint moves, ``(players - 1, tables, joint)``, and chances by table."""
         parts = []
         for column, other in enumerate(self.seats):
             kinds = self.worlds[world, column]
@@ -94,12 +85,8 @@ class Others:
             count = joint.shape[1] * values.shape[1]
             if count * len(world) > MOST // 10:
                 raise TooLarge("the others' moves have too many combinations")
-            actions = np.concatenate(
-                [
-                    np.repeat(actions, values.shape[1], axis=2),
-                    np.tile(values, (1, joint.shape[1]))[None],
-                ]
-            )
+            others, own = np.repeat(actions, values.shape[1], axis=2), (1, joint.shape[1])
+            actions = np.concatenate([others, np.tile(values, own)[None]])
             joint = np.repeat(joint, values.shape[1], axis=1) * np.tile(chances, joint.shape[1])
             possible = (joint > 0).any(axis=0)
             actions, joint = actions[:, :, possible], joint[:, possible]
@@ -153,8 +140,7 @@ def _distinct_moves(moves: Array) -> tuple[Array, Array]:
 class Strata(Noise):
     """Noise of tables in groups of `STRATA`, each with another part of all chance.
 
-    A single draw occurs as often as it is likely, to one in `STRATA`; of several draws each does,
-    and together as in that many games.
+    A single draw occurs as often as it is likely, to one in `STRATA`; several as in so many games.
     """
 
     __slots__ = ("path",)

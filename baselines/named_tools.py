@@ -1,7 +1,4 @@
-"""Tools that a language model can call, by name: calculators.
-
-Adding a `Tool` to `TOOLS` adds one; settings name them, see `equipped`.
-"""
+"""Tools that a language model can call, by name: a `Tool` in `TOOLS` adds one, see `equipped`."""
 
 from __future__ import annotations
 
@@ -43,9 +40,8 @@ def _best_response(view: View, arguments: Mapping[str, Any]) -> str:
     if room.reply_to is None:
         raise BadCall(f"no best response to given actions is defined for {name}; leave out others")
     if len(answers) != others:
-        raise BadCall(
-            f"others must be {others} actions, one for each other player, got {len(answers)}"
-        )
+        rule = f"others must be {others} actions, one for each other player"
+        raise BadCall(f"{rule}, got {len(answers)}")
     question = _question(view)
     try:
         actions = np.array([question.read(value) for value in answers], np.int64)
@@ -151,30 +147,18 @@ _ACTIONS = Parameter(
     optional=True,
 )
 _SUM = Parameter("string", "numbers with + - * / and parentheses")
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "best_response",
-            "works out your best action against what the others do",
-            _best_response,
-            {"others": _ACTIONS},
-        ),
-        Tool(
-            "equilibrium",
-            "tells what a fully rational player would do now, as far as is known",
-            _equilibrium,
-        ),
-        Tool("calculator", "works out an expression exactly", _calculate, {"expression": _SUM}),
-    )
-}
-"""All tools by name."""
+_REPLY = "works out your best action against what the others do"
+_PLAN = "tells what a fully rational player would do now, as far as is known"
+_TOOLS = (
+    Tool("best_response", _REPLY, _best_response, {"others": _ACTIONS}),
+    Tool("equilibrium", _PLAN, _equilibrium),
+    Tool("calculator", "works out an expression exactly", _calculate, {"expression": _SUM}),
+)
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in _TOOLS}
 
 
 def tool_named(name: str) -> Tool:
-    """Return a tool by its name; with ``name:always`` its output opens every request.
-
-    A user's tool is ``module:Name``, see `named`.
+    """Return a tool by its name, ``name:always`` or as a user's ``module:Name``, see `named`.
 
     Raises:
         UnknownName: there is no such tool; names the nearest.

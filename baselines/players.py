@@ -1,9 +1,8 @@
 """All players by name: ``make_player("level_k:2")``.
 
-A name is a kind, for some kinds with a value after a colon; else ``provider/model``; else a user's
-object, as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games
-share; a game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher
-floors.
+A name is a kind, for some with a value after a colon; else ``provider/model``; else a user's object
+as ``module:Name``. `PLAYERS` has the kinds that ask a model and those that several games share; a
+game's room says what they do in it, and adds its own; `rooms.KINDS` has those of higher floors.
 """
 
 from __future__ import annotations
@@ -109,8 +108,7 @@ def _asking(
 ) -> Policy:
     """Return a player on a client with its layers; checks all names of settings first.
 
-    `source` is the client or the ``module:function`` that makes it, which takes the settings of
-    `like` if that is given.
+    `source` is the client, or the ``module:function`` that makes it of settings as of `like`.
     """
     from llm_games.wrappers.clients.base import Sampling
     from llm_games.wrappers.clients.stack import LAYER_SETTINGS, add_layers
@@ -125,9 +123,8 @@ def _asking(
     calling += LAYER_SETTINGS
     talking = list(signature(LLMPolicy).parameters)[1:-1]
     talking += [*signature(Sampling).parameters, *signature(Planning).parameters]
-    for key in client:
-        if key not in calling:
-            raise unknown_keyword(f"setting of {name}", key, calling)
+    if odd := [key for key in client if key not in calling]:
+        raise unknown_keyword(f"setting of {name}", odd[0], calling)
     for key in settings:
         if key in calling and key not in talking:
             raise BadParameter(f"{key} is a setting of the client: client={{{key!r}: ...}}")
@@ -152,8 +149,8 @@ def _constrained(value: str) -> bool:
 def llm_player(client: Client, settings: Settings) -> LLMPolicy:
     """Return a player whose model's completions come from `client`.
 
-    `settings` are of `LLMPolicy`, where tools may be named, see `tool_named`, and of `Planning`:
-    with one of these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
+    `settings` are of `LLMPolicy`, with tools by name (`tool_named`), and of `Planning`: with one of
+    these it plans. `BadParameter` or `UnknownName` say what a setting cannot be.
     """
     from llm_games.baselines.named_tools import equipped
     from llm_games.wrappers.llm_policy import LLMPolicy
@@ -197,10 +194,7 @@ def _network(path: str, deterministic: bool | None = None) -> Policy:
 
 
 def _talker(kind: str, value: str) -> Policy:
-    from llm_games.baselines import talkers
-
-    talker: Policy = getattr(talkers, kind)(value)
-    return talker
+    return _load(f"llm_games.baselines.talkers:{kind}")(value)
 
 
 def _mixed(value: str) -> Policy:
@@ -209,66 +203,54 @@ def _mixed(value: str) -> Policy:
 
     name, names, weights = f"mix:{value}", [], []
     for part in value.split("|"):
-        weight, star, player = part.partition("*")
-        names.append(player if star else part)
+        weight, star, player = part.partition("*") if "*" in part else ("", "", part)
         try:
-            weights.append(Fraction(weight) if star else 1)
+            weights.append(float(Fraction(weight)) if star else 1.0)
         except (ValueError, ZeroDivisionError):
             raise BadParameter(f"{name}: the weight before * is a number, got {weight!r}") from None
+        names.append(player)
     for player in names:
         if not player or player.startswith("mix:"):
-            raise BadParameter(
-                f"{name}: name each player once, as in mix:level_k:0|level_k:1 or "
-                f"mix:3*level_k:0|level_k:1, got {player!r}"
-            )
+            fault = f"{name}: name each player once, as in mix:level_k:0|level_k:1 or"
+            raise BadParameter(f"{fault} mix:3*level_k:0|level_k:1, got {player!r}")
         if asks_model(player):
             raise BadParameter(
                 f"{name}: {player!r} asks a model, whose client and budget a name cannot give; "
                 "make it by llm_games.player and mix it by "
                 "llm_games.wrappers.player_mixture.PlayerMixture"
             )
-    return PlayerMixture(
-        [make_player(player) for player in names], [float(w) for w in weights], name
-    )
+    return PlayerMixture([make_player(player) for player in names], weights, name)
 
 
 SERVER: dict[str, Any] = {"max_wait": 60, "max_in_flight": 64}
 """Layers around clients of servers: a learner, or who plays from code, shall not wait for long."""
-PATIENT = 600.0
-"""`max_wait` of runs, which nobody sits and waits for."""
+PATIENT = 600.0  #: `max_wait` of runs, which nobody sits and waits for
 PLAYERS: dict[str, Kind] = {
     "rational": Kind("plays an equilibrium, or what comes closest; see llm-games show"),
     "best_response": Kind("replies best to what the others did last, as far as it knows"),
     "level_k": Kind(
         "thinks some steps ahead of players who act at random",
         value="<level>",
-        needs_value=True,
         read=count_from(0, 999, "level_k needs a level from 0 to 999, as in level_k:2"),
     ),
     "cooperative": Kind("does its part of what is best for all"),
     "reciprocal": Kind("cooperates while the others did last, else looks after itself"),
     "truthful": Kind("bids its valuation, or raises up to it"),
-    "shade": Kind("bids a share of its valuation", None, "<share>", True, read=_share),
+    "shade": Kind("bids a share of its valuation", value="<share>", read=_share),
     "all_in": Kind("bids all its money"),
     "zero": Kind("bids 0 and takes what is left over"),
     "random": Kind("draws any legal action", any_legal),
     "fixed": Kind(
-        "always does the same: a number, or a word of the game",
-        fixed,
-        "<action>",
-        needs_value=True,
-        meaning=meaning,
+        "always does the same: a number, or a word of the game", fixed, "<action>", meaning=meaning
     ),
     "announcer": Kind(
         "says what it will do, and does what a player by rule does",
         value="<player>",
-        needs_value=True,
         made=partial(_talker, "announcer"),
     ),
     "liar": Kind(
         "promises its part of what is best for all, or another move than a player by rule's",
         value="<player>",
-        needs_value=True,
         made=partial(_talker, "liar"),
     ),
     "proposer": Kind(
@@ -291,50 +273,33 @@ PLAYERS: dict[str, Kind] = {
     "openai": Kind(
         "a language model behind an OpenAI-compatible server",
         value="<model>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.openai:OpenAIClient", **SERVER),
     ),
     "transformers": Kind(
         "a local language model, by its folder",
         value="<path>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.clients.transformers:TransformersClient"),
     ),
     "mix": Kind(
         "is another of these players each episode, drawn by its own chance",
         value="<player|player>",
-        needs_value=True,
         made=_mixed,
     ),
     "sb3": Kind(
-        "a learner trained with Stable-Baselines3, see save_player",
-        value="<path>",
-        needs_value=True,
-        made=_trained,
+        "a learner trained with Stable-Baselines3, see save_player", value="<path>", made=_trained
     ),
     "tabular": Kind(
-        "a table of moves, solved or learned, see save_table",
-        value="<path>",
-        needs_value=True,
-        made=_tabular,
+        "a table of moves, solved or learned, see save_table", value="<path>", made=_tabular
     ),
-    "torch": Kind(
-        "a learner of torch alone, see save_network",
-        value="<path>",
-        needs_value=True,
-        made=_network,
-    ),
+    "torch": Kind("a learner of torch alone, see save_network", value="<path>", made=_network),
     "client": Kind(
         "a language model behind a client of your own",
         value="<module:Name>",
-        needs_value=True,
         model=partial(_asking, "llm_games.wrappers.user_players:client_of"),
     ),
 }
 """Kinds of players by name, but for those of one game."""
-ELSEWHERE = {
-    "human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)",
-}
+ELSEWHERE = {"human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)"}
 """Players that are not made here, and how to come by them."""
 PROVIDED: Model = partial(
     _asking,
@@ -349,10 +314,6 @@ def kind_of(name: str) -> Kind | None:
     """Return a kind that is not specific to a game; None if none has this name."""
     kind: Kind | None = PLAYERS.get(name)
     return _load(rooms.KINDS[name]) if kind is None and name in rooms.KINDS else kind
-
-
-def _kind_names() -> set[str]:
-    return {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_room_kinds(*rooms.ROOMS)}
 
 
 # -- what the games' rooms say --------------------------------------------------------------------
@@ -388,7 +349,6 @@ def games_of(kind: str) -> list[str]:
 
 
 def _rule_in(name: str, game: Rulebook) -> Rule:
-    """Return the rule of a player in a game, by its full name."""
     kind, colon, value = name.partition(":")
     kind_and_rule = rule_of(kind, game.name)
     if kind_and_rule is None:
@@ -404,11 +364,7 @@ def _rule_in(name: str, game: Rulebook) -> Rule:
 
 
 def reading(name: str) -> str:
-    """Return how a player's name is read: ``kind``, ``provider`` or ``own``; "" if not at all.
-
-    Raises:
-        BadParameter: it can be read in two ways, one of them an existing file.
-    """
+    """Return how a name is read: ``kind``, ``provider``, ``own`` or ""; BadParameter if in two."""
     head, ways = name.partition(":")[0], {}
     if kind_of(head) or head in ELSEWHERE or head in _room_kinds(*rooms.ROOMS):
         ways["kind"] = f"the kind of player {head!r}"
@@ -468,7 +424,8 @@ def _unknown(name: str) -> UnknownName:
         return UnknownName(f"{name!r} names no model: write {provider}/NAME")
     if slash and not is_named(name):
         return unknown("provider", provider, _providers())
-    return unknown("player", name, _kind_names())
+    kinds = {*PLAYERS, *rooms.KINDS, *ELSEWHERE, *_room_kinds(*rooms.ROOMS)}
+    return unknown("player", name, kinds)
 
 
 def _kind(name: str, rules: Rulebook | None) -> tuple[Kind, str]:
@@ -491,11 +448,10 @@ def make_player(
 ) -> Policy:
     """Make a player from its name, see `reading`: a kind, with its value where it takes one.
 
-    Names are such as ``fixed:91``, ``openai/gpt-5`` and ``module:Name``; one's own may also be
-    given as an object, see `player_of`. That it can play `game` (rules or a name) is checked now.
-    For players that ask a language model, `client` has settings of its client, such as
-    ``{"base_url": ...}`` for `OpenAIClient`, and of its layers, see `dress`; `settings` are those
-    of `llm_player`, such as ``reasoning=True``.
+    Names are such as ``fixed:91``, ``openai/gpt-5`` and ``module:Name``; one's own may also be an
+    object, see `player_of`. That it can play `game` (rules or a name) is checked now. For players
+    that ask a language model, `client` has settings of its client, such as ``{"base_url": ...}``,
+    and of its layers, see `add_layers`; `settings` are those of `llm_player`: ``reasoning=True``.
 
     Raises:
         UnknownName: there is no such player or setting; names the nearest.
@@ -539,8 +495,8 @@ def _try(policy: Policy, rules: Rulebook) -> None:
             return
         except WrongSeat as error:
             first_error = first_error or error
-    if first_error is not None:
-        raise first_error
+    assert first_error is not None  # a game has a seat
+    raise first_error
 
 
 def players_for(game: str) -> dict[str, str]:

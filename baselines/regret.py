@@ -1,10 +1,10 @@
 """Access to each game's theory: regret, distance, rational play, replies and welfare.
 
 A room's ``theory.py`` has ``deviation``, ``rational`` and ``replies``, and where they are defined
-for the game ``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``; the
-functions of these names here call them. `Steps` are the records of a whole play, each array with
-the steps on a last axis, ``(players, *batch, steps)``, without steps of talk; functions that do not
-sum over steps also take a single ``Outcome.record``.
+``interim``, ``exploitability``, ``welfare``, ``surplus`` and ``response_gap``, which functions of
+these names here call. `Steps` are the records of a whole play, each array with the steps on a last
+axis, ``(players, *batch, steps)``, without talk; what does not sum over steps also takes a single
+``Outcome.record``. What is not defined for a game raises `UnknownName`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ MOST_CELLS = 4_000_000
 class Deviation(NamedTuple):
     """Distance of one step from equilibrium. Tables that were over before it have no meaning.
 
-    `regret` is what each seat could have gained by another action, in the game's payoffs and in
-    hindsight, against the others' actions of this step: 0 if it did not act, NaN where its action
-    had no effect (`Rulebook.unplayed`). `distance` is the L1 distance of the actions to the nearest
-    equilibrium (set), as a share of the range of all actions together, 0 to 1; NaN where none is
-    defined, or where unlimited actions are farther off. In auctions the equilibrium bids are those
-    of these valuations, and assume that bidders know their distribution.
+    `regret` is what each seat could have gained by another action, in payoffs and in hindsight,
+    against the others' actions of this step: 0 if it did not act, NaN where its action had no
+    effect (`Rulebook.unplayed`). `distance` is the L1 distance to the nearest equilibrium (set) as
+    a share of the range of all actions, 0 to 1; NaN where none is defined, or unlimited actions are
+    farther off. Equilibria of auctions assume that bidders know the distribution of valuations.
     """
 
     regret: PerPlayer
@@ -60,10 +59,9 @@ class Claim(NamedTuple):
 class Welfare(NamedTuple):
     """The sum of all payoffs, between the least and the most that legal play can bring.
 
-    A room's ``WELFARE`` says what is summed if that is not all payoffs: in auctions the seller
-    counts, so that prices cancel out. Each is of a whole play, ``(*batch)``. `lowest` and `highest`
-    are those of the known equilibria, NaN where none is known. Where `best` is a mean, chance may
-    allow more.
+    A room's ``WELFARE`` says what is summed if not all payoffs: in auctions the seller counts. Each
+    is of a whole play, ``(*batch)``. `lowest` and `highest` are those of the known equilibria, NaN
+    where none is known. Where `best` is a mean, chance may allow more.
     """
 
     total: PerTable
@@ -74,10 +72,7 @@ class Welfare(NamedTuple):
 
     @property
     def efficiency(self) -> PerTable:
-        """Return the total as a share of the way from worst to best; NaN where these are equal.
-
-        0 where broken rules leave less than the worst.
-        """
+        """Return the total's share of the way from worst (below: 0) to best; NaN if equal."""
         span = np.asarray(self.best - self.worst, np.float64)
         above = np.maximum(self.total - self.worst, 0)
         return np.divide(above, span, out=np.full(span.shape, np.nan), where=span > 0)
@@ -97,8 +92,7 @@ def _theory_function(game: Rulebook, measure: str) -> Callable[..., Any]:
     if not has(game.name, measure):
         defined = [name for name in rooms.ROOMS if has(name, measure)]
         raise unknown(f"{measure} for", game.name, defined)
-    function: Callable[..., Any] = getattr(rooms.part(game.name, "theory"), measure)
-    return function
+    return getattr(rooms.part(game.name, "theory"), measure)
 
 
 def has_deviation(game: str) -> bool:
@@ -137,15 +131,12 @@ def claimed(game: Rulebook) -> str:
 def caveats(game: Rulebook) -> list[str]:
     """Return sentences on what scores depend on that players do not read.
 
-    These are payoffs that players are not told of, statements to them that need not be true, and
-    draws that are the same in every episode.
+    Payoffs they are not told of, untrue statements to them, draws the same in every episode.
     """
     rules, sentences = game.core, []
     if rules.silent:
-        names = ", ".join(rules.silent)
-        sentences.append(
-            f"Payoffs, and what is claimed of them, depend on what players are not told: {names}."
-        )
+        fact = "Payoffs, and what is claimed of them, depend on what players are not told"
+        sentences.append(f"{fact}: {', '.join(rules.silent)}.")
     if rules.fictions:
         sentences.append(f"Players are told, as in the paper, {'; and '.join(rules.fictions)}.")
     return sentences + [conditional(game)] * bool(conditional(game))
@@ -165,9 +156,8 @@ def replies(game: Rulebook) -> tuple[str, ...]:
 def interim(game: Rulebook, record: Steps) -> PerPlayer:
     """Return the mean loss of each action over what its seat could not know.
 
-    That is others' private information and chance, others playing the equilibrium: unlike regret in
-    hindsight it contains no luck. In the game's payoffs, at least 0, ``(players, *batch)``; NaN
-    where it is not defined. Raises `UnknownName` for a game without private information or chance.
+    That is others' private information and chance, others playing the equilibrium: no luck is in
+    it. In the game's payoffs, at least 0, ``(players, *batch)``; NaN where it is not defined.
     """
     return np.asarray(_theory_function(game, "interim")(game.core, record), np.float64)
 
@@ -175,24 +165,19 @@ def interim(game: Rulebook, record: Steps) -> PerPlayer:
 def exploitability(game: Rulebook, steps: Steps) -> PerPlayer:
     """Return a best reply's gain per step on copies of each seat's play, ``(players,)``.
 
-    The copies draw their moves independently, with the seat's frequencies over all these steps: 0
-    where these are a symmetric equilibrium. With few steps it is biased upwards;
-    `llm_games.baselines.copies.exploited` has an interval. Raises `UnknownName` where it is not
-    defined.
+    The copies draw independently, with the seat's frequencies over all steps: 0 where these are a
+    symmetric equilibrium. With few steps it is biased upwards, see `copies.exploited`.
     """
     return np.array([max(gain_on_copies(game, steps, i)[0], 0.0) for i in range(game.players)])
 
 
 def gain_on_copies(game: Rulebook, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain per step on copies of a seat's play, and the reply.
+    """Return a reply's gain per step on copies of a seat's play, and the reply: else the best.
 
-    By default the best one; a reply that was chosen on other steps is valued without bias. NaN
-    where the play determines none. Raises `UnknownName` where it is not defined.
+    One that was chosen on other steps is valued without bias. NaN where the play determines none.
     """
-    gain_and_reply: tuple[float, Any] = _theory_function(game, "exploitability")(
-        game.core, steps, seat, reply
-    )
-    return gain_and_reply
+    gain, reply = _theory_function(game, "exploitability")(game.core, steps, seat, reply)
+    return gain, reply
 
 
 def welfare(game: Rulebook, steps: Steps) -> Welfare:
@@ -206,10 +191,7 @@ def welfare_of(game: str) -> str:
 
 
 def surplus(game: Rulebook, steps: Steps) -> tuple[PerTable, PerTable]:
-    """Return the consumers' surplus of a play and the total one, ``(*batch)`` each.
-
-    Raises `UnknownName` for a game without consumers.
-    """
+    """Return the consumers' surplus of a play and the total one, ``(*batch)`` each."""
     consumers, total = _theory_function(game, "surplus")(game.core, steps)
     return np.asarray(consumers, np.float64), np.asarray(total, np.float64)
 
@@ -217,18 +199,14 @@ def surplus(game: Rulebook, steps: Steps) -> tuple[PerTable, PerTable]:
 def response_gap(game: Rulebook, plays: Sequence[Steps]) -> Array:
     """Return the gain of a best response to the whole play of others, ``(players, plays)``.
 
-    It is chosen in some of the plays and valued in the others, all else as recorded, so that its
-    mean is below 0 only by chance; NaN for a single play. Raises `UnknownName` where it is not
-    defined: where actions have no effect after their step, `deviation` says the same.
+    It is chosen in some of the plays and valued in the others, so that its mean is below 0 only by
+    chance; NaN for one play. Where actions have no effect after their step it is not defined.
     """
     return np.asarray(_theory_function(game, "response_gap")(game.core, plays), np.float64)
 
 
 def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
-    """Stack the records of a whole play, steps on a last axis.
-
-    Entries whose shape varies between steps are left out.
-    """
+    """Stack the records of a whole play, steps on a last axis; not entries of varying shape."""
     arrays = {}
     for name in records[0]:
         try:
@@ -237,9 +215,6 @@ def stacked(records: Sequence[Mapping[str, Any]]) -> Steps:
             continue
         arrays[name] = np.ascontiguousarray(np.moveaxis(whole, 0, -1))
     return arrays
-
-
-# -- for the rooms ---------------------------------------------------------------------------------
 
 
 def constants(low: int, high: int, unit: int = 1, limit: int = 101) -> list[str]:
@@ -255,10 +230,9 @@ def constants(low: int, high: int, unit: int = 1, limit: int = 101) -> list[str]
 
 
 def draws(moves: Array, others: int, times: int = 1) -> tuple[Array, Array]:
-    """Return profiles of others who draw independently from `moves`, and their chances.
+    """Return profiles of others who draw from `moves`, ``(others, profiles)``, and their chances.
 
-    ``(others, profiles)`` and ``(profiles,)``: all profiles, or where there are too many up to
-    `SAMPLED` drawn from a fixed seed, fewer if the caller goes through each more `times`.
+    All of them, or if there are too many up to `SAMPLED` of a fixed seed, fewer by `times`.
     """
     kinds, counts = np.unique(moves, return_counts=True)
     share, cells = counts / counts.sum(), MOST_CELLS // (others * len(kinds))

@@ -1,8 +1,7 @@
 """Players that follow a rule, and the form in which a game's room declares them.
 
-A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind of player of the
-game. Kinds that several games share are defined in `llm_games.baselines.players`, those of one game
-in its room.
+A room's ``players.py`` has ``PLAYERS = Players({...}, ...)``: a rule for each kind. Kinds that
+several games share are defined in `llm_games.baselines.players`, others in their room.
 """
 
 from __future__ import annotations
@@ -32,28 +31,29 @@ Model = Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Policy]
 class Kind:
     """A kind of player.
 
-    `read` reads the value of its name, `meaning` says what that means in a game; a `BadParameter`
-    names what is allowed. Instead of `rule`, `model` makes a player that asks a language model
-    from what was read, and `made` any other one that follows no rule, such as one that was trained,
-    from that and settings of its own; its `start` says whether it can play a game.
+    `read` reads the value of its name, `meaning` what that means in a game; a `BadParameter` names
+    what is allowed. Instead of `rule`, `model` makes a player that asks a language model from what
+    was read, and `made` any other (such as a trained one), from that and settings of its own.
     """
 
     summary: str  # one line on what it does
     rule: Rule | None = None  # where a room says nothing else; None: only some games have it
     value: str = ""  # what stands after the colon of its name, such as <level>; "" if nothing may
-    needs_value: bool = False
     read: Callable[[str], Any] = str
     meaning: Callable[[Rulebook, Any], Any] = lambda game, value: value
     model: Model | None = None
     made: Callable[..., Policy] | None = None
     valued: str = ""  # what a value that may be left out changes
 
+    @property
+    def needs_value(self) -> bool:
+        return bool(self.value and not self.valued)
+
 
 @dataclass(frozen=True)
 class Players:
-    """The players of a game's room.
+    """The players of a game's room: the rule of each kind, or a `Kind` of this game alone.
 
-    `rules` maps each kind of player to its rule; a kind of this game alone comes as a `Kind`.
     `meaning` reads ``fixed:VALUE``, if the value is no word or number of the game. `reply_to` is
     the best response to given actions of the others ``(players - 1,)``.
     """
@@ -93,11 +93,8 @@ class Cells:
     def __init__(self, where: Array) -> None:
         self.where = where
         tables: Any = np.flatnonzero(where.any(axis=0))
-        rows, table_count, cells = (
-            np.flatnonzero(where.any(axis=1)),
-            len(tables),
-            np.count_nonzero(where),
-        )
+        rows, cells = np.flatnonzero(where.any(axis=1)), np.count_nonzero(where)
+        table_count = len(tables)
         self.some, self.alone = table_count > 0, cells == table_count and len(rows) > 1
         if nearly_all(table_count, where.shape[1]):  # others are passed over
             tables = slice(None)
@@ -128,9 +125,8 @@ class RuleMemories(NamedTuple):
 class RulePolicy(Policy):
     """A player that follows the rule that `rule_in` says it has in a game, or `BadParameter`.
 
-    It acts on the numbers of a view, of one table or of a whole batch; the action is then an
-    int64 array ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan. In many seats
-    it follows the rule once for all of them.
+    It acts on the numbers of a view, of one table or of a whole batch, in many seats at once; the
+    action is then int64 ``(*batch)``, or ``(players, *batch)`` where a seat proposes a plan.
     """
 
     def __init__(self, name: str, rule_in: Callable[[Rulebook], Rule]) -> None:
@@ -202,9 +198,8 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
     batch: tuple[int, ...] = sight.state.round.shape
     if seats.ndim > len(batch):  # several of all tables
         each = [(sight.view(int(seat)), noise.table(i)) for i, seat in enumerate(seats.ravel())]
-        return np.stack(
-            [_broadcast(rule(*seat_view), batch) for seat_view in each], axis=-1 - len(batch)
-        )
+        actions_of_seats = [_broadcast(rule(*seat_view), batch) for seat_view in each]
+        return np.stack(actions_of_seats, axis=-1 - len(batch))
     actions: Any = None
     for seat in np.unique(seats).tolist():
         here = np.flatnonzero(seats == seat)
@@ -215,8 +210,7 @@ def seat_by_seat(rule: Rule, view: View, noise: Noise) -> Any:
 
 
 def _broadcast(action: Any, batch: tuple[int, ...]) -> Array:
-    shape = np.shape(action)
-    return np.broadcast_to(action, np.broadcast_shapes(shape, batch))
+    return np.broadcast_to(action, np.broadcast_shapes(np.shape(action), batch))
 
 
 def legal(view: View, action: Any) -> Array:
@@ -234,9 +228,6 @@ def decision(view: View, action: Any) -> Decision:
     if view.batch:
         return Decision(values)  # type: ignore[arg-type]  # a whole batch
     return Decision(tuple(values.tolist()) if values.ndim else int(values))
-
-
-# -- what rules are made of -----------------------------------------------------------------------
 
 
 def shape(view: View) -> tuple[int, ...]:

@@ -33,8 +33,7 @@ from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
 
 FILE = "scenarios.toml"
-FOCAL = ("one", "half", "most")
-"""How many seats are focal: one, half of them rounded down, or all but one."""
+FOCAL = ("one", "half", "most")  #: seats that are focal: one, half rounded down, or all but one
 KEYS: Mapping[str, type] = {"game": str, "episodes": int, "seed": int, "max_steps": int}
 TABLES: Mapping[str, type] = {"title": str, "params": dict, "backgrounds": list}
 PARTS: Mapping[str, type] = {"name": str, "about": str, "players": list, "train": bool}
@@ -45,8 +44,7 @@ LISTS = {"focal": "some of one, half and most", "pays": "the names of two player
 class Scenario:
     """A game's table with some focal seats, and a player in each of the others.
 
-    `pays` names two players of whom the first comes to more in a single focal seat. `train`:
-    training may use it. A run plays it for so many `episodes`.
+    `pays` names two players, the first the better in one focal seat. `train`: training may use it.
     """
 
     game: str
@@ -64,16 +62,9 @@ class Scenario:
         return rulebook(self.game, **self.params)
 
     def opponents(self, others: Any = None) -> list[Any]:
-        """Return the players of all seats but a learner's, in their order.
-
-        `others` play the other focal seats, which come first: one for all, or one for each.
-
-        Raises:
-            BadParameter: there are no other focal seats, or not so many.
-        """
-        focal_players = (
-            list(others) if isinstance(others, Sequence) and not isinstance(others, str) else []
-        )
+        """Return all players but a learner: `others`, one or one each, in the focal seats first."""
+        each = isinstance(others, Sequence) and not isinstance(others, str)
+        focal_players = list(others) if each else []
         if others is not None and not focal_players:
             focal_players = [others] * (self.focal - 1)
         if len(focal_players) != self.focal - 1 or (others is not None and self.focal == 1):
@@ -89,12 +80,7 @@ def games() -> list[str]:
 
 
 def scenarios(game: str) -> dict[str, Scenario]:
-    """Return a game's scenarios by name.
-
-    Raises:
-        UnknownName: there is no such game, or it has none.
-        BadParameter: its file is invalid.
-    """
+    """Return a game's scenarios by name; UnknownName if there are none, BadParameter if invalid."""
     name = game if game in rooms.ROOMS else game_class(game).name
     path = rooms.file(name, FILE)
     if path is None:
@@ -119,21 +105,14 @@ def seated_in(
 ) -> tuple[Rulebook, list[Any]]:
     """Return the rules of a scenario, and the opponents of a learner in one of its focal seats.
 
-    Warns of a scenario that is held out, if it is given by name.
-
-    Raises:
-        BadParameter: there are parameters of the game beside those of the scenario, or what
-            `Scenario.opponents` raises.
+    Warns of one that is held out, if given by name. Raises BadParameter if there are parameters of
+    the game beside, and as `Scenario.opponents`.
     """
     match = scenario(game if isinstance(game, str) else game.name, name)
     if isinstance(name, str) and not match.train:
-        trains = ", ".join(
-            candidate.name for candidate in scenarios(match.game).values() if candidate.train
-        )
-        warnings.warn(
-            f"the scenario {name} is held out: judge learners in it, but train them in {trains}",
-            stacklevel=4,
-        )
+        trains = ", ".join(each.name for each in scenarios(match.game).values() if each.train)
+        advice = f"judge learners in it, but train them in {trains}"
+        warnings.warn(f"the scenario {name} is held out: {advice}", stacklevel=4)
     if parameters or not isinstance(game, str):
         overrides = ", ".join(parameters) or f"a game of its own, {game.name}"
         raise BadParameter(f"the scenario {match.name} brings all parameters; got {overrides}")
@@ -141,11 +120,7 @@ def seated_in(
 
 
 def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
-    """Return the scenarios of a file's parsed content, by name.
-
-    Raises:
-        BadParameter, UnknownName: an entry is invalid; the message names the file.
-    """
+    """Return the scenarios of a file's parsed content; BadParameter, UnknownName name the file."""
     _check(raw, {**KEYS, **TABLES}, str(source))
     game, params = raw.get("game", ""), raw.get("params", {})
     try:
@@ -155,6 +130,7 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
     if players < 2:
         raise BadParameter(f'{source}: scenarios need game = "NAME", one of at least two players')
     common = {key: raw[key] for key in ("episodes", "max_steps") if key in raw}
+    common |= {"game": game, "params": params}
     scenarios_by_name: dict[str, Scenario] = {}
     for number, part in enumerate(raw.get("backgrounds", ())):
         location = f"{source}: backgrounds[{number}]"
@@ -166,12 +142,10 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
             if share not in seats:
                 raise BadParameter(f"{location}.focal = {share!r}: it should be {LISTS['focal']}")
             entry = Scenario(
-                game=game,
                 name=f"{part['name']}-{share}",
                 about=part.get("about", ""),
                 focal=seats[share],
                 background=tuple(islice(cycle(part["players"]), players - seats[share])),
-                params=params,
                 train=part.get("train", False),
                 pays=tuple(part.get("pays", ())),
                 **common,
@@ -183,7 +157,6 @@ def read(raw: Mapping[str, Any], source: str | Path) -> dict[str, Scenario]:
 
 
 def _check(table: Any, keys: Mapping[str, type], location: str) -> None:
-    """Check that a table has no other keys, and values of the right types, or raise."""
     if not isinstance(table, Mapping):
         raise BadParameter(f"{location} should be a table, got {table!r}")
     for key, value in table.items():

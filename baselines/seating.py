@@ -12,12 +12,10 @@ from llm_games.rulebook import Rulebook
 def rotated(players: Sequence[Hashable]) -> list[list[int]]:
     """Return rows of a Latin square: for each seat the index in `players` of its player.
 
-    The first row is the identity. All sit on a ring and move on by one from row to row, so that in
-    as many rows as there are seats each has had each seat once. Copies of a player stand evenly
-    spaced on the ring, so that fewer rows are as fair as possible. Different players go around in
-    zigzag, so that each sits directly before each other one equally often (Williams, Australian
-    Journal of Scientific Research A 2, 1949). An odd number of seats needs twice as many rows, the
-    second half mirrored.
+    The first row is the identity. All move on by one on a ring from row to row; copies of a player
+    are evenly spaced, so that fewer rows are fair. Different players go around in zigzag, so that
+    each sits directly before each other equally often (Williams, Australian Journal of Scientific
+    Research A 2, 1949); odd numbers of seats need a mirrored second half for it.
     """
     count, copies, placed = len(players), Counter(players), Counter[Hashable]()
     zigzag, spaced = [*range(0, count, 2), *reversed(range(1, count, 2))], {}
@@ -36,10 +34,9 @@ def rotated(players: Sequence[Hashable]) -> list[list[int]]:
 
 
 def uneven(rules: Rulebook, players: Sequence[Hashable], seatings: Sequence[Sequence[int]]) -> str:
-    """Say that seats differ in worth and that players have not had each seat equally often.
+    """Say that seats differ in worth and players had them unequally often; "" where all is even.
 
-    `seatings` are of the episodes, for each seat the index in `players` of its player. "" where all
-    is even: all seats are worth the same, all players are the same, or nothing is played.
+    `seatings` are of the episodes, for each seat the index in `players` of its player.
     """
     if not rules.seats_differ or len(set(players)) < 2 or not seatings:
         return ""

@@ -1,8 +1,7 @@
 """Talking players that follow rules: ``announcer:KIND``, ``liar:KIND`` and ``proposer``.
 
-Each moves as a rule player does in the game inside the talk. When it may speak it names one move:
-in words, by a sentence in which `Question.named` finds it, or by a symbol, see `symbols`. It is
-silent unless it moves next.
+Each moves as a rule player does. When it may speak, and moves next, it names one move: by a
+sentence in which `Question.named` finds it, or by a symbol, see `symbols`.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ class TalkerMemory(NamedTuple):
 
 
 class Talker(Policy):
-    """Moves as `plays` does, and names the move of `names`, by default its own.
+    """Moves as `plays` does, and names the move of `names`, by default its own, after `before`.
 
-    A liar names that one if it is not its own, else any other. `before` precedes it.
+    A liar names that one if it is not its own, else any other.
     """
 
     speaks = True
@@ -58,13 +57,11 @@ class Talker(Policy):
         self.lies, self.before = lies, before
 
     def _named_by(self, game: Rulebook) -> RulePolicy | None:
-        """Return the player whose moves it names, if not its own."""
         if self.names is None or (self.lies and rule_of(self.names, game.name) is None):
             return None
         return rule_player(self.names)
 
     def start(self, game: Rulebook, seat: int, seed: int) -> TalkerMemory:
-        """Return the memory at the start; raises as the rules' `start` do."""
         core, other = game.core, self._named_by(game)
         plays = self.plays.start(core, seat, seed)
         return TalkerMemory(plays, other and other.start(core, seat, seed), seed, 0)
@@ -72,8 +69,7 @@ class Talker(Policy):
     def act(self, view: View, memory: TalkerMemory) -> tuple[Decision, TalkerMemory]:
         """Decide by the rule, or speak; naming a move draws nothing from the move's chance."""
         core, other = view.core, self._named_by(view.game)
-        speaks = bool(view.sight.talking)
-        question = core.question
+        speaks, question = bool(view.sight.talking), core.question
         if speaks and question is None:
             return Decision(view.game.talk.silence), memory
         decision, plays = self.plays.act(core, memory.plays)
@@ -83,8 +79,7 @@ class Talker(Policy):
         noise = Noise(memory.seed).of("lie", memory.moved)
         if view.game.talk.alphabet is None:
             assert question is not None
-            text = self._words(question, decision.action, named.action, noise)
-            return Decision(text), memory
+            return Decision(self._words(question, decision.action, named.action, noise)), memory
         mine, its = (np.asarray(_amount(choice.action, core.seat)) for choice in (decision, named))
         return Decision(int(self._symbols(view.game, mine, its, noise))), memory
 
@@ -109,12 +104,9 @@ class Talker(Policy):
         other = 1 + (mine + noise.integers(used - 1)) % used
         return np.where(named_symbols != mine, named_symbols, other)
 
-    # -- of a batch ------------------------------------------------------------------------------
-
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: TalkerMemory | None = None
     ) -> TalkerMemory:
-        """Return the memory of a batch in which these cells begin; raises as `start` does."""
         previous = memory or TalkerMemory(None, None, seeds, np.zeros(seeds.shape, np.int64))
         core, other = game.core, self._named_by(game)
         return TalkerMemory(
@@ -128,9 +120,8 @@ class Talker(Policy):
         self, sight: Sight, mask: Array, memory: TalkerMemory
     ) -> tuple[Decided, TalkerMemory]:
         """Decide as `act` in these cells; in words only at a single table."""
-        core, other = sight.core, self._named_by(sight.game)
         game: Any = sight.game
-        talking = game.talking(sight.state)
+        core, other, talking = sight.core, self._named_by(game), game.talking(sight.state)
         moves, speaks = mask & ~talking, mask & talking & core.turn
         actions, next_memory = np.zeros(mask.shape, np.int64), memory
         if moves.any():
@@ -140,9 +131,8 @@ class Talker(Policy):
             next_memory = TalkerMemory(plays, names, memory.seed, memory.moved + moves)
         if speaks.any():
             own_moves = (await self.plays.decide_batch(core, speaks, memory.plays))[0].actions
-            named = own_moves
-            if other:
-                named = (await other.decide_batch(core, speaks, memory.names))[0].actions
+            theirs: Any = other and (await other.decide_batch(core, speaks, memory.names))[0]
+            named = theirs.actions if theirs else own_moves
             noise = Noise(memory.seed.astype(np.uint64)).of("lie", memory.moved)
             if game.talk.alphabet is None:
                 actions = self._texts(core, speaks, actions, (own_moves, named), noise)
@@ -166,15 +156,13 @@ class Talker(Policy):
 
 
 def sentence(question: Question, action: Action) -> str:
-    """Return the sentence that announces a move."""
     return f"I will choose {question.spoken(action)}."
 
 
 def symbols(game: Rulebook, actions: Array, count: int) -> Array:
     """Return the symbols 1 to `count` that stand for actions, int64 of their shape.
 
-    Actions are numbered from the lowest that is ever legal; if there are more than symbols,
-    neighbours share one.
+    They go from the lowest that is ever legal; neighbours share one if there are too many.
     """
     low, high = game.bounds()
     together = max(1, -(-(high - low + 1) // count))
@@ -193,7 +181,6 @@ def _amount(action: Action, seat: int) -> int:
 
 
 def rule_player(name: str) -> RulePolicy:
-    """Return a player that follows a rule, or raise BadParameter."""
     policy = make_player(name)
     if not isinstance(policy, RulePolicy):
         raise BadParameter(f"only players that follow a rule talk by rule, {name!r} does not")

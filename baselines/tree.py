@@ -1,14 +1,12 @@
 """The whole tree of a small game: all moves, the information sets before them, and the payoffs.
 
-The tree is made from the rules alone, one step of all its nodes at once. Seats that move in the
-same step do not see each other's moves. An information set is a seat, its observation (the columns
-of `Rulebook.observe`) and the last of its own moves, which stands for all it observed and did
-before: perfect recall. Each legal move of an information set is a *row*; a strategy gives each row
-its probability, ``(rows,)``, those of a set adding up to 1.
-
-Chance is exact where a room enumerates it: over a whole game in ``theory.deals(game, most)``, or
-for the next step in ``theory.nature(game, state)``. Else chance is approximated by some drawn,
-equally likely deals.
+It is made from the rules alone, one step of all its nodes at once; seats that move in the same step
+do not see each other's moves. An information set is a seat, its observation (the columns of
+`Rulebook.observe`) and the last of its own moves, which stands for all it observed and did before:
+perfect recall. Each legal move of one is a *row*; a strategy gives each row its probability,
+``(rows,)``, those of a set adding up to 1. Chance is exact where a room enumerates it, of a whole
+game in ``theory.deals(game, most)`` or of a step in ``theory.nature(game, state)``; else it is
+approximated by some drawn, equally likely deals.
 """
 
 from __future__ import annotations
@@ -33,10 +31,8 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.tabular_player import InformationSets, keys_of, likeliest
 from llm_games.wrappers.together import at_once
 
-MOST_EDGES = 1_000_000
-"""Joint moves, of all nodes together, up to which a tree is made."""
-DEALS = 256
-"""Deals that are drawn where no room says what chance may bring."""
+MOST_EDGES = 1_000_000  # joint moves, of all nodes together, up to which a tree is made
+DEALS = 256  # deals that are drawn where no room says what chance may bring
 TRIED = 64  # tables in which it is tried whether chance brings anything
 ASKED = 50_000  # tables at which players are asked at once
 TIED = 1e-12
@@ -49,10 +45,9 @@ class TooLarge(BadParameter):
 class Level(NamedTuple):
     """One step of all games: nodes, and the joint moves (edges) that leave them, node by node.
 
-    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`. ``begin`` is
-    the first edge of each node, `node` the node of each edge. `rows` ``(players, edges)`` are the
-    moves of an edge (of a seat that is not asked, the last row, which is always played), `rewards`
-    its payoffs.
+    A node is entered by an `edge` of the level before, ``(nodes,)``, with a `chance`; `begin` is
+    its first edge, `node` the node of each edge. `rows` ``(players, edges)`` are the moves (of a
+    seat that is not asked, the last row, which is always played), `rewards` the payoffs.
     """
 
     edge: Array
@@ -97,16 +92,10 @@ class _Sets:
 
 
 class Tree:
-    """A game's tree, see the module; `rows` are its information sets and their moves.
+    """A game's tree without talk, see the module; `rows` are its information sets and their moves.
 
-    Args:
-        game: the rules; talk is left out.
-        seed: of the deals, where these are drawn.
-        deals: the number of deals, where these are drawn.
-        limit: the largest number of joint moves, of all nodes together.
-
-    Raises:
-        TooLarge: there are more.
+    `deals` are drawn with `seed` where no room enumerates chance. Raises `TooLarge` if there are
+    more joint moves than `limit`, of all nodes together.
     """
 
     def __init__(
@@ -117,8 +106,7 @@ class Tree:
         nature = getattr(rooms.part(game.name, "theory"), "nature", None)
         deals_and_chances = None if nature else deals_of(game, MOST_EDGES)
         drawn = nature is None and deals_and_chances is None
-        self.deals = deals if drawn else 0
-        """how many deals were drawn; 0: chance is exact"""
+        self.deals = deals if drawn else 0  # how many were drawn; 0: chance is exact
         if deals_and_chances is None:
             noise = Noise.copies(seed, (deals if drawn else 1,))
             deals_and_chances = game.chance(noise), np.full(noise.batch, 1 / noise.batch[0])
@@ -127,8 +115,7 @@ class Tree:
         states = _after_nature(game, nature, state, np.full(len(likely), -1), likely)
         sets = _Sets(game.players if game.division is not None else 1)
         self.levels: list[Level] = []
-        self.sets: list[tuple[Array, Any]] = []
-        """the sets of each level, ascending, and states in which they are, one table for each"""
+        self.sets: list[tuple[Array, Any]] = []  # of each level, with a state for each
         last, edges = np.full((game.players, len(states[1])), -1), 0
         while len(states[1]):
             level, next_states, taken = self._level(sets, *states, last, edges)
@@ -159,14 +146,8 @@ class Tree:
                 counts[seat, nodes_asked] = np.diff(sets.first)[node_sets]
                 nodes_of |= dict(zip(node_sets.tolist(), nodes_asked.tolist(), strict=True))
         new = np.arange(known_count, len(sets.seat))
-        self.sets.append(
-            (
-                new,
-                state.table(
-                    np.array([nodes_of[set_index] for set_index in new.tolist()], np.int64)
-                ),
-            )
-        )
+        new_nodes = np.array([nodes_of[set_index] for set_index in new.tolist()], np.int64)
+        self.sets.append((new, state.table(new_nodes)))
         self._check(edges, counts)
         edge_counts = counts.prod(axis=0)
         node = np.repeat(np.arange(nodes), edge_counts)
@@ -175,9 +156,8 @@ class Tree:
         rows, first = np.full((game.players, len(node)), -1), np.array(sets.first)
         for seat in reversed(range(game.players)):
             digit, offset = offset % counts[seat, node], offset // counts[seat, node]
-            rows[seat] = np.where(
-                set_by_node[seat, node] < 0, -1, first[set_by_node[seat, node]] + digit
-            )
+            sets_here = set_by_node[seat, node]
+            rows[seat] = np.where(sets_here < 0, -1, first[sets_here] + digit)
         next_state, outcome = game.step(state.table(node), self._actions(sets, rows))
         taken = np.where(rows < 0, last[:, node], rows)
         return Level(edge, chance, begin, node, rows, outcome.rewards), next_state, taken
@@ -197,17 +177,13 @@ class Tree:
         """Return the rules' actions of edges; a plan is a whole column, a vote one entry of it."""
         nothing = np.zeros((1, sets.width), np.int64)
         moves = np.concatenate([*sets.moves, nothing])  # what the last row stands for
-        if sets.width == 1:
-            return moves[rows, 0]
-        columns: PerPlayer = moves[rows].sum(axis=0).T
-        return columns
+        return moves[rows, 0] if sets.width == 1 else np.asarray(moves[rows].sum(axis=0).T)
 
     def _finish(self, sets: _Sets) -> None:
         first = np.array(sets.first)
         seat, previous_rows = np.array(sets.seat), np.array(sets.before)
-        self.rows = InformationSets(
-            seat, previous_rows, np.array(sets.observations), first, np.concatenate(sets.moves)
-        )
+        obs, moves = np.array(sets.observations), np.concatenate(sets.moves)
+        self.rows = InformationSets(seat, previous_rows, obs, first, moves)
         self.count = int(first[-1])
         self.owner = np.repeat(np.arange(len(seat)), np.diff(first))
         depth = np.zeros(len(seat), np.int64)
@@ -243,21 +219,16 @@ class Tree:
             for part in range(0, len(sets), size):
                 batch = np.arange(part, min(part + size, len(sets)))
                 sight = Sight(self.game, states.table(np.repeat(batch, draws)))
-                moves = self._asked(
-                    each, sight, np.repeat(self.rows.seat[sets[batch]], draws), seed
-                )
-                for set_index, drawn in zip(
-                    sets[batch], moves.reshape(len(batch), draws, -1), strict=True
-                ):
+                seats = np.repeat(self.rows.seat[sets[batch]], draws)
+                moves = self._asked(each, sight, seats, seed).reshape(len(batch), draws, -1)
+                for set_index, drawn in zip(sets[batch], moves, strict=True):
                     row_span = slice(*self.rows.first[set_index : set_index + 2])
                     same = (self.rows.moves[row_span] == drawn[:, None]).all(axis=2)
                     if not same.any(axis=1).all():
                         odd = drawn[same.any(axis=1).argmin()].tolist()
                         player = self.game.names()[self.rows.seat[set_index]]
-                        raise BadParameter(
-                            f"{player} plays {odd} in {self.game.name}, which is none of the "
-                            f"{same.shape[1]} moves of the tree there"
-                        )
+                        fault = f"{player} plays {odd} in {self.game.name}, which is none of the"
+                        raise BadParameter(f"{fault} {same.shape[1]} moves of the tree there")
                     weights[row_span] = same.sum(axis=0)
         return self.scaled(weights)
 
@@ -271,11 +242,8 @@ class Tree:
             mask[seat, seat_tables := tables[seats == seat]] = True
             memory = each[seat].start_batch(self.game, mask, mask * seeds)
             decided, _ = at_once(each[seat].decide_batch(sight, mask, memory))
-            moves[seat_tables] = (
-                decided.actions[:, seat_tables].T
-                if width > 1
-                else decided.actions[seat, seat_tables][:, None]
-            )
+            columns = decided.actions if width > 1 else decided.actions[seat : seat + 1]
+            moves[seat_tables] = columns[:, seat_tables].T
         return moves
 
     def own_reach(self, strategy: Array) -> Array:
@@ -290,10 +258,7 @@ class Tree:
     # -- what strategies bring ---------------------------------------------------------------------
 
     def reaches(self, strategy: Array) -> list[tuple[PerPlayer, Array]]:
-        """Return the probabilities of each level's edges by each seat's moves, and by chance.
-
-        ``(players, edges)`` and ``(edges,)``.
-        """
+        """Return the chances of edges by seats' moves, ``(players, edges)``, and by chance."""
         sure = np.append(strategy, 1.0)
         reach, luck = np.ones((self.game.players, 1)), np.ones(1)
         by_level = []
@@ -307,9 +272,8 @@ class Tree:
     def worth(self, strategy: Array, replies: Array | None = None) -> tuple[Array, Array]:
         """Return each seat's mean payoff, and the counterfactual value of each row.
 
-        Seats follow the `replies` themselves (by default the strategy), others the strategy. A
-        row's value, ``(rows,)``, is weighted by the probability that chance and the others lead to
-        its set.
+        Seats follow the `replies` (by default the strategy), others the strategy. A row's value,
+        ``(rows,)``, is weighted by the probability that chance and others lead to its set.
         """
         sure = np.append(strategy, 1.0)
         mine = sure if replies is None else np.append(replies, 1.0)
@@ -327,17 +291,12 @@ class Tree:
                 values[seat] = np.add.reduceat(chances * edges[seat], level.begin)
             values *= level.chance
             if depth:
-                edge_count = len(self.levels[depth - 1].node)
-                later = np.stack(
-                    [np.bincount(level.edge, seat_values, edge_count) for seat_values in values]
-                )
+                count = len(self.levels[depth - 1].node)
+                later = np.stack([np.bincount(level.edge, part, count) for part in values])
         return values.sum(axis=1), brought[:-1]
 
     def best_response(self, strategy: Array) -> tuple[Array, Array]:
-        """Return everybody's best reply to the others' strategy, and its payoff by seat.
-
-        It is exact; in sets that the others never reach it is the first move.
-        """
+        """Return exact best replies, in sets never reached the first move, and payoffs by seat."""
         replies = self.uniform()
         for depth in range(int(self.depth.max()), -1, -1):
             _, brought = self.worth(strategy, replies)
@@ -364,13 +323,9 @@ class Tree:
 
 
 def deals_of(game: Rulebook, limit: int) -> tuple[dict[str, Array], Array] | None:
-    """Return all chance of a whole game, on a last axis, and its probabilities.
+    """Return all chance of a whole game, on a last axis, and its probabilities; None if none does.
 
-    A room's ``theory.deals(game, most)`` enumerates it; None where none does and something is
-    drawn.
-
-    Raises:
-        TooLarge: there are more than `limit`.
+    A room's ``theory.deals(game, most)`` enumerates it. Raises `TooLarge` beyond `limit`.
     """
     theory: Any = rooms.part(game.name, "theory")
     if hasattr(theory, "deals"):
@@ -449,10 +404,8 @@ def _plans(game: Rulebook, among: Array) -> Array:
     """Return all plans that divide among these seats, ``(plans, players)``."""
     total, bars = game.division or 0, len(among) - 1
     if (count := comb(total + bars, bars)) > MOST_EDGES:
-        raise TooLarge(
-            f"{game.name} has {count:,} plans to divide {total} among {len(among)}, and a tree "
-            f"holds {MOST_EDGES:,}: divide less, or among fewer"
-        )
+        fault = f"{game.name} has {count:,} plans to divide {total} among {len(among)}, and a tree"
+        raise TooLarge(f"{fault} holds {MOST_EDGES:,}: divide less, or among fewer")
     cuts = np.array(list(combinations(range(total + bars), bars)), np.int64).reshape(-1, bars)
     ends = np.full((len(cuts), 1), total + bars)
     shares = np.diff(np.hstack([ends * 0 - 1, cuts, ends]), axis=1) - 1

@@ -1,21 +1,19 @@
 """Environments of verifiers 0.4: a model in one seat of a game, players by name in the others.
 
-verifiers finds an environment as a module with `__all__`, so that a user's module names these
-three::
+verifiers finds an environment as a module with `__all__`, so a user's module names these three::
 
     from llm_games.baselines.verifiers import GameEnv, GameTaskset, InProcess
 
     __all__ = ["GameEnv", "GameTaskset", "InProcess"]
 
-A task is a seed: all rollouts of one have the same chance and the same seat, so that a group can be
-compared. An episode is a game; its traces are the model's decisions, each with its own prompt and
-its own reward, or one conversation. verifiers needs an environment of its own (`pip install
-verifiers`), since it depends on a hundred other packages.
+A task is a seed: all rollouts of one have the same chance and seat, so that a group can be
+compared. Its traces are the model's decisions, each with its own prompt and reward, or one
+conversation. verifiers needs an environment of its own, as it depends on a hundred packages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Any, Literal
 
@@ -71,12 +69,10 @@ class GameTaskset(vf.Taskset[SeedTask, GamesConfig]):
 class GameConfig(vf.EnvConfig):
     """The table.
 
-    `opponents`: a player for all other seats, or one for each, in seat order. `seat`: the model's,
-    or ``"rotate"``: the seed modulo the number of seats. `reward`: ``"payoff"``, what was paid from
-    the decision on (of a conversation, in all), or ``"regret"``, less what the decision lost in
-    hindsight (of a conversation, in all). `legal` is paid for a reply that is a legal
-    move. `settings` are those of a player that asks a model, such as ``reasoning = true``; with
-    `conversation` all decisions are one trace.
+    `opponents`: a player for all other seats, or one for each. `seat`: the model's, or
+    ``"rotate"``: the seed modulo the seats. `reward`: ``"payoff"``, paid from the decision on (of a
+    `conversation`, where all decisions are one trace, in all), or ``"regret"``, less what was lost
+    in hindsight. `legal` is paid for a legal move. `settings` are of a player that asks a model.
     """
 
     learner: vf.AgentConfig = vf.AgentConfig(runtime={"type": "subprocess"})
@@ -91,11 +87,7 @@ class GameConfig(vf.EnvConfig):
 
 
 class GameEnv(vf.Env[GameConfig]):
-    """Plays a game for each task, see `GameConfig`.
-
-    Raises:
-        BadParameter, UnknownName: there is no such game, player, seat or setting.
-    """
+    """Plays a game for each task, see `GameConfig`; BadParameter, UnknownName if none can be."""
 
     def __init__(self, config: GameConfig) -> None:
         super().__init__(config)
@@ -120,8 +112,8 @@ class GameEnv(vf.Env[GameConfig]):
             policies.insert(seat, _learner(asked, config))
             episode = await play_table(self.rules, policies, seed)
         rewards = _rewards(self.rules, episode, seat, config)
-        calls = [call for step in episode.steps for call in _attempts(step, seat)]
-        legal = [call.outcome == "valid" for call in calls]
+        decisions = [step.decisions[seat] for step in episode.steps if seat in step.decisions]
+        legal = [call.outcome == "valid" for decision in decisions for call in decision.attempts]
         for step, trace, number in asked.traces:
             trace_legal = legal if config.conversation else legal[number : number + 1]
             trace.record_reward(config.reward, rewards[step])
@@ -136,10 +128,6 @@ def _learner(client: Any, config: GameConfig) -> LLMPolicy:
     return LLMPolicy(client, **(kept_whole(settings) if config.conversation else settings))
 
 
-def _attempts(step: Any, seat: int) -> Sequence[Any]:
-    return step.decisions[seat].attempts if seat in step.decisions else ()
-
-
 def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -> Any:
     """Return each step's reward; the sum over a conversation stands at the first step."""
     if config.reward == "payoff":
@@ -151,10 +139,7 @@ def _rewards(rules: Rulebook, episode: Episode, seat: int, config: GameConfig) -
 
 
 class _VerifierLearner:
-    """The client of the model's seat: each reply is a turn of an agent of verifiers.
-
-    `traces` are the step, the trace and the number of each call.
-    """
+    """The client of the model's seat; `traces` are the step, trace and number of each call."""
 
     name = "learner"
 

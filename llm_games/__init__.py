@@ -1,13 +1,10 @@
 """Economic and strategic games where language models, learners, rules and equilibria share a table.
 
-``import llm_games as lg`` is all that most programs need: ``lg.make("public_goods-v0")`` makes a
-PettingZoo environment, ``lg.play(...)`` plays a game with players such as ``lg.player("rational")``
-or ``lg.LLMPolicy(client)``, ``lg.learner(...)`` seats a learner and ``lg.learners(...)`` many at
-once, ``lg.list_games()`` lists what there is, and ``lg.run(...)`` runs an experiment. Importing it
-registers every game with PettingZoo and Gymnasium, at once or as soon as somebody imports them;
-language models and learners are imported when they are asked for.
-
-This is the porch, not a floor: it alone names higher floors, and nothing inside imports from it.
+``import llm_games as lg``: ``lg.make("public_goods-v0")`` makes a PettingZoo environment,
+``lg.play(...)`` plays a game with ``lg.player("rational")`` or ``lg.LLMPolicy(client)``,
+``lg.learner(...)`` seats a learner, ``lg.list_games()`` lists what there is, ``lg.run(...)`` runs
+an experiment. Games are registered with PettingZoo and Gymnasium, models and learners imported when
+asked for. This is the porch, not a floor: it alone names higher floors.
 """
 
 import sys as _sys
@@ -25,6 +22,7 @@ from llm_games.version import __version__
 if TYPE_CHECKING:
     from llm_games.baselines.learner import learner, learners, rollouts
     from llm_games.baselines.players import make_player as player
+    from llm_games.baselines.seated import sit
     from llm_games.wrappers.llm_policy import LLMPolicy
     from llm_games.wrappers.play import play
     from llm_games.wrappers.tools import Tool
@@ -40,6 +38,7 @@ _LATER = {
     "resume": "llm_games.benchmarks.run.api:resume",
     "rollouts": "llm_games.baselines.learner:rollouts",
     "run": "llm_games.benchmarks.run.api:run",
+    "sit": "llm_games.baselines.seated:sit",
 }
 """What is imported when it is asked for."""
 
@@ -64,6 +63,7 @@ __all__ = [
     "rollouts",
     "rules",
     "run",
+    "sit",
 ]
 
 
@@ -76,14 +76,11 @@ def __getattr__(name: str) -> Any:
 
 
 def register(name: str, room: str) -> None:
-    """Add a game, here, in PettingZoo and Gymnasium.
+    """Add a game, here, in PettingZoo and Gymnasium; BadParameter if another room has that name.
 
     `room` is a package with ``rules.py`` and what else there is of ``wordings/``, ``theory.py`` and
     ``players.py``; or its rulebook alone as ``"module:Class"``. An entry point of the group
     ``llm_games.games`` does the same for an installed package.
-
-    Raises:
-        BadParameter: another room has that name.
     """
     new = name not in rooms.ROOMS
     rooms.add(name, room)
@@ -103,11 +100,7 @@ def _to_pettingzoo(name: str) -> None:
 
 
 _PLAIN: dict[str, Any] = {"masks": "info", "normalize": True}
-_VIEWS: dict[str, dict[str, Any]] = {
-    "": {},
-    "Discrete": _PLAIN,
-    "Continuous": {**_PLAIN, "actions": "unit"},
-}
+_VIEWS = {"": {}, "Discrete": _PLAIN, "Continuous": _PLAIN | {"actions": "unit"}}
 """What stands behind a game's title in Gymnasium's ids, for programs that can set nothing else."""
 
 
@@ -141,10 +134,7 @@ _FORMER = {
 
 
 class _Finder:
-    """Announces the games to a library when it is imported, and says where modules have moved.
-
-    Both libraries take longer to import than all that most commands of the command line need.
-    """
+    """Announces games to a library, slow to import, when it is; and says where modules moved."""
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> _Spec | None:

@@ -1,7 +1,6 @@
 """Whether an object in a text is an answer, the final one, or quoted; see docs/replies.md.
 
-The words are English with a few of other languages. Where none of them occurs, position decides: an
-object in the middle of a sentence is a quotation.
+By words of English and a few of other languages; else one in the middle of a sentence is quoted.
 """
 
 from __future__ import annotations
@@ -127,10 +126,9 @@ _EXPLAINING = _words(
 
 
 def standing(text: str, begin: int, end: int, since: int, until: int, differ: bool) -> int:
-    """Rank the object at `begin` to `end`: QUOTED, PLAIN, MARKED or FINAL.
+    """Rank the object at `begin` to `end`, between others' ends: QUOTED, PLAIN, MARKED or FINAL.
 
-    `since` is the end of the object before it, `until` the beginning of the next; `differ`: the
-    reply has several answers.
+    `differ`: the reply has several answers.
     """
     sentence = _sentence_start(text[max(since, begin - WINDOW) : begin])
     clause = "" if _GIVEN.match(sentence) else _CLAUSE.split(sentence)[-1].strip()
@@ -176,24 +174,19 @@ def alternative(text: str) -> bool:
 
 
 def retracted(behind: str) -> bool:
-    """Test whether the text behind an answer takes it back."""
     return bool(_RETRACTED.search(behind)) and not _KEPT.search(behind)
 
 
 def undecided(head: str, tail: str, rank: int) -> bool:
-    """Test whether a reply that was cut off may not have reached its answer.
-
-    `rank` is that of the last answer. An answer counts as decided if it stands first or last, is
-    marked, or is followed by an explanation without wavering.
-    """
+    """Test whether a reply that was cut off may not have reached its answer, the last of `rank`."""
+    # Decided: it stands first or last, is marked, or an explanation without wavering follows.
     settled = rank > PLAIN or not _plain(head) or not _plain(tail) or _EXPLAINING.match(tail)
     return not settled or "{" in tail or bool(_WAVERING.search(tail))
 
 
 def _doubtful(words: str, differ: bool) -> bool:
-    return bool(
-        _DOUBT.search(words) or _OTHERS.search(words) or (differ and _OFFERED.search(words))
-    )
+    doubt = _DOUBT.search(words) or _OTHERS.search(words)
+    return bool(doubt or (differ and _OFFERED.search(words)))
 
 
 def _sentence_start(text: str) -> str:
@@ -209,5 +202,4 @@ def _sentence_start(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Strip layout and noise from a line."""
     return _NOISE.sub(" ", line).strip(_LAYOUT)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
+PerTable = Array  # one entry for each table, ``(*batch)``
 
 
 def any_true(array: Array) -> bool:
@@ -57,10 +59,7 @@ def sliced(seats: Array) -> Any:
 
 
 def of_seats(values: Array, seats: Any, axis: int = 0) -> Array:
-    """Take the rows of `seats`: ``(k,)``, a slice, or others at each table ``(k, *batch)``.
-
-    The seats of `values` lie along `axis`, its batch axes are last.
-    """
+    """Take the rows of `seats`, ``(k,)``, a slice or ``(k, *batch)``, along `axis`, batch last."""
     if isinstance(seats, slice) or seats.ndim == 1:
         return values[(slice(None),) * axis + (seats,)]
     return np.take_along_axis(values, seats[(None,) * axis], axis)

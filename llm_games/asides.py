@@ -18,9 +18,8 @@ MOST_LESSONS = 20
 class Aside:
     """A question beside the moves, of a kind such as ``belief``, with values for its template.
 
-    The words of a game's own aside (`Rulebook.asides`) are the block of its wording that has the
-    name of its kind. Later asides and requests get the answers, as the question reads them, as
-    ``notes.<kind>``, the latest last.
+    The words of a game's own aside (`Rulebook.asides`) are its wording's block of that kind. Later
+    asides and requests get the answers as ``notes.<kind>``, the latest last.
     """
 
     kind: str
@@ -32,7 +31,6 @@ class Aside:
     """how many of its latest answers are handed on"""
 
     def content(self, answer: Any) -> dict[str, Any]:
-        """Return an answer as notes keep it: by name."""
         return answer if isinstance(answer, dict) else {self.question.key: answer}
 
 
@@ -40,8 +38,7 @@ class Aside:
 class Text(Question):
     """Some sentences, such as a plan in words.
 
-    With `flags` the answer is by name: the text under its key, and true or false for each of them
-    (None where a reply does not say).
+    With `flags` the answer is by name: the text, and true or false for each (None: not said).
     """
 
     about: str

@@ -15,20 +15,12 @@ BY_SEAT = (BLUE, "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#a08000", "#7a5195
 
 
 def seat_chart(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
-    """Draw what `Rulebook.picture` shows: a group of bars a seat, words below its name.
-
-    The first column names the seats. Columns of numbers are bars, in the colour of the legend;
-    other columns are written below, where there is room.
-    """
+    """Draw what `Rulebook.picture` shows: numbers as bars by seat, other columns below them."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
-    amounts = {
-        head: [_number(cell) for cell in cells]
-        for head, cells in zip(heads[1:], columns[1:], strict=True)
-        if any(isfinite(_number(cell)) for cell in cells)
-    }
-    words = [
-        cells for head, cells in zip(heads[1:], columns[1:], strict=True) if head not in amounts
-    ]
+    by_head = dict(zip(heads[1:], columns[1:], strict=True))
+    amounts = {head: [*map(_number, cells)] for head, cells in by_head.items()}
+    amounts = {head: numbers for head, numbers in amounts.items() if any(map(isfinite, numbers))}
+    words = [cells for head, cells in by_head.items() if head not in amounts]
     pen = Drawing(WIDE, HIGH, title)
     pen.text(LEFT, 10, title, 14)
     shown = [amount for values in amounts.values() for amount in values if isfinite(amount)]

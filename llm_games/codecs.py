@@ -1,11 +1,8 @@
-"""Codecs between a seat's actions outside and moves of the rules.
+"""Codecs between a seat's actions outside (an index, share, number or text) and the rules' moves.
 
-An action outside is an index, a share of what is legal, a number in the rules' units, or a text. A
-codec has a Gymnasium space and turns its members into moves. Most moves are one action; a plan is
-several, one share after another, and a reply that cannot be read may be asked for again. Until a
-move is whole, the codec holds its beginning, and the table does not change.
-
-`take` and `mask` are for one table, `taken` and `masks` for a batch; both agree.
+A codec has a Gymnasium space. A plan is several actions, and a bad reply may be asked for again:
+until a move is whole, the codec holds its beginning, and the table does not change. `take` and
+`mask` are for one table, `take_batch` and `masks` for a batch; both agree.
 """
 
 from __future__ import annotations
@@ -42,10 +39,13 @@ and where a move is whole, bool ``(*batch)``."""
 
 
 class Words(spaces.Text):
-    """A space of texts, which Gymnasium cannot share between processes.
+    """A space of all texts of at most `LONGEST_TEXT` characters; what is drawn is printable ASCII.
 
-    It reads the shared memory once, before there are any, and returns tabs from then on.
+    Gymnasium cannot share it between processes, where texts came back as tabs.
     """
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str) and len(x) <= LONGEST_TEXT
 
 
 @create_shared_memory.register
@@ -58,8 +58,7 @@ def text_space() -> Words:
 
 
 def in_text_space(text: str) -> str:
-    """Return a text as one of the space: others' speeches may be long, or not in ASCII."""
-    text = text if text.isascii() else text.encode("ascii", "backslashreplace").decode()
+    """Return a text as one of the space: others' speeches may be long."""
     half = LONGEST_TEXT // 2 - 10
     return text if len(text) <= LONGEST_TEXT else f"{text[:half]} [...] {text[-half:]}"
 
@@ -67,8 +66,8 @@ def in_text_space(text: str) -> str:
 class Codec(ABC):
     """One seat's actions in a Gymnasium `space`; a `masked` one has a mask of legal indexes.
 
-    `reading` says for ``infos`` how a reply in words was read; it is empty for other actions. In a
-    `batch` it is by table, and the acting seat, which the view has, may differ by table.
+    `reading` says for ``infos`` how a reply in words was read, in a `batch` by table; there the
+    acting seat, which the view has, may differ by table.
     """
 
     space: Any
@@ -88,27 +87,49 @@ class Codec(ABC):
     def take(self, view: View, action: Any) -> Action | None:
         """Turn an action into a move of the rules, None until it is whole, or `refuse` it."""
 
+    def encode(self, view: View, move: Action) -> Any:
+        """Return the member of the space that comes nearest to a move, the inverse of `take`.
+
+        Of a plan it is the first share. No answer is the first legal index, or the lowest number.
+        """
+        if view.question is None or not _is_move(move):
+            return self.first(view)
+        return self.nearest(view, move)
+
+    def nearest(self, view: View, move: Any) -> Any:
+        """Do the same for moves in the rules' units."""
+        return self.first(view)
+
+    def first(self, view: View) -> Any:
+        """Return the first legal index, or the lowest numbers of the space."""
+        if isinstance(self.space, spaces.Discrete):
+            return int(self.space.start) + int(np.argmax(self.mask(view)))
+        if isinstance(self.space, spaces.Box):
+            return self.space.low.copy()
+        return np.zeros_like(self.space.sample())
+
     @abstractmethod
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
-        """Turn the actions of the tables in `mask`, bool ``(*batch)``, into moves.
+        """Turn the actions ``(*batch, *space.shape)``, or texts, of tables in `mask` into moves.
 
-        `actions` are ``(*batch, *space.shape)``, texts a list; those of other tables are ignored.
         One outside the space is refused before any move is made.
         """
 
     def need_masks(self) -> None:
-        """Raise BadParameter if actions are no indexes, so that there is nothing to mask."""
         if not isinstance(self.space, spaces.Discrete):
             raise BadParameter(f"{self.game.name} has no masks: its actions are {self.space}")
 
     def mask(self, view: View) -> Array:
         """Return the legal indexes, bool ``(indexes,)``; index 0 alone if not asked."""
-        indexes = np.arange(self.space.n)
-        return indexes < (1 if view.question is None else len(indexes))
+        if view.question is None:
+            return np.arange(self.space.n) == 0
+        legal = view.mask if self.masked else None
+        return np.ones(self.space.n, np.bool_) if legal is None else legal
 
     def masks(self, view: View) -> Array:
-        """Return the masks of a batch, bool ``(*batch, indexes)``."""
-        return np.arange(self.space.n) < np.where(view.asked, self.space.n, 1)[..., None]
+        legal = view.mask if self.masked else None
+        no_op = np.arange(self.space.n) == 0
+        return np.where(view.asked[..., None], True if legal is None else legal, no_op)
 
     def shown(self, numbers: Array) -> Array:
         """Add the beginning of a move to what the seat observes, ``(*batch, columns)``."""
@@ -126,15 +147,11 @@ class Codec(ABC):
         return IllegalAction(f"{player}{location}: {action!r} is not {wanted}")
 
     def _refused(self, view: View, actions: Any, mask: Array) -> IllegalAction:
-        """Return the error for the first table in `mask`."""
-        table = np.unravel_index(int(np.argmax(mask)), mask.shape)
-        seat = np.broadcast_to(view.seat, mask.shape)[table]
-        index = tuple(map(int, table))
-        action = actions[index].tolist()
-        return self.refuse(action, int(seat), index[0] if len(index) == 1 else index)
+        table = tuple(map(int, np.unravel_index(int(np.argmax(mask)), mask.shape)))
+        seat = int(np.broadcast_to(view.seat, mask.shape)[table])
+        return self.refuse(actions[table].tolist(), seat, table[0] if len(table) == 1 else table)
 
     def _indexes(self, view: View, actions: Any, mask: Array) -> Array:
-        """Check indexes against the space; int64 ``(*batch)``, 0 at other tables."""
         array = array_of(actions)
         if array.shape != mask.shape or array.dtype.kind not in "iu":
             raise self._shape(array, f"integers from 0 to {self.space.n - 1}", mask.shape)
@@ -172,6 +189,9 @@ class Rules(Codec):
     def take(self, view: View, action: Any) -> Action:
         return self.game.decode(view.sight.state, self.seat, action)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        return self.game.encode(view.sight.state, self.seat, move)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         shape = (*mask.shape, *(self.space.shape or ()))
         array = array_of(actions)
@@ -191,13 +211,6 @@ class Rules(Codec):
                 moves[(..., *table)] = actions_of(move)
         return moves, mask
 
-    def mask(self, view: View) -> Array:
-        legal = view.mask if view.question is not None else None
-        return super().mask(view) if legal is None else legal
-
-    def masks(self, view: View) -> Array:
-        return super().masks(view) if view.mask is None else _with_no_op(view.mask, view)
-
 
 class Index(Codec):
     """A number from 0 on for each action, where these are few and always the same."""
@@ -213,24 +226,18 @@ class Index(Codec):
             return self.low + action
         return MISSING if action is None else self.low + _index(self, action)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        return min(max(move - self.low, 0), int(self.space.n) - 1)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         index = self._indexes(view, actions, mask)
         return (self.low + index) * mask if self.low else index, mask
 
-    def mask(self, view: View) -> Array:
-        legal = view.mask if self.masked and view.question is not None else None
-        return super().mask(view) if legal is None else legal
-
-    def masks(self, view: View) -> Array:
-        legal = view.mask if self.masked else None
-        return super().masks(view) if legal is None else _with_no_op(legal, view)
-
 
 class Steps(Codec):
-    """A number from 0 on for each share of what is legal now, smallest first.
+    """A number from 0 on for each share of what is legal now, smallest first; a single one is that.
 
-    Where a seat may decline, index 0 does. Amounts between two shares cannot be chosen. A single
-    share is the smallest amount.
+    Where a seat may decline, index 0 does. Amounts between two shares cannot be chosen.
     """
 
     def __init__(
@@ -245,6 +252,11 @@ class Steps(Codec):
             return MISSING
         index = _index(self, action) - self.declines
         return _share(view, index, self.parts) if index >= 0 else self.game.decline
+
+    def nearest(self, view: View, move: Any) -> Any:
+        if self.declines and move == self.game.decline:
+            return 0
+        return self.declines + round(_portion(view, move) * self.parts)
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         index = self._indexes(view, actions, mask) - self.declines
@@ -263,6 +275,9 @@ class NamedActions(Codec):
     def take(self, view: View, action: Any) -> Action:
         return MISSING if action is None else int(self.actions[_index(self, action)])
 
+    def nearest(self, view: View, move: Any) -> Any:
+        return int(np.argmin(np.abs(self.actions - float(move))))
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         return self.actions[self._indexes(view, actions, mask)] * mask, mask
 
@@ -270,7 +285,7 @@ class NamedActions(Codec):
 class Unit(Codec):
     """A share of what is legal now, from -1 (the smallest) to 1; the first of two decides to act.
 
-    Of actions that are no amounts, such as targets, a share counts off the legal ones.
+    Of targets a share counts off the legal ones.
     """
 
     def __init__(self, game: Rulebook, seat: int, batch: tuple[int, ...] = ()) -> None:
@@ -290,6 +305,16 @@ class Unit(Codec):
         legal = np.flatnonzero(self._picks.mask(view))
         return self._picks.low + int(legal[min(parts * len(legal) // FINE, len(legal) - 1)])
 
+    def nearest(self, view: View, move: Any) -> Any:
+        act = [1.0] * self.declines
+        if self.declines and move == self.game.decline:
+            return np.array([-1.0, -1.0], np.float32)
+        if not self.game.picks:
+            return np.array([*act, 2 * _portion(view, move) - 1], np.float32)
+        legal = np.flatnonzero(self._picks.mask(view)) + self._picks.low
+        rank = int(np.argmin(np.abs(legal - float(move))))
+        return np.array([*act, (2 * rank + 1) / len(legal) - 1], np.float32)
+
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         *act, share = self._floats(view, actions, mask)
         parts = np.rint((share + 1) / 2 * FINE).astype(np.int64)
@@ -306,8 +331,7 @@ class Unit(Codec):
 class Division(Codec):
     """A plan as shares one after another, each of what is left; the last takes the rest.
 
-    Indexes are whole shares where these are few, else parts of what is left. A vote is index 0
-    (the lower action) or 1.
+    Indexes are whole shares where these are few, else parts of what is left; a vote is 0 or 1.
     """
 
     masked = True
@@ -337,7 +361,6 @@ class Division(Codec):
         return self._indexes(view, actions, mask)
 
     def vote(self, number: Any) -> Any:
-        """Return the vote that a number stands for, 0 or 1."""
         return (number > 0) * 1
 
     def share(self, number: Any, remaining: Any) -> Any:
@@ -345,6 +368,12 @@ class Division(Codec):
         if self.whole:
             return np.minimum(number, remaining) if self.batch else min(number, remaining)
         return _part(0, remaining, number, self.game.steps - 1)
+
+    def nearest(self, view: View, move: Any) -> Any:
+        if not isinstance(view.question, Shares):
+            return int(move > 0)
+        share = min(max(move[view.question.ranks[0] - 1], 0), self.total)
+        return share if self.whole else round(share / self.total * (self.game.steps - 1))
 
     def take(self, view: View, action: Any) -> Action | None:
         if action is None:
@@ -414,13 +443,18 @@ class UnitDivision(Division):
     def share(self, number: Any, remaining: Any) -> Any:
         return _part(0, remaining, number, FINE)
 
+    def nearest(self, view: View, move: Any) -> Any:
+        if not isinstance(view.question, Shares):
+            return np.array([1 if move > 0 else -1], np.float32)
+        share = min(max(move[view.question.ranks[0] - 1], 0), self.total)
+        return np.array([2 * share / self.total - 1], np.float32)
+
 
 class Beside(Codec):
     """A seat's moves in a game with talk, and `symbols` to say beside them, if there are any.
 
-    Indexes behind those of the moves are symbols, 0 (silence) first; a mask shows what is legal
-    now. An action of several numbers has one more for the symbol. A symbol in place of a move is no
-    answer, and a move in place of a symbol is silence.
+    Indexes behind those of the moves are symbols, 0 (silence) first; an action of several numbers
+    has one more. A symbol for a move is no answer, a move for a symbol silence.
     """
 
     def __init__(self, game: Rulebook, moves: Codec, symbols: int = 0) -> None:
@@ -436,14 +470,10 @@ class Beside(Codec):
             return spaces.Discrete(int(space.n) + self.symbols, start=int(space.start))
         if isinstance(space, spaces.MultiDiscrete):
             return spaces.MultiDiscrete([*space.nvec, self.symbols])
-        low, high = (-1, 1) if self._shares(space) else (0, self.symbols - 1)
+        kind, shares = space.dtype, space.dtype == np.float32  # from -1 to 1, not the rules' own
+        low, high = (-1, 1) if shares else (0, self.symbols - 1)
         lows, highs = np.append(space.low, low), np.append(space.high, high)
-        kind = space.dtype
         return spaces.Box(lows.astype(kind), highs.astype(kind), dtype=kind)
-
-    def _shares(self, space: Any) -> bool:
-        """Return whether numbers are shares from -1 to 1, not the rules' own."""
-        return bool(space.dtype == np.float32)
 
     def __copy__(self) -> Beside:
         other = object.__new__(Beside)
@@ -463,7 +493,7 @@ class Beside(Codec):
             symbol = array - self.space.start - self.moves.space.n
             return np.where(symbol < 0, array, self.space.start), symbol
         last = array[..., -1]
-        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+        if isinstance(self.space, spaces.Box) and self.space.dtype == np.float32:
             last = np.minimum((last + 1) / 2 * self.symbols, self.symbols - 1)
         return array[..., :-1], np.asarray(last).astype(np.int64)
 
@@ -481,12 +511,24 @@ class Beside(Codec):
         foreign = isinstance(self.space, spaces.Discrete) and symbol >= 0
         return MISSING if foreign else self.moves.take(view.core, move)
 
+    def encode(self, view: View, move: Action) -> Any:
+        talks, core = bool(view.sight.talking), view.core
+        action = self.moves.first(core) if talks else self.moves.encode(core, move)
+        if not self.symbols:
+            return action
+        symbol = max(int(move), 0) if talks and isinstance(move, int) else 0  # no answer is silence
+        if isinstance(self.space, spaces.Discrete):
+            said = talks and view.question is not None
+            return int(self.space.start + self.moves.space.n) + symbol if said else action
+        if isinstance(self.space, spaces.Box) and self._shares(self.space):
+            return np.append(action, (2 * symbol + 1) / self.symbols - 1).astype(self.space.dtype)
+        return np.append(action, symbol).astype(self.space.dtype)
+
     def _fits(self, array: Array, shape: tuple[int, ...]) -> bool:
         kinds = "iuf" if isinstance(self.space, spaces.Box) else "iu"
         return array.shape == shape and array.dtype.kind in kinds
 
     def _outside(self, array: Array) -> Array:
-        """Return which actions are outside the space, bool."""
         space = self.space
         if isinstance(space, spaces.Discrete):
             return np.asarray((array < space.start) | (array >= space.start + space.n))
@@ -556,6 +598,16 @@ class FreeText(Codec):
         self.reading, move = self._read(view, action, ())
         return move
 
+    def first(self, view: View) -> str:
+        return ""
+
+    def nearest(self, view: View, move: Any) -> str:
+        state, game = view.sight.state, view.game
+        if game.breaks(state, game.assemble(state, {view.seat: move}))[view.seat]:
+            return ""
+        assert view.question is not None
+        return view.question.reply(move)[:LONGEST_TEXT]
+
     def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
         """Return how a reply was read, and the move; None if it is asked for again."""
         assert view.question is not None
@@ -592,16 +644,9 @@ class FreeText(Codec):
 
 
 def codec(
-    game: Rulebook,
-    seat: int,
-    actions: str = "index",
-    reask: int = 0,
-    batch: tuple[int, ...] = (),
+    game: Rulebook, seat: int, actions: str = "index", reask: int = 0, batch: tuple[int, ...] = ()
 ) -> Codec:
-    """Return the codec of a seat for one of `ACTIONS`, for one table or a `batch` of them.
-
-    `reask` applies to replies in words.
-    """
+    """Return a seat's codec, one of `ACTIONS`, for a table or a `batch`; `reask`: bad words."""
     check_choice("actions", actions, ACTIONS)
     if actions == "text":
         return FreeText(game, seat, reask, batch)
@@ -628,6 +673,17 @@ def indexed(game: Rulebook) -> bool:
     return fixed and high - low < MOST_INDEXES
 
 
+def _is_move(move: Any) -> bool:
+    """Test whether there is an answer at all, legal or not."""
+    return isinstance(move, tuple | str) or int(move) != MISSING
+
+
+def _portion(view: View, move: int) -> float:
+    """Return how far from the smallest legal amount to the largest a move is, 0 to 1."""
+    low, high = (int(limit) for limit in view.amounts)
+    return min(max((move - low) / (high - low), 0.0), 1.0) if high > low else 0.0
+
+
 def _index(codec: Codec, action: Any) -> int:
     value, count = array_of(action), codec.space.n
     if value.size != 1 or value.dtype.kind not in "iu" or not 0 <= value.item() < count:
@@ -646,10 +702,8 @@ def _floats(codec: Codec, action: Any) -> list[float]:
 
 
 def _part(low: Any, high: Any, part: Any, parts: int) -> Any:
-    """Return the amount `part` of `parts` of the way from `low` to `high`, a whole number.
-
-    It is ``low + ((high - low) * part + parts // 2) // parts`` without overflow of int64.
-    """
+    """Return the amount `part` of `parts` of the way from `low` to `high`, a whole number."""
+    # ``low + ((high - low) * part + parts // 2) // parts`` without overflow of int64.
     if not parts:
         return low
     whole, rest = divmod(high - low, parts)
@@ -664,7 +718,6 @@ def _share(view: View, part: int, parts: int) -> int:
 
 
 def _shares(view: View, part: Array, parts: int) -> Array:
-    """Same as `_share` for a batch."""
     low, high = view.amounts
     return _declined(view.game, np.asarray(_part(low, high, part, parts)), low > high)
 
@@ -672,9 +725,3 @@ def _shares(view: View, part: Array, parts: int) -> Array:
 def _declined(game: Rulebook, moves: Array, mask: Array) -> Array:
     """Replace moves by declining where `mask` is true, if the game lets one decline."""
     return moves if game.decline is None else np.where(mask, game.decline, moves)
-
-
-def _with_no_op(legal: Array, view: View) -> Array:
-    """Let a seat that is not asked do nothing: index 0 alone is legal."""
-    first = np.arange(legal.shape[-1]) == 0
-    return np.where(view.asked[..., None], legal, first)

@@ -1,13 +1,12 @@
 """One generic PettingZoo environment for all rulebooks, in PettingZoo's two forms.
 
-`SimultaneousGame` is a `ParallelEnv`, `SequentialGame` an `AECEnv`. Both sit at a `Table` and look
-through `Windows`; neither knows any game. Every game has both forms.
+Both sit at a `Table` and look through `Windows`; neither knows any game.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
@@ -42,8 +41,10 @@ class Windows:
         reask: int = 0,
         normalize: bool = False,
         masks: str = "observation",
+        words: bool = False,
     ) -> None:
         check_integer("reask", reask, 0)
+        check_choice("words", words, (False, True))
         check_choice("masks", masks, MASKS)
         check_choice("normalize", normalize, (False, True))
         self.game, self.agents = game, game.names()
@@ -55,7 +56,7 @@ class Windows:
         self.mute = [] if game.core is game else [c.seat for c in self.codecs if not c.speaks]
         self.wordy = any(kind == "text" for kind in kinds.values())
         modes = set(self.modes.values())
-        self.masks_apart = masks == "info"
+        self.masks_apart, self.in_parts = masks == "info", words
         free = not any(map(self.shows_mask, self.codecs))  # short ways for most environments
         self._plain = free and modes == {"numeric"} and not self.holding
         self._texts = free and modes == {"text"}
@@ -75,7 +76,6 @@ class Windows:
     def _each(
         self, name: str, value: str | Mapping[str, str], choices: Sequence[str], default: str
     ) -> dict[str, str]:
-        """Return a setting by agent, from one for all or a mapping without some."""
         if not isinstance(value, (str, Mapping)):
             raise BadParameter(f"{name} must be one of {choices}, or one by agent, got {value!r}")
         chosen = dict.fromkeys(self.agents, value) if isinstance(value, str) else value
@@ -101,12 +101,20 @@ class Windows:
         """Observations of a seat with this codec have a mask."""
         return codec.masked and not self.masks_apart
 
-    def mask_apart(self, view: View) -> dict[str, Any]:
-        """Return the mask of a seat for its infos, if masks are there."""
-        codec = self.codecs[view.seat]
-        if not (codec.masked and self.masks_apart):
-            return {}
-        return {"action_mask": codec.mask(view).astype(np.int8)}
+    def extras(self, view: View) -> dict[str, Any]:
+        """Return what the infos of a seat have on request: its mask, and its words in parts."""
+        codec, extras = self.codecs[view.seat], dict[str, Any]()
+        if codec.masked and self.masks_apart:
+            extras["action_mask"] = codec.mask(view).astype(np.int8)
+        if self.in_parts:
+            prompts, question = self.words(), view.question
+            extras["words"] = {
+                "rules": prompts.rules(view.game, view.seat),
+                "report": prompts.report(view),
+                "request": prompts.request(view),
+                "schema": None if question is None else question.schema(),
+            }
+        return extras
 
     def begin(self) -> None:
         """Forget unfinished moves: another step has come."""
@@ -168,6 +176,24 @@ def options_of(options: Any) -> Mapping[str, Any]:
     return options or {}
 
 
+class Seated(Protocol):
+    """A player on a seat, of which the environment knows what it gave for this step."""
+
+    speaks: bool
+
+    def begin(self, seat: int) -> None:
+        """An episode begins; the table was reset."""
+
+    def hear(self) -> None:
+        """The table has entered another state."""
+
+    def finish(self) -> Any:
+        """Look back at an episode that is over, once."""
+
+    def claim(self, action: Any) -> Action:
+        """Return the exact move behind the action it gave; IllegalAction for any other."""
+
+
 class TableEnv:
     """Base of all forms: text, views, rendering, and moves that come in parts."""
 
@@ -191,6 +217,7 @@ class TableEnv:
         self.table, self.windows = Table(game), Windows(game, **windows)
         self.game, self.render_mode, self.max_cycles = game, render_mode, max_cycles
         self.strict = on_illegal == "raise"
+        self.seated: dict[int, Seated] = {}
         self.possible_agents = list(self.windows.agents)
         low, high = self.windows.low, self.windows.high
         n = game.players
@@ -203,17 +230,44 @@ class TableEnv:
         }
 
     def _deal(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+        for player in self.seated.values():
+            player.finish()
         self.table.reset(seed, options_of(options).get("chance"))
-        self._hush()
         self.agents, self._readings = list(self.possible_agents), {}
+        self._open()
         self._next()
 
-    def _hush(self) -> None:
-        """Tell the talk not to wait for seats without words."""
-        self.table.hush(self.windows.mute)
+    def _open(self) -> None:
+        """Tell the talk not to wait for seats without words; those who are seated begin."""
+        speakers = {seat: player.speaks for seat, player in self.seated.items()}
+        if self.game.core is not self.game:
+            unseated = [seat for seat in self.windows.mute if seat not in speakers]
+            self.table.hush(unseated + [seat for seat, speaks in speakers.items() if not speaks])
+        for seat, player in self.seated.items():
+            player.begin(seat)
+
+    def seat_player(self, player: Seated, agent: str) -> None:
+        """Let a player sit on an agent's seat, in place of whoever sat there, see `llm_games.sit`.
+
+        Raises:
+            NotReady: in the middle of an episode.
+        """
+        if self._is_playing() and not self._can_reopen():
+            raise NotReady(f"{agent} is in the middle of an episode: sit down before it begins")
+        self.seated[self._seat(agent)] = player
+        if self._is_playing():
+            self.table.reopen()
+            self._open()
+            self._next()
+
+    def _can_reopen(self) -> bool:
+        """Nobody has moved yet."""
+        return not (self.table.steps or self._moves)
+
+    def _is_playing(self) -> bool:
+        return self.table.sight is not None and bool(self.agents)
 
     def _next(self) -> None:
-        """Begin a step of the rules."""
         self.windows.begin()
         self._moves: dict[int, Action] = {}
         self._waiting = self.table.asked
@@ -222,7 +276,10 @@ class TableEnv:
         """Take an asked seat's action; return whether it made a whole move."""
         sight = self.table.sight
         assert sight is not None
-        move = self.windows.codecs[seat].take(View(sight, seat), action)
+        if seat in self.seated:
+            move: Action | None = self.seated[seat].claim(action)
+        else:
+            move = self.windows.codecs[seat].take(View(sight, seat), action)
         if move is None:
             return False
         if self.strict:
@@ -231,13 +288,15 @@ class TableEnv:
         return True
 
     def _play(self) -> Outcome:
-        """Play the moves of a step."""
+        spoken = self.windows.wordy and bool(self.table.ready().talking)
         outcome = self.table.step(self._moves)
+        for player in self.seated.values():
+            player.hear()
         self._readings = {}
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if words := self.windows.codecs[seat].reading:
                 # Another move may be played in place of one that broke a rule, or was no speech.
-                actions = outcome.record["actions"].tolist()
+                actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
                 self._readings[seat] = {**words, "played": played}
         self._next()
@@ -245,12 +304,12 @@ class TableEnv:
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         reading = self.windows.codecs[seat].reading or self._readings.get(seat, {})
-        return {"asked": asked, "broke": broke, **reading, **self._mask(seat)}
+        return {"asked": asked, "broke": broke, **reading, **self._extras(seat)}
 
-    def _mask(self, seat: int) -> dict[str, Any]:
-        if not self.windows.masks_apart:
+    def _extras(self, seat: int) -> dict[str, Any]:
+        if not (self.windows.masks_apart or self.windows.in_parts):
             return {}
-        return self.windows.mask_apart(self.table.ready().view(seat))
+        return self.windows.extras(self.table.ready().view(seat))
 
     def observe_text(self, agent: str) -> str:
         """Return what the agent knows, in words, whatever its observation mode."""
@@ -270,10 +329,7 @@ class TableEnv:
         return self.windows.numbers(self.table.ready()).ravel()
 
     def render(self) -> Any:
-        """Return the table as text (``ansi``) or pixels (``rgb_array``), or print it (``human``).
-
-        Pixels are uint8 ``(height, width, 3)``.
-        """
+        """Return text (``ansi``), pixels, uint8 ``(height, width, 3)``, or print it (``human``)."""
         if self.render_mode is None:
             modes = ", ".join(map(repr, RENDER_MODES))
             raise BadParameter(f"render_mode is None: make the environment with one of {modes}")
@@ -368,7 +424,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
 
     def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        if not (self.windows.wordy or self.windows.masks_apart):
+        if not (self.windows.wordy or self.windows.masks_apart or self.windows.in_parts):
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 
@@ -376,8 +432,7 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
 class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     """A game as an `AECEnv`: the asked seats move one after another, blind to moves of one step.
 
-    A seat whose move needs several actions stays selected. ``infos`` as in `SimultaneousGame`.
-    Arguments and errors: see `llm_games.make`.
+    A seat whose move needs several actions stays selected. Else as `SimultaneousGame`.
     """
 
     def __init__(self, game: Rulebook, **settings: Any) -> None:
@@ -395,6 +450,14 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         self._skip_agent_selection = None
         self._select()
 
+    def seat_player(self, player: Seated, agent: str) -> None:
+        """Do the same, and select whoever is asked first now."""
+        super().seat_player(player, agent)
+        if self._is_playing():
+            for info in self.infos.values():
+                info["asked"] = False
+            self._select()
+
     def _select(self) -> None:
         for seat in self._waiting:
             self.infos[self.possible_agents[seat]]["asked"] = True
@@ -408,9 +471,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
     def step(self, action: Any) -> None:
         """Take the selected agent's action; None of an agent that is done, or gives no answer.
 
-        Raises:
-            NotReady: the game was never reset, or is over.
-            IllegalAction: the action is outside its space.
+        Raises NotReady or IllegalAction as `SimultaneousGame.step`.
         """
         self.table.ready()
         if not self.agents:
@@ -426,7 +487,7 @@ class SequentialGame(_AgentsEnv, AECEnv[str, Any, Any]):
         if self._waiting:
             self.agent_selection = self.possible_agents[self._waiting[0]]
             seat = self.windows.seats[agent]
-            self.infos[agent] |= self.windows.codecs[seat].reading | self._mask(seat)
+            self.infos[agent] |= self.windows.codecs[seat].reading | self._extras(seat)
             return
         outcome, limit = self._play(), self._limit_reached()
         for agent in self.agents:

@@ -1,7 +1,6 @@
 """PettingZoo's customary modules: ``from llm_games.envs import public_goods_v0``.
 
-Each has ``env`` and ``raw_env`` (AEC form) and ``parallel_env``; all take `llm_games.make`'s
-arguments. Nothing is written out for a game: they follow from the registry.
+Each has ``env``, ``raw_env`` (AEC) and ``parallel_env``, which take `llm_games.make`'s arguments.
 """
 
 from __future__ import annotations

@@ -63,8 +63,5 @@ def _unknown(kind: str, name: object, choices: Iterable[str]) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra, for a release and a checkout alike.
-
-    pip keeps the llm-games that is there, and adds the packages of the extra.
-    """
+    """Return the command that adds an extra's packages to the llm-games that is there."""
     return f"pip install 'llm-games[{extra}]'"

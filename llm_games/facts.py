@@ -19,6 +19,7 @@ from llm_games.noise import Noise
 T = TypeVar("T")
 Each: TypeAlias = T | tuple[T, ...]  # of a parameter: one for all players, or one for each
 LARGEST = 2**53  # the largest integer up to which doubles are exact, and int64 has room to spare
+LAW: dict[str, Any] = {"hidden": "tell_prior", "stakes": "always"}  # of parameters, see `has_law`
 LONGEST_DECIMAL = 10  # letters of a float that is taken as the decimal it is written as
 
 
@@ -45,11 +46,10 @@ def param(
         meaning: what it is, in words.
         low, high: it is a whole number of at least, and at most (usually `LARGEST`), this.
         read: turns what was given into its value; raises BadParameter.
-        each: there is one for all players, or one for each, from the first to the second of these
-            integers, or one of these words.
+        each: one for all players or each, from the first to the second integer, or of these words.
         none: what None means, where that is allowed; or, beside `choices`, the word ``none``.
-        hidden: players are not told, or only where the parameter of this name is true: neither
-            what they read nor their numbers change with it alone.
+        hidden: players are not told (or only where the parameter of this name is true), in words
+            or numbers.
         stakes: payoffs depend on it though it is hidden: ``always``, ``changed`` if it is not the
             default, or where another parameter has this value; see `Rulebook.silent`.
         fiction: where it is true players are told what need not be so; see `Rulebook.fictions`.
@@ -61,8 +61,9 @@ def param(
             choices = {"none": none, **choices}
         none = ""
     meta = {"meaning": meaning, "low": low, "high": high, "read": read, "none": none}
-    options = {"each": each, "hidden": hidden, "choices": {**(words or {}), **choices}}
-    return field(default=default, metadata=meta | options | {"stakes": stakes, "fiction": fiction})
+    options: dict[str, Any] = {"each": each, "hidden": hidden or bool(stakes)}
+    options |= {"choices": {**(words or {}), **choices}, "stakes": stakes, "fiction": fiction}
+    return field(default=default, metadata=meta | options)
 
 
 def check_parameters(game: Any) -> None:
@@ -85,7 +86,6 @@ def check_parameters(game: Any) -> None:
 
 
 def _frozen(value: Any) -> Any:
-    """Turn lists, as TOML and JSON have them, into tuples, and NumPy's numbers into Python's."""
     value = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
@@ -131,11 +131,10 @@ class Column(NamedTuple):
 class Fact(NamedTuple):
     """One quantity that players know, in numbers and in words: its name, range and meaning.
 
-    `of` turns a state into each seat's own ``(players, *batch)``, or into what all hear
-    ``(*batch)``. With `each` there is a column for each seat, or for so many things: `of` then has
-    a leading axis for them, and their number, counted from `first`, follows `name` and fills ``{}``
-    in `meaning`. `said` is its name in words if that differs, or `NUMBERS_ONLY`; with `now` it
-    belongs to the round to play, not to the last.
+    `of` turns a state into each seat's own ``(players, *batch)``, or what all hear ``(*batch)``.
+    With `each` there is a column for each seat, or so many things: a leading axis of `of`, whose
+    number from `first` on follows `name` and fills ``{}`` in `meaning`. `said` is another name in
+    words, or `NUMBERS_ONLY`; with `now` it belongs to the round to play, not to the last.
     """
 
     name: str
@@ -184,9 +183,8 @@ def plain(value: Any) -> Any:
 class Draw(NamedTuple):
     """One thing that chance decides before play, drawn under its name or fixed by the caller.
 
-    `of` draws it, ``(..., *batch)``, from its own noise; fixed numbers are from `low` to `high`,
-    both included, and if `distinct`, none comes twice at a table. `rows` makes rows of the draw
-    where the caller fixes only some.
+    `of` draws it, ``(..., *batch)``; fixed numbers are from `low` to `high`, and if `distinct`,
+    none comes twice at a table. `rows` makes rows of the draw where the caller fixes only some.
     """
 
     name: str
@@ -197,13 +195,10 @@ class Draw(NamedTuple):
     rows: Callable[[Array], Array] | None = None
 
     def filled(self, values: Any, drawn: Array) -> Array:
-        """Replace drawn numbers, ``(..., *batch)``, by fixed ones.
+        """Replace drawn numbers, ``(..., *batch)``, by fixed ones; BadParameter if they do not fit.
 
-        They have the drawn shape, or that of one table for all of a batch. Fewer rows replace the
-        first ones; a single number stands for all.
-
-        Raises:
-            BadParameter: they are of another shape or kind, or out of range.
+        Of the drawn shape, or one table's for all. Fewer rows replace the first; one number stands
+        for all.
         """
         shape = np.shape(values) if isinstance(values, (np.ndarray, np.generic)) else None
         if self.rows and shape in ((), drawn.shape) and values.dtype == drawn.dtype:
@@ -307,8 +302,8 @@ def ratio_of(
 ) -> Fraction:
     """Read an exact ratio: a Fraction, an integer, ``"2/3"``, ``"0.6"``, ``0.6`` or ``(2, 3)``.
 
-    A float counts as the decimal it is written as, if that has at most `longest` letters; one
-    that was computed, such as ``2 / 3``, is refused, since it is not the ratio it stands for.
+    A float counts as the decimal that it is written as; of more than `longest` letters, as of ``2 /
+    3``, it is refused.
     """
     allowed = f"a ratio of at least {low}" + ("" if high is None else f" and at most {high}")
     if isinstance(value, float) and math.isfinite(value):

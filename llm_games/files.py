@@ -32,8 +32,7 @@ def check_unpacked(file: ZipFile) -> None:
 def write_whole(path: Path, content: bytes) -> Path:
     """Write a file and return its path; the old one stays until the new one is whole.
 
-    Raises:
-        DiskFull: there is no room; names the folder. The old file is as it was.
+    Raises DiskFull, which names the folder, if there is no room.
     """
     part = path.with_name(f".{path.name}.part")
     try:

@@ -12,12 +12,10 @@ from typing import Any
 import jinja2
 from jinja2 import compiler, nodes, runtime, sandbox
 
-MOST_STEPS = 100_000
-"""Rounds of loops and calls in one rendering of a block."""
+MOST_STEPS = 100_000  # rounds of loops and calls in one rendering of a block
 LONGEST_TEXT, LONGEST_LIST, LARGEST_FILE = 1_000_000, 50_000, 1_000_000
 """Characters of a text and items of a list that are made on the way; bytes of a template."""
-MOST_BITS = 4096
-"""Bits of a number."""
+MOST_BITS = 4096  # bits of a number
 _FILTERS = (
     "abs capitalize count d default dictsort first float format int items join last length list "
     "lower map max min reject rejectattr reverse select selectattr sort string sum title trim "
@@ -28,8 +26,7 @@ _METHODS = (
     "capitalize endswith get items keys lower lstrip removeprefix removesuffix rstrip split "
     "startswith strip title upper values"
 )
-METHODS = frozenset(_METHODS.split())
-"""What may be called of texts, lists and mappings."""
+METHODS = frozenset(_METHODS.split())  # what may be called of texts, lists and mappings
 _WIDE = re.compile(r"\d{4,}|\*")
 
 
@@ -42,14 +39,12 @@ class FolderLoader(jinja2.BaseLoader):
     def get_source(
         self, environment: jinja2.Environment, template: str
     ) -> tuple[str, str, Callable[[], bool] | None]:
-        """Return the text of a template and its path."""
         path = self._folder / template
         if not path.is_file():
             raise jinja2.TemplateNotFound(template)
         if not path.resolve().is_relative_to(self._folder):
-            raise sandbox.SecurityError(
-                f"{path} leads out of its folder: put the file itself there"
-            )
+            out = f"{path} leads out of its folder: put the file itself there"
+            raise sandbox.SecurityError(out)
         if path.stat().st_size > LARGEST_FILE:
             raise sandbox.SecurityError(f"{path} has more than {LARGEST_FILE:,} bytes")
         return path.read_text("utf-8"), str(path), None
@@ -59,7 +54,6 @@ class GuardedCode(compiler.CodeGenerator):
     """Compiled templates that check the length of joined texts."""
 
     def visit_Concat(self, node: nodes.Concat, frame: compiler.Frame) -> None:
-        """Compile ``a ~ b`` to a call of `joined`."""
         self.write("environment.joined((")
         for part in node.nodes:
             self.visit(part, frame)
@@ -68,10 +62,7 @@ class GuardedCode(compiler.CodeGenerator):
 
 
 class Guarded(sandbox.ImmutableSandboxedEnvironment):
-    """An environment in which a rendering takes few steps and makes small values.
-
-    Anything larger raises a `SecurityError`, like what the sandbox refuses.
-    """
+    """Renders in few steps with small values; anything larger raises a `SecurityError`."""
 
     code_generator_class: type[compiler.CodeGenerator] = GuardedCode
     intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -80,8 +71,7 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
         super().__init__(optimized=False, **settings)
         self.filters |= {function.__name__: function for function in filters}
         self.filters = {name: f for name, f in self.filters.items() if name in FILTERS}
-        self.filters |= {"join": self._join, "format": self._format}
-        self.filters["counted_items"] = self._items
+        self.filters |= {"join": self._join, "format": self._format, "counted_items": self._items}
         self._count = threading.local()
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -93,7 +83,6 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
         return template
 
     def pieces(self, pieces: Iterator[str]) -> Iterator[str]:
-        """Yield the texts of one rendering."""
         self._count.steps = length = 0
         for piece in pieces:
             length += len(piece)
@@ -102,9 +91,8 @@ class Guarded(sandbox.ImmutableSandboxedEnvironment):
 
     def _step(self, steps: int = 1) -> None:
         self._count.steps = getattr(self._count, "steps", 0) + steps
-        _check(
-            self._count.steps <= MOST_STEPS, f"more than {MOST_STEPS:,} steps of loops and calls"
-        )
+        fits = self._count.steps <= MOST_STEPS
+        _check(fits, f"more than {MOST_STEPS:,} steps of loops and calls")
 
     def _items(self, values: Any) -> list[Any]:
         items = list(values)

@@ -1,8 +1,8 @@
 """The rooms of the games: found by convention, or added by another package.
 
-A game has two rooms: ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
-``baselines/games/<name>/`` (``theory.py``, ``players.py`` and what else its players need). A user's
-game has one package with all of these, named by an entry point or registered.
+A game has ``llm_games/games/<name>/`` (``rules.py`` and ``wordings/``) and
+``baselines/games/<name>/`` (``theory.py``, ``players.py`` ...). A user's game has one package with
+all of these.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ KINDS: dict[str, str] = {}
 
 
 def find(below: str, above: str, entry_points: str) -> None:
-    """Fill `ROOMS` with our games' packages, then with those of entry points.
-
-    One of these with a name that is taken is left out, with a warning.
-    """
+    """Fill `ROOMS` with our games, then those of entry points, but for names that are taken."""
     for module in iter_modules(import_module(below).__path__):
         if module.ispkg:
             ROOMS[module.name] = Room(f"{below}.{module.name}", f"{above}.{module.name}")
@@ -71,10 +68,10 @@ def part(game: str, name: str) -> ModuleType | None:
 
 
 def drawing(game: str) -> ModuleType | None:
-    """Return ``drawing.py`` of a game's room on the first floor, if it draws its own picture.
+    """Return ``drawing.py`` of a game's room on the first floor, if it has a picture of its own.
 
-    Its ``draw(rulebook, state, title)`` returns a `llm_games.pictures.Drawing` of one whole table.
-    All other games have a `llm_games.charts.seat_chart`.
+    Its ``draw(rulebook, state, title)`` returns a `pictures.Drawing`; others have a
+    `charts.seat_chart`.
     """
     room = ROOMS[game].rules if game in ROOMS else ""
     if not room or ":" in room or find_spec(f"{room}.drawing") is None:
@@ -84,10 +81,15 @@ def drawing(game: str) -> ModuleType | None:
 
 def file(game: str, name: str) -> Path | None:
     """Return a file of a game's room on the third floor, such as ``scenarios.toml``; or None."""
-    room = find_spec(ROOMS[game].players) if game in ROOMS and ROOMS[game].players else None
-    locations = room.submodule_search_locations if room else None
-    path = Path(locations[0]) / name if locations else None
+    folder = _folder(ROOMS[game].players) if game in ROOMS else None
+    path = folder / name if folder else None
     return path if path and path.is_file() else None
+
+
+def _folder(package: str) -> Path | None:
+    spec = find_spec(package) if package else None
+    locations = spec.submodule_search_locations if spec else None
+    return Path(locations[0]) if locations else None
 
 
 def wordings(game: str) -> Path | None:
@@ -99,6 +101,5 @@ def wordings(game: str) -> Path | None:
         file = getattr(module_of(module), "__file__", None)
         beside = Path(file or ".").parent / "wordings"
         return beside if file and beside.is_dir() else None
-    room = find_spec(ROOMS[game].rules)
-    locations = room.submodule_search_locations if room else None
-    return Path(locations[0]) / "wordings" if locations else None
+    folder = _folder(ROOMS[game].rules)
+    return folder / "wordings" if folder else None

@@ -1,8 +1,4 @@
-"""Users' own objects by name: ``module:Name``, or ``folder/file.py:Name``.
-
-A module is looked for in the working folder and on Python's path; a file name is relative to the
-working folder. Looking an object up executes its module.
-"""
+"""Users' own objects by name: ``module:Name``, or ``folder/file.py:Name`` from here."""
 
 from __future__ import annotations
 
@@ -16,24 +12,20 @@ from typing import Any
 
 from llm_games.errors import BadParameter, UnknownName, unknown
 
-OWN = "own:"
-"""Before the label of an object that was handed to a run and has no name to find it by."""
+OWN = "own:"  # before the label of an object that was handed to a run and has no name to find it by
 _WORDS = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _NAME = re.compile(rf"(.+\.py|{_WORDS}):({_WORDS})")
 
 
 def is_named(text: str) -> bool:
-    """Test whether a text has the form of such a name."""
     return text.startswith(OWN) or _NAME.fullmatch(text) is not None
 
 
 def named(address: str, kind: str) -> Any:
-    """Return the object of a name; `kind`, such as ``player``, is for errors.
+    """Return the object of a name, executing its module; `kind`, such as ``player``, is for errors.
 
-    Raises:
-        UnknownName: there is no such file, module or name in it. Errors of the module come as
-            themselves.
-        BadParameter: the text has no such form, or is the label of an object.
+    Raises UnknownName for no such file, module or name in it, BadParameter for another form, or the
+    label of an object.
     """
     if address.startswith(OWN):
         label = address.removeprefix(OWN)
@@ -59,7 +51,6 @@ def named(address: str, kind: str) -> Any:
 
 
 def _names(module: Any) -> list[str]:
-    """Return the public names that a module or class defines itself."""
     owner = getattr(module, "__name__", "")
     imported = (
         key
@@ -99,7 +90,6 @@ def module_of(name: str) -> ModuleType:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """Execute a file as a module, registered under its path."""
     spec = spec_from_file_location(str(path), path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise UnknownName(f"there is no file {path}")

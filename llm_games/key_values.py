@@ -14,9 +14,7 @@ def assigned(
 ) -> dict[str, Any]:
     """Read ``NAME=VALUE`` pairs; a value is TOML, or else the text itself.
 
-    Raises:
-        BadParameter: a pair has another form, or its name comes twice or is among `taken`. The
-            message names the option `flag` and an `example`.
+    Raises BadParameter, naming `flag`, for another form, or a name that comes twice or is `taken`.
     """
     settings: dict[str, Any] = {}
     for pair in pairs or ():

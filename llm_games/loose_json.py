@@ -28,12 +28,9 @@ class JsonSpan(NamedTuple):
 
 
 def values(text: str, plain: bool = False) -> Iterator[JsonSpan]:
-    """Yield the complete objects in a text, and lists of objects, outermost ones only.
+    """Yield the complete outermost objects in a text, and lists of objects; TooMessy if it is slow.
 
     `plain`: only JSON, with trailing commas, ``//`` comments and line breaks in strings.
-
-    Raises:
-        TooMessy: it would take too long.
     """
     reader, pos = _Reader(text, plain), 0
     while match := reader.open.search(text, pos):

@@ -1,12 +1,8 @@
 """Chance by name: the same (seed, key) always draws the same numbers, alone or in a batch.
 
-`Noise` has no hidden counter. A consumer names what it draws (``noise.of("valuations")``,
-``noise.of("seat", 3, step)``) and gets that name's numbers however often it asks and whoever else
-draws. Copy b of a batch draws exactly what ``Noise(seed of b)`` draws alone.
-
-A number is splitmix64's: ``mix(base + GOLD * place)``, with the base hashed from seed and key.
-Only integer operations and exactly rounded ones on floats are used, so that every processor draws
-the same bits.
+A consumer names what it draws (``noise.of("seat", 3, step)``) and gets that name's numbers however
+often it asks and whoever else draws. A number is splitmix64's: ``mix(base + GOLD * place)``, the
+base hashed from seed and key, by operations that are exact on every processor.
 """
 
 from __future__ import annotations
@@ -55,16 +51,13 @@ def mix(z: Any) -> Any:
 class Noise:
     """Random numbers that hang on nothing but a seed, a key and their place in the draw.
 
-    Every draw has shape ``(*shape, *batch)``, batch axes last. A draw's places count through
-    `shape`, first axis outermost: a longer first axis (more players) only adds numbers. Parameters
-    of a draw (limits, means, weights) may be arrays that broadcast to its shape; without `shape`,
-    it is theirs.
+    Every draw has shape ``(*shape, *batch)``; `batch` is that of the seeds, ``()`` for one table.
+    Places count through `shape`, first axis outermost: a longer first axis only adds numbers.
+    Parameters of a draw may be arrays that broadcast to its shape; without `shape`, it is theirs.
 
-    Two draws under one key begin with the same bits, whatever the method: give each its own name.
-    Where a draw may have to be repeated, number the attempts (``noise.of("value", attempt)``), draw
-    the full shape and choose by `numpy.where`, or a table's numbers would hang on its neighbours.
-
-    `batch` is the shape of the seeds, ``()`` for one table.
+    Two draws under one key begin with the same bits: give each its own name. Where one may have to
+    be repeated, number the attempts, draw the full shape and choose by `numpy.where`, or a table's
+    numbers would hang on its neighbours.
     """
 
     __slots__ = ("_base", "_due", "batch")
@@ -80,7 +73,6 @@ class Noise:
 
     @classmethod
     def keyed(cls, key: Array) -> Noise:
-        """Return the noise with this `key`."""
         return _keyed(key if np.ndim(key) else int(key))
 
     @classmethod
@@ -97,7 +89,6 @@ class Noise:
         return self._base
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the key."""
         return _keyed, (self._base,)
 
     @classmethod
@@ -109,14 +100,13 @@ class Noise:
     def of(self, *key: Word) -> Noise:
         """Return the noise under a longer key: ``of("a", 1)`` is ``of("a").of(1)``.
 
-        An array of integers gives each table its own word; it broadcasts with the batch.
+        An array of integers, which broadcasts with the batch, gives each table its own word.
         """
         if self.batch and all(type(word) in (str, int) for word in key):
             return Noise.due(self.batch, lambda: _longer(self._base, key))
         return _keyed(_longer(self._base, key))
 
     def table(self, index: Any) -> Noise:
-        """Take one table's noise, or several tables' by slices or indexes, out of a batch."""
         part = self._base[index]
         return _keyed(part if part.ndim else int(part))
 
@@ -139,8 +129,8 @@ class Noise:
     ) -> Any:
         """Draw integers from `low` to below `high` (with `endpoint`: to `high`), int64.
 
-        Each value's probability is within 2**-64 of equal. One limit alone is `high`. Limits that
-        are no integers, or leave none to draw, or 2**63 or more, raise BadParameter.
+        Equally likely within 2**-64. One limit alone is `high`. Limits that are no integers, leave
+        none to draw, or are 2**63 or more, raise BadParameter.
         """
         low, high = (0, low) if high is None else (low, high)
         if type(low) is int and type(high) is int:
@@ -204,7 +194,7 @@ class Noise:
     def choice(self, weights: Any, shape: Shape | None = None) -> Array:
         """Draw places on the last axis of `weights` in proportion to them, int64.
 
-        A weight of 0 is never drawn; a negative or infinite one, or a row of zeros, is refused.
+        BadParameter for a negative or infinite one, or a row of zeros.
         """
         weights = np.asarray(weights, np.float64)
         upto = np.cumsum(weights, axis=-1) if weights.size else np.zeros(1)
@@ -249,7 +239,6 @@ def _keyed(base: Any) -> Noise:
 
 
 def _longer(base: Any, words: tuple[Word, ...]) -> Any:
-    """Hash further words into the base."""
     for word in words:
         hashed = _hash(word) if type(word) in (str, int) else mix(_integers(word) + SALT & FULL)
         base = mix(base ^ hashed)

@@ -14,10 +14,8 @@ from llm_games.facts import LARGEST, Column
 class Scale:
     """Scales the numbers of these columns to -1 to 1, and `back`.
 
-    A column with two ends is scaled in a straight line: ``x = low + (y + 1) / 2 * (high - low)``;
-    it is 0 where the two are the same. One without an end grows as a logarithm, up to the largest
-    number that any game counts: ``|x| = (2**53 + 1) ** |y| - 1``, with the sign of y. What lies
-    beyond is cut.
+    ``x = low + (y + 1) / 2 * (high - low)`` with two ends, 0 if these are equal; without one ``|x|
+    = (2**53 + 1) ** |y| - 1``, with the sign of y. What lies beyond is cut.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:

@@ -17,22 +17,18 @@ RENDER_MODES = ("ansi", "human", *(("rgb_array",) if find_spec("PIL") else ()))
 """How environments can show a table: as text, printed, or as pixels if Pillow is installed."""
 WHITE, INK, FAINT = "#ffffff", "#222222", "#d9d9d9"
 BLUE, ORANGE, GREEN, PURPLE, RED = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#d7191c"
-MOST_DRAWN = 400
-"""Seats up to which a game draws its own picture."""
+MOST_DRAWN = 400  # seats up to which a game draws its own picture
 FONT = "mpl-data/fonts/ttf/DejaVuSans.ttf"
 WIDE = 480
-SMOOTH = 2
-"""Pictures are drawn so many times as large as they are shown, so that edges are smooth."""
+SMOOTH = 2  # pictures are drawn so many times as large as they are shown, so that edges are smooth
 SIDES = {"left": ("start", 0), "middle": ("middle", 0.5), "right": ("end", 1)}
 """What SVG calls where a line is held, and how much of it is left of there."""
 DARK = {WHITE: "#15181c", INK: "#e8e8e8", FAINT: "#454a50", BLUE: "#5ab4e5", ORANGE: "#f08a4b"}
 DARK |= {GREEN: "#3cc79b", RED: "#ff6b60", "#fbfbfb": "#22262b", "#ececec": "#2f353b"}
 DARK |= {"#767676": "#9aa2aa"}
 """Colours that are others on a dark ground."""
-LETTER = 0.55
-"""How wide a letter is, about, as a share of a line's size, where no font is at hand."""
-Words = Sequence[tuple[str, str]]
-"""Messages, oldest first: who spoke, and what."""
+LETTER = 0.55  # how wide a letter is, about, as a share of a line's size, where no font is at hand
+Words = Sequence[tuple[str, str]]  # messages, oldest first: who spoke, and what
 
 
 class PicturesExtraMissing(LLMGamesError, ImportError):
@@ -40,11 +36,9 @@ class PicturesExtraMissing(LLMGamesError, ImportError):
 
 
 def need_pillow() -> None:
-    """Raise PicturesExtraMissing unless Pillow is installed."""
     if not find_spec("PIL"):
-        raise PicturesExtraMissing(
-            f"pictures need Pillow, which is not installed: {install('report')}"
-        )
+        why = f"pictures need Pillow, which is not installed: {install('report')}"
+        raise PicturesExtraMissing(why)
 
 
 class Pen(Protocol):
@@ -66,13 +60,7 @@ class Pen(Protocol):
         """Draw a line."""
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         """Write a line from, to or around a point of its upper edge: `side` left, right, middle."""
 
@@ -98,11 +86,7 @@ class Pen(Protocol):
 
 
 class Canvas(Pen):
-    """White paper of ``width`` by ``height`` pixels; all lengths are in pixels as shown.
-
-    Raises:
-        PicturesExtraMissing: Pillow is not installed.
-    """
+    """White paper of ``width`` by ``height`` pixels; raises PicturesExtraMissing without Pillow."""
 
     def __init__(self, width: int, height: int) -> None:
         need_pillow()
@@ -130,13 +114,7 @@ class Canvas(Pen):
         self._draw.line(ends, fill=color, width=max(round(wide * SMOOTH), 1))
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         x -= self.length(text, size) * SIDES[side][1]
         self._draw.text((x * SMOOTH, y * SMOOTH), text, fill=color, font=self._font(size))
@@ -149,24 +127,19 @@ class Canvas(Pen):
 
         if size not in self._fonts:
             plotting = find_spec("matplotlib")  # its font has more letters than Pillow's own
-            file = Path((plotting and plotting.origin) or "").parent / FONT
-            large = size * SMOOTH
-            self._fonts[size] = (
-                ImageFont.truetype(str(file), large * 0.9) if file.exists()
-                else ImageFont.load_default(large)
-            )  # fmt: skip
+            file, large = Path((plotting and plotting.origin) or "").parent / FONT, size * SMOOTH
+            if file.exists():
+                self._fonts[size] = ImageFont.truetype(str(file), large * 0.9)
+            else:
+                self._fonts[size] = ImageFont.load_default(large)
         return self._fonts[size]
 
     def pixels(self) -> Array:
-        """Return the picture, uint8 ``(height, width, 3)``."""
         return np.asarray(self._image.reduce(SMOOTH))
 
 
 class Drawing(Pen):
-    """An SVG picture with colours as attributes, so that it needs no style sheet.
-
-    `title` describes the picture in a sentence.
-    """
+    """An SVG picture with colours as attributes; `title` describes it in a sentence."""
 
     def __init__(self, width: int, height: int, title: str = "") -> None:
         self.width, self.height, self.title = width, height, title
@@ -192,13 +165,7 @@ class Drawing(Pen):
         self._add(f'<line {ends} stroke="%s" stroke-width="{wide:.3g}"/>', color)
 
     def text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        size: float = 13,
-        color: str = INK,
-        side: str = "left",
+        self, x: float, y: float, text: str, size: float = 13, color: str = INK, side: str = "left"
     ) -> None:
         shown = escape("".join(c if c.isprintable() else " " for c in text)).replace("%", "%%")
         geometry = f'x="{x:.5g}" y="{y + 0.88 * size:.5g}" font-size="{0.92 * size:.3g}"'
@@ -230,8 +197,7 @@ def table_image(
     columns = [*zip(headers, *rows, strict=True)]
     widths = [max(pen.length(text) for text in column) for column in columns]
     ends = [sum(widths[: k + 1]) + gap * k for k in range(len(widths))]
-    wide = max(ends[-1], pen.length(caption)) + 2 * gap
-    wide = max(wide, WIDE if words else 0)
+    wide = max(ends[-1] + 2 * gap, pen.length(caption) + 2 * gap, WIDE if words else 0)
     lines = [line for message in words for line in pen.wrapped(": ".join(message), wide - 2 * gap)]
     below = high * (len(rows) + 3)
     canvas = Canvas(int(wide) + 1, below + high * len(lines))

@@ -1,8 +1,7 @@
 """The fixed rule by which a text announces a move, so that words can be compared with play.
 
-Sentences that ask, deny or suppose something announce nothing. Of the others, those in which the
-speaker says "I" come first; where none of these names a move, those that are not about other
-players alone.
+Not by sentences that ask, deny or suppose. Those with "I" come first; where none of these names a
+move, those that are not about other players alone.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ _NUMBERS = re.compile(
 def named(text: str, mentioned: Callable[[str], Iterable[Any]], anybody: bool = False) -> Any:
     """Return the one move that a text announces, None if there is none or several.
 
-    `mentioned` yields the legal moves that a sentence names. With `anybody` the speaker does not
-    matter: it is the one move that the text names.
+    `mentioned` yields a sentence's legal moves. With `anybody` the speaker does not matter.
     """
     statements = [sentence for sentence in _SENTENCES.split(text) if not _OPEN.search(sentence)]
     if anybody:
@@ -42,8 +40,7 @@ def named(text: str, mentioned: Callable[[str], Iterable[Any]], anybody: bool = 
     mine = [sentence for sentence in statements if _OWN.search(sentence)]
     shared = [s for s in statements if s not in mine and (_ALL.search(s) or not _OTHERS.search(s))]
     for sentences in (mine, shared):
-        moves = {move for sentence in sentences for move in mentioned(sentence)}
-        if moves:
+        if moves := {move for sentence in sentences for move in mentioned(sentence)}:
             return moves.pop() if len(moves) == 1 else None
     return None
 

@@ -1,8 +1,7 @@
 """The kinds of questions that a seat is asked: one small class for each kind of answer.
 
-A question knows its JSON key, the schema of a legal reply, how to read the value under the key
-(strictly, or with a paper's leniencies where a game's options say so), how to write an action as
-the canonical reply, and which texts can still become a legal reply (for constrained decoding).
+A question knows its JSON key, the schema of a legal reply, how to read the value (strictly, or with
+a paper's leniencies), the canonical reply of an action, and which texts can still become one.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
 class BadReply(Exception):
     """An answer that is not legal; caught where replies are read, it never reaches a user.
 
-    `kind` is ``"format"`` or ``"range"``, `action` the move if it is readable but out of range, and
-    `detail` the rule of the game that it broke, where a question tells them apart.
+    `kind`: ``"format"`` or ``"range"``; `action`: the move if readable; `detail`: the rule it
+    broke.
     """
 
     def __init__(self, kind: str, why: str, action: Any = MISSING, detail: str = "") -> None:
@@ -81,7 +80,6 @@ class Remark(NamedTuple):
     """it stands behind the answer"""
 
     def value(self, whole: Mapping[str, Any]) -> Any:
-        """Read the remark from a reply: a finite number or a text, None if it is missing."""
         value = whole.get(self.key)
         if self.number:
             plain = isinstance(value, int | Decimal) and not isinstance(value, bool)
@@ -93,9 +91,9 @@ class Remark(NamedTuple):
 
 @dataclass(frozen=True)
 class Question(ABC):
-    """Base: the reply is a JSON object in which only `key` counts.
+    """Base: the reply is a JSON object in which only `key` counts ("" without one of its own).
 
-    One that reads more of it overrides `holds` and `answer`; without a key of its own, `key` is "".
+    One that reads more of it overrides `holds` and `answer`.
     """
 
     key: str
@@ -128,10 +126,7 @@ class Question(ABC):
         """Turn the JSON value (floats as Decimal) into an action, or raise BadReply, saying why."""
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """Rewrite a value as `read` takes it, and name what was rewritten.
-
-        That is a ``unit``, marks between ``thousands``, or another ``word``.
-        """
+        """Rewrite a value as `read` takes it, and name why: ``unit``, ``thousands`` or ``word``."""
         if not isinstance(value, str):
             return value, set()
         text = value.strip()
@@ -180,41 +175,29 @@ class Question(ABC):
 
     @cached_property
     def plain_form(self) -> str:
-        """The `form` without reasoning, cached."""
         return self.form()
 
     def _value_form(self) -> str:
         return f"<{self.wanted()}>"
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
-        """Return the JSON schema of a whole reply, with the explanation first if asked for."""
         properties: dict[str, Any] = {"explanation": {"type": "string"}} if reasoning else {}
-        for last in (False, True):
-            for remark in self.remarks:
-                if remark.last == last:
-                    kind = "number" if remark.number else "string"
-                    properties[remark.key] = {"type": kind}
-            if not last:
-                properties[self.key] = self.value_schema()
-        return object_of(properties)
+        kinds = {r: {"type": "number" if r.number else "string"} for r in self.remarks}
+        properties |= {r.key: kind for r, kind in kinds.items() if not r.last}
+        properties[self.key] = self.value_schema()
+        return object_of(properties | {r.key: kind for r, kind in kinds.items() if r.last})
 
     def reply(self, action: Any) -> str:
-        """Write an action as the canonical reply."""
         return json.dumps({self.key: self.value_of(action)})
 
     def named(self, text: str, anybody: bool = False) -> Any:
-        """Return the one legal action that a text announces, None for none or several.
-
-        With `anybody` the speaker does not matter. The rule is in `announced`.
-        """
+        """Return the one legal action that a text, by `anybody` or its speaker, announces."""
         return announced.named(text, self.mentioned, anybody)
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        """Return the legal actions that a sentence names; none by default."""
         return ()
 
     def spoken(self, action: Any) -> str:
-        """Write an action for use in a sentence, so that `named` finds it."""
         value = self.value_of(action)
         words = (word for word, meant in self.also if meant is None and word not in _UNSAID)
         return str(value) if value is not None else next(words, "nothing")
@@ -271,8 +254,7 @@ class Integer(Question):
     def value_of(self, action: Any) -> int:
         return int(action)
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def wanted(self) -> str:
         if self.low is None or self.high is None:
@@ -288,8 +270,8 @@ integer = lru_cache(1024)(Integer)
 class Bid(Question):
     """A bid from `floor` to `budget`, or null (or a negative number) to withdraw, action -1.
 
-    In an `opening` nobody has bid yet, so that `floor` is the start price. With `limits` the seat
-    is shown its limits. A reply that names another `item` under ``"item"`` is no answer.
+    In an `opening` `floor` is the start price. With `limits` the seat is shown its limits. A reply
+    that names another `item` under ``"item"`` is no answer.
     """
 
     floor: int
@@ -347,8 +329,7 @@ class Bid(Question):
     def value_of(self, action: Any) -> int | None:
         return int(action) if action >= 0 else None
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def wanted(self) -> str:
         if not self.limits:
@@ -402,8 +383,7 @@ class Real(Question):
         whole, rest = divmod(int(action), 10**self.decimals)
         return whole if rest == 0 else int(action) / 10**self.decimals
 
-    def mentioned(self, sentence: str) -> Iterable[Any]:
-        return self._amounts(sentence)
+    mentioned = Question._amounts
 
     def spoken(self, action: Any) -> str:
         if self.value_of(action) is None:
@@ -423,10 +403,7 @@ class Real(Question):
 
 @dataclass(frozen=True)
 class SealedBid(Real):
-    """A price in ``low..high``, or null, whose action is `NO_BID`.
-
-    A finer price is rounded down; a negative one has no action. `decline`: what null means.
-    """
+    """A price in ``low..high``, rounded down, or null (action `NO_BID`), which means `decline`."""
 
     decline: str = "for no bid"
     also: tuple[tuple[str, Any], ...] = field(default=_NOTHING, kw_only=True, repr=False)
@@ -469,8 +446,8 @@ class SealedBid(Real):
 class Choice(Question):
     """One of some words, as they are offered, each with its action.
 
-    Leniencies of papers: `other` is the action that any other word counts as; `contains` looks for
-    the first word, then the next, anywhere in the text.
+    Papers' leniencies: `other` is what any other word counts as; `contains` looks for the words
+    anywhere in the text, one after another.
     """
 
     words: Mapping[str, int]
@@ -512,11 +489,10 @@ class Choice(Question):
 class Target(Question):
     """One of the other players by name, or null for nobody. Actions are seat numbers, null is -1.
 
-    `names` are the legal targets; `own` is the asked seat, unless it is legal; `others` are those
-    who are out; `nowhere` is the action of aiming at somebody who is not in the game. A `lenient`
-    question allows these as well (``wasted_shot``); a `substring` one searches the answer in the
-    names of the living, in seat order. `with_action` asks for a second key, ``"action"``, too; only
-    the target counts.
+    `names` are the legal targets; `own` is the asked seat, unless it is legal; `others` are out;
+    `nowhere` is the action of aiming at nobody in the game. A `lenient` question allows these as
+    well; a `substring` one searches the answer in the names of the living, in seat order.
+    `with_action` asks for a second key, ``"action"``, too; only the target counts.
     """
 
     names: Mapping[str, int]
@@ -531,7 +507,6 @@ class Target(Question):
         return {"anyOf": [{"type": "string", "enum": [*self.names]}, {"type": "null"}]}
 
     def mended(self, value: Any) -> tuple[Any, set[str]]:
-        """As in general; names may have other capitals, or blanks."""
         if isinstance(value, str):
             name = value.strip().casefold().replace(" ", "_")
             if name != value.strip() and name in {**self.names, **self.own, **self.others}:
@@ -594,11 +569,8 @@ class Target(Question):
         return names.get(int(action), f"player_{action}")
 
     def mentioned(self, sentence: str) -> Iterable[Any]:
-        seats_by_name = {
-            **self.names,
-            **{name.replace("_", " "): seat for name, seat in self.names.items()},
-        }
-        seats_by_name |= dict.fromkeys(("nobody", "no one"), -1)
+        seats_by_name = {name.replace("_", " "): seat for name, seat in self.names.items()}
+        seats_by_name = {**self.names, **seats_by_name, "nobody": -1, "no one": -1}
         return (seat for name, seat in seats_by_name.items() if announced.holds(sentence, name))
 
     def spoken(self, action: Any) -> str:
@@ -632,7 +604,7 @@ class Target(Question):
 class Shares(Question):
     """A share for each living pirate by rank, adding up to `total`. The action is by seat.
 
-    `loose` ignores the keys and checks only number and sum (a paper's leniency).
+    `loose` checks only number and sum (a paper's leniency).
     """
 
     ranks: tuple[int, ...]
@@ -737,8 +709,8 @@ class Shares(Question):
 class Speech(Question):
     """What a seat says to others; the action is a text, "" is silence.
 
-    It is cut after `most_words` words, which white space separates (None: no limit), and after
-    `LONGEST_SPEECH` characters. Its remark is ``too_long``, ``silent``, or "".
+    Cut after `most_words` words, which white space parts, and after `LONGEST_SPEECH` characters.
+    Its remark is ``too_long``, ``silent``, or "".
     """
 
     key: str = "speech"
@@ -756,7 +728,6 @@ class Speech(Question):
         return "too_long" if is_cut else "" if text else "silent"
 
     def _cut(self, value: Any) -> tuple[str, bool]:
-        """Return the text within the limits, and whether it was cut."""
         if not isinstance(value, str | None):
             raise BadReply("format", f"{_show(value)} is no text")
         # Lone surrogates, which no file and no server takes, are replaced.
@@ -779,9 +750,9 @@ class Speech(Question):
 
 
 def read_integer(value: Any, truncate: bool = False) -> int | None:
-    """Read a whole number from a JSON integer, a whole-valued number or a string of just one.
+    """Read a whole number from JSON or a text of just one, else None.
 
-    Returns None if it is none of these. `truncate` cuts fractions towards zero and lets true be 1.
+    `truncate` cuts fractions towards zero and lets true be 1.
     """
     if isinstance(value, bool):
         return int(value) if truncate else None
@@ -793,10 +764,7 @@ def read_integer(value: Any, truncate: bool = False) -> int | None:
 
 
 def read_number(value: Any) -> Decimal | None:
-    """Read a finite number from a JSON number or a string of just one plain number, else None.
-
-    One of too many digits becomes a power of ten beyond all limits.
-    """
+    """Read a finite number (at most 10**400) from JSON or a text of just one, else None."""
     if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
         return None
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):

@@ -26,12 +26,9 @@ GAME = (
 def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
     """Return a game's class. ``public_goods``, ``public_goods-v0`` and ``_v0`` are the same.
 
-    A game of one's own is ``module:Class``, see `named`, or the class. Its room has what lies
-    beside it; by its own name it is known from then on.
-
-    Raises:
-        UnknownName: there is no such game; names the nearest.
-        BadParameter: its room has no ``rules.py`` with one class of that name, or it is no game.
+    A game of one's own is ``module:Class``, see `named`, or the class; later its name. Raises
+    UnknownName, naming the nearest, or BadParameter if its room has no one class of that name in
+    ``rules.py``, or it is no game.
     """
     if isinstance(name, type) or is_named(str(name)):
         return _user_game(name)
@@ -54,7 +51,6 @@ def game_class(name: str | type[Rulebook]) -> type[Rulebook]:
 
 
 def _user_game(game: str | type[Rulebook]) -> type[Rulebook]:
-    """Return a user's game, and register its room under its name."""
     rules = _checked(named(game, "game") if isinstance(game, str) else game, game)
     address = game if isinstance(game, str) else name_of(game)
     if address and not (rules.name in ROOMS and game_class(rules.name) is rules):
@@ -132,6 +128,7 @@ def make(
     reask: int = 0,
     normalize: bool = False,
     masks: str = "observation",
+    words: bool = False,
     render_mode: str | None = None,
     max_cycles: int | None = None,
     prompts: str = "v1",
@@ -155,6 +152,8 @@ def make(
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
         masks: in games in which some indexes are illegal, where an agent finds which: beside what
             it sees (``"observation"``), or as ``"action_mask"`` in its ``"info"``.
+        words: infos have ``words``: the rules, the report and the request that a model reads, each
+            apart (the report and the request may be ""), and the JSON schema of the reply.
         render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
             ``"rgb_array"`` (returns pixels; needs Pillow).
         max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;
@@ -174,19 +173,10 @@ def make(
     forms: dict[str, Any] = {"parallel": SimultaneousGame, "aec": SequentialGame}
     if form not in forms:
         raise BadParameter(f'form must be "parallel" or "aec", got {form!r}')
-    return forms[form](
-        game,
-        obs_mode=obs_mode,
-        actions=actions,
-        reask=reask,
-        normalize=normalize,
-        masks=masks,
-        render_mode=render_mode,
-        max_cycles=max_cycles,
-        prompts=prompts,
-        prompt_folder=prompt_folder,
-        on_illegal=on_illegal,
-    )
+    settings: dict[str, Any] = {"obs_mode": obs_mode, "actions": actions, "reask": reask}
+    settings |= {"normalize": normalize, "masks": masks, "words": words, "prompts": prompts}
+    settings |= {"prompt_folder": prompt_folder, "render_mode": render_mode}
+    return forms[form](game, max_cycles=max_cycles, on_illegal=on_illegal, **settings)
 
 
 def list_games() -> list[dict[str, str]]:

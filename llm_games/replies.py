@@ -50,11 +50,10 @@ LENIENCIES = {
 class Reply:
     """A reply as it was read.
 
-    `action` is the answer, an `Action` where a move is asked for; `MISSING` unless it is valid, or
-    readable but out of range. `why` tells the player what was wrong; `detail` names the broken rule
-    (see `BadReply`) or what is counted of a legal answer (see `Question.remark`); both may be
-    empty. `leniencies` are those of `LENIENCIES` that reading it took. `beside` are its remarks,
-    see `Question.beside`.
+    `action` is the answer; `MISSING` unless it is valid, or readable but out of range. `why` tells
+    the player what was wrong; `detail` names the broken rule (see `BadReply`) or what is counted of
+    a legal answer (`Question.remark`). `leniencies` are those of `LENIENCIES` that it took;
+    `beside` are its remarks (`Question.beside`).
     """
 
     outcome: ReplyOutcome
@@ -68,15 +67,12 @@ class Reply:
 def read_reply(
     text: str, question: Question, reading: str = "strict", finish: Finish = "stop"
 ) -> Reply:
-    """Read the answer to a question out of a text that ended by `finish`.
+    """Read the answer to a question out of a text that ended by `finish`; raises UnknownName alone.
 
-    The question says which JSON objects are answers, and reads them. By the reading ``strict`` the
-    final answer counts, see docs/replies.md; by ``take_last``, the last complete one in the text
-    that is no thought; by ``published``, what the code of a paper reads, at the question's
-    `published` spot, with fractions cut towards zero.
-
-    Raises:
-        UnknownName: there is no such reading. Nothing that a reply says raises.
+    The question says which JSON objects are answers. By the reading ``strict`` the final one
+    counts, see docs/replies.md; by ``take_last``, the last complete one that is no thought; by
+    ``published``, what the code of a paper reads at the question's `published` spot, fractions cut
+    towards zero.
     """
     if reading not in READINGS:
         raise unknown("reading", reading, READINGS)
@@ -104,10 +100,9 @@ _read_cached = lru_cache(MOST_KEPT)(_read_uncached)
 def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
     """Return the thoughts that stand in a text, and the rest of it.
 
-    Thoughts are what is in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or
-    ``[THINK]``; all before an end of thoughts that has no beginning; all after a beginning that has
-    no end, at the start of the text or where it was cut off; of texts in channels, all but the
-    final one. A tag that is named in a sentence is none.
+    Those in ``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` or ``[THINK]``; all before
+    an end without a beginning; all after a beginning without an end, at the start of the text or
+    where it was cut off; all channels but the final one. A tag that is named in a sentence is none.
     """
     if channels := _CHANNEL.findall(text):
         final, thoughts = (
@@ -126,9 +121,7 @@ def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:
                 rest.append(text[position : tag.start()])
                 opened, position = tag, tag.end()
         elif opened or begins_here or _AFTER_TAG.match(text, tag.end()):
-            cut += (
-                [text[position : tag.start()]] if opened else [*rest, text[position : tag.start()]]
-            )
+            cut += [*([] if opened else rest), text[position : tag.start()]]
             rest = rest if opened else []
             opened, position = None, tag.end()
     if opened and (finish == "length" or not "".join(rest).strip()):
@@ -214,7 +207,6 @@ READINGS: dict[str, Callable[[str, Question, Finish], Reply]] = {
 
 
 def _answers(text: str, question: Question) -> list[_FormAnswer]:
-    """Return the objects that are answers, with their ranks in the text."""
     objects = list(values(text))
     replies = [
         (index, _read(answer, question, names | value.leniencies))
@@ -304,16 +296,12 @@ def _inside(value: Any, question: Question) -> Iterator[dict[str, Any]]:
 def _enclosed(text: str, question: Question) -> list[_FormAnswer]:
     """Return the values in answer tags, or in boxes that stand alone on their lines."""
     matches = list(_ENCLOSED.finditer(text)) if question.bare and question.key else []
-    replies = [
-        (index, _value(match[match.lastindex or 0], question))
-        for index, match in enumerate(matches)
-    ]
-    readable = [(index, reply) for index, reply in replies if reply.outcome != "unparsable"]
+    replies = [_value(match[match.lastindex or 0], question) for match in matches]
+    readable = [(i, reply) for i, reply in enumerate(replies) if reply.outcome != "unparsable"]
     return _placed(text, [match.span() for match in matches], readable)
 
 
 def _bare(text: str, question: Question) -> _FormAnswer:
-    """Read a reply that is the value alone, or the value with its key."""
     if len(text) <= LONGEST_BARE and question.bare and question.key:
         reply = _value(text, question)
         if reply.outcome != "unparsable":
@@ -322,7 +310,6 @@ def _bare(text: str, question: Question) -> _FormAnswer:
 
 
 def _value(text: str, question: Question) -> Reply:
-    """Read a text that is the value alone, or with its key, in layout or a box."""
     text = _FENCE.sub("", text).strip(_AROUND_VALUE + ">~#")
     text = text.strip("$ ") if text.endswith("$") else text
     text = match[1] if (match := _BOXED.fullmatch(text)) else text

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from llm_games.facts import NUMBERS_ONLY, Fact, param
-from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook
+from llm_games.rulebook import Array, Outcome, PerPlayer, Played, Rulebook, State
 
 Seen = tuple[str, Mapping[str, tuple[Array, str]]]  # a caption, and columns, each with its format
 MOST_ROUNDS = 1_000_000
@@ -19,8 +19,17 @@ Paid = tuple[PerPlayer, Mapping[str, Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class LastActions(State):
+    """A state of nothing but the last round's actions, 0 before there was one."""
+
+    actions: PerPlayer
+
+
+@dataclass(frozen=True)
 class Rounds(Rulebook):
     """A game of rounds; it defines `bounds`, `begin`, `pay`, `known`, `asks` and `spectacle`."""
+
+    state_type: ClassVar[type[State]] = LastActions
 
     rounds: int = param(20, "rounds of a run, known to the players", low=1, high=MOST_ROUNDS)
 
@@ -38,7 +47,6 @@ class Rounds(Rulebook):
 
     @property
     def heading(self) -> str:
-        """The caption's first words, above a spectator's table."""
         return self.title
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import Array, any_true, array_of, of_seats, sliced, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, array_of, of_seats, sliced, tall
 from llm_games.asides import Aside
 from llm_games.errors import BadParameter, IllegalAction, unknown
 from llm_games.facts import LARGEST, Column, Draw, Fact, check_integer, check_parameters, param
@@ -26,8 +26,6 @@ from llm_games.noise import Noise
 from llm_games.pictures import table_image
 from llm_games.questions import MISSING, Action, Question, within_int64
 
-PerPlayer = Array  # one entry for each player of each table, ``(players, *batch)``
-PerTable = Array  # one entry for each table, ``(*batch)``
 Chance = Mapping[str, Array]  # what was drawn, by the names that `Rulebook.draws` gives
 MOST_PLAYERS = 100_000
 LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box of integers
@@ -37,8 +35,8 @@ LARGEST_DISCRETE = 10_000  # actions of a Discrete space; of more, it is a Box o
 class State:
     """Base of all states. Array fields have their batch axes last.
 
-    `round` counts the rounds (or shots) finished so far, int64; `over` is true where the game has
-    ended, and `void` where it ended without a score (``failed_reply="void_run"``).
+    `round` counts the rounds (or shots) finished, int64; `over` is true where the game has ended,
+    `void` where it ended without a score (``failed_reply="void_run"``).
     """
 
     round: PerTable
@@ -65,11 +63,7 @@ class State:
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
-        """Put the tables of `part` into this batch at `indexes`, integers ``(k,)``.
-
-        Fields that `part` shares with `original`, the same tables as they were taken out, are
-        skipped.
-        """
+        """Put the tables of `part` at `indexes`, integers ``(k,)``, but fields of `original`."""
         shared = {} if original is None else original.__dict__
         changed = {k: v for k, v in part.arrays().items() if shared.get(k) is not v}
         for name, value in changed.items():
@@ -78,7 +72,6 @@ class State:
         return self.replace(**changed)
 
     def arrays(self) -> dict[str, Any]:
-        """Return all array fields by name."""
         return {k: v for k, v in self.__dict__.items() if isinstance(v, (np.ndarray, np.generic))}
 
 
@@ -86,10 +79,9 @@ class State:
 class Outcome:
     """The outcome of one step.
 
-    `rewards` are the game's own payoffs, float64 ``(players, *batch)``; `finished` seats are never
-    asked again. `record` is for logs and scores, not for players: arrays with their batch axes
-    last, always ``"actions"`` as they were played. `broke`, which `step` sets, marks seats whose
-    action broke a rule, so that the declared treatment applied.
+    `rewards` are payoffs, float64 ``(players, *batch)``; `finished` seats are never asked again.
+    `record` is for logs and scores, batch axes last, always with ``"actions"`` as played. `broke`,
+    which `step` sets, marks seats whose action broke a rule.
     """
 
     rewards: Array
@@ -99,7 +91,7 @@ class Outcome:
 
     def table(self, index: Array) -> Outcome:
         """Take several tables out of a batch, by integers."""
-        of_each = {name: partial(_taken, self.record, name, index) for name in self.record}
+        of_each = {k: partial(lambda k: self.record[k].take(index, -1), k) for k in self.record}
         parts = (part.take(index, -1) for part in (self.rewards, self.finished, self.broke))
         rewards, finished, broke = parts
         return Outcome(rewards, finished, Later(of_each), broke)
@@ -108,10 +100,6 @@ class Outcome:
         """Pay nothing at these tables, bool ``(*batch)``, and finish all their seats."""
         self.rewards = np.where(tables, 0.0, self.rewards)
         self.finished = self.finished | tables
-
-
-def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
-    return record[name].take(index, -1)
 
 
 class Later(Mapping[str, Array]):
@@ -137,8 +125,8 @@ Played = tuple[Any, Outcome]  # a state after a step, and what the step brought
 class Goal(NamedTuple):
     """What a seat is paid for: its rewards of a whole game add up to this quantity.
 
-    ``wordings/common.j2`` has a sentence for each `kind` (``goal_total`` ...), with the `unit` that
-    is counted and what it is added up `over`. All that a seat is asked states its goal by it.
+    ``wordings/common.j2`` has a sentence for each `kind` (``goal_total`` ...), with `unit` and
+    `over`.
     """
 
     kind: str = "total"
@@ -150,8 +138,8 @@ class Goal(NamedTuple):
 class Rulebook(ABC):
     """A game: frozen parameters and pure rules. Subclass it in one file to add a game.
 
-    A game must define ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds``,
-    and ``draws`` if it has chance; the rest has defaults.
+    It must define ``begin``, ``asked``, ``play``, ``known``, ``told``, ``asks`` and ``bounds``, and
+    ``draws`` if it has chance; the rest has defaults.
     """
 
     name: ClassVar[str]
@@ -167,6 +155,7 @@ class Rulebook(ABC):
     idle: ClassVar[int] = 0  # the declared move for a missing or illegal one, see `fallback`
     mends: ClassVar[bool] = True  # it takes the place of what broke a rule; else `play` treats it
     state_type: ClassVar[type[State]] = State  # if it begins with zeros and what was drawn
+    shared_goal: ClassVar[Goal] = Goal()  # of all seats, unless `goal` tells them apart
     personal: ClassVar[tuple[str, ...]] = ()  # parameters of one value a player, see `seated`
     uneven: ClassVar[bool] = False  # a step's record is longer at some tables of a batch
 
@@ -176,7 +165,6 @@ class Rulebook(ABC):
         "an action missing or against the rules",
         fallback="the declared move is played",
         void_run="the run ends without a score",
-        hidden=True,
         stakes="always",
     )
 
@@ -196,13 +184,11 @@ class Rulebook(ABC):
             )
 
     def _exact_by(self, name: str, value: Any) -> bool:
-        """Test whether all integers would be exact if one parameter had another value."""
         other: Any = object.__new__(type(self))
         other.__dict__.update(self.__getstate__(), **{name: value})
         return other.largest <= LARGEST
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the parameters alone: what follows from them is worked out again."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def check(self) -> None:  # noqa: B027
@@ -210,10 +196,7 @@ class Rulebook(ABC):
 
     @property
     def largest(self) -> int:
-        """The largest integer that the arithmetic of payoffs meets, whatever is played.
-
-        Above `LARGEST` (2**53) doubles round, and later int64 wraps: such parameters are refused.
-        """
+        """The largest integer that payoffs' arithmetic meets; refused above `LARGEST` (2**53)."""
         return max(map(abs, self.bounds()))
 
     # -- the rules, written by each game ---------------------------------------------------
@@ -259,15 +242,13 @@ class Rulebook(ABC):
         """Return what this seat of one table is asked when it is its move."""
 
     def goal(self, seat: int) -> Goal:
-        """Return what this seat is paid for."""
-        return Goal()
+        return self.shared_goal
 
     def asides(self, state: Any, seat: int, phase: str) -> Sequence[Aside]:
-        """Return the questions to a seat beside its move, in order.
+        """Return the questions to a seat beside its move, in order; answers change nothing.
 
-        Those of the `phase` ``"talk"`` come before it first speaks, or before its move if it does
-        not speak; those of ``"move"`` after the talk, just before its move. Each kind is asked once
-        for a move. Answers change nothing in the rules.
+        Those of the `phase` ``"talk"`` come before it first speaks, or its move; of ``"move"``
+        after the talk. Each kind is asked once for a move.
         """
         return ()
 
@@ -310,11 +291,9 @@ class Rulebook(ABC):
 
     @property
     def core(self) -> Rulebook:
-        """The game without talk."""
         return self
 
     def inside(self, state: Any) -> Any:
-        """Return the core game's part of a state."""
         return state
 
     def talking(self, state: Any) -> PerTable:
@@ -330,18 +309,14 @@ class Rulebook(ABC):
     def reset(self, noise: Noise | int = 0, batch: tuple[int, ...] = (), given: Any = None) -> Any:
         """Return the first state of one table or of a batch.
 
-        All chance comes from `noise`, or from a seed (copy i of a batch: the i-th after), except
-        for what `fixed_chance` has by name, see `Draw.filled`.
+        All chance is of `noise`, or a seed (copy i of a batch: the i-th after), but for `given`.
         """
         noise = noise if isinstance(noise, Noise) else Noise.copies(noise, batch)
         return self.begin(self.chance(noise, given), batch)
 
     def chance(self, noise: Noise, given: Mapping[str, Any] | None = None) -> dict[str, Array]:
         """Draw by name what chance decides, ``(..., *batch)``; `fixed_chance` replaces draws."""
-        draws, given = (
-            {draw.name: draw for draw in self.draws()},
-            {} if given is None else given,
-        )
+        draws, given = ({draw.name: draw for draw in self.draws()}, {} if given is None else given)
         if not isinstance(given, Mapping):
             raise BadParameter(f"chance must be given by name, {{name: values}}, got {given!r}")
         for name in given:
@@ -353,8 +328,8 @@ class Rulebook(ABC):
     def first(self, kind: type[Any], batch: tuple[int, ...], **values: Any) -> Any:
         """Return a first state of this class, of zeros where `values` have no entry for a field.
 
-        A plain number fills its field, and a type is that of the field's zeros. A field declared as
-        `PerTable` has the shape of the batch, others one row a player.
+        A plain number fills its field, a type is that of its zeros; `PerTable` fields have the
+        batch's shape, others one row a player.
         """
         start: dict[str, Any] = {"over": bool, "void": bool, **values}
         for f in dataclasses.fields(kind):
@@ -368,7 +343,6 @@ class Rulebook(ABC):
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
-        """What players know."""
         return tuple(self.known())
 
     @property
@@ -416,7 +390,6 @@ class Rulebook(ABC):
         return index
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the columns of `observe`, in order."""
         return tuple(column for fact in self.facts for column in fact.columns(self.players))
 
     def observe(self, state: Any, seats: Any = None) -> Array:
@@ -488,17 +461,13 @@ class Rulebook(ABC):
         return np.full((self.players, *state.round.shape), self.idle, np.int64)
 
     def mend(self, state: Any, actions: Array, broke: Array) -> Array:
-        """Put the fallback in place of actions that broke a rule."""
         actions = actions.astype(np.int64, copy=False)
         if self.mends and any_true(broke):
             return np.where(broke, self.fallback(state), actions)
         return actions
 
     def unplayed(self, record: Mapping[str, Array]) -> Array:
-        """Return the seats whose recorded action had no effect, bool ``(players, *batch)``.
-
-        It broke a rule, and no declared move took its place.
-        """
+        """Return the seats whose recorded action had no effect, bool ``(players, *batch)``."""
         return np.zeros(np.shape(record["actions"]), np.bool_)
 
     def effective(self, record: Mapping[str, Array]) -> Array:
@@ -508,12 +477,9 @@ class Rulebook(ABC):
     def step(self, state: Any, actions: Array) -> tuple[Any, Outcome]:
         """Resolve one step. Pure: neither argument is changed.
 
-        `actions` are int64 ``(players, *batch)``; entries of seats that are not asked are ignored,
-        `MISSING` is no answer. One against the rules gets the game's declared treatment (`mend`)
-        and is reported in ``Outcome.broke``.
-
-        Raises:
-            IllegalAction: `actions` has another shape than `asked`, or is not of integers.
+        `actions` are int64 ``(players, *batch)``, those of seats not asked are ignored, `MISSING`
+        is no answer; one against the rules gets the game's treatment (`mend`) and is in
+        ``Outcome.broke``. Raises IllegalAction for another shape than `asked`, or no integers.
         """
         actions = np.asarray(actions)
         shape = (self.players, *state.round.shape)
@@ -571,18 +537,11 @@ class Rulebook(ABC):
         return None
 
     def sharers(self, state: Any) -> Array:
-        """Return the seats among which the plan asked for now divides, bool ``(players, *batch)``.
-
-        Shares are given in seat order, and the last seat has the rest; none where another question
-        is asked.
-        """
+        """Return the seats among which the plan asked for now divides, in order; none elsewhere."""
         return np.zeros((self.players, *state.round.shape), np.bool_)
 
     def drafted(self, numbers: Array, plan: Array) -> Array:
-        """Add the beginning of a seat's own plan to its numbers, ``(*batch, columns)``.
-
-        The `plan` has a share for each player, ``(players, *batch)``, 0 where there is none yet.
-        """
+        """Add the beginning of a plan, ``(players, *batch)``, to numbers, ``(*batch, columns)``."""
         return numbers
 
     def amounts(self, state: Any) -> tuple[Array, Array]:
@@ -595,6 +554,12 @@ class Rulebook(ABC):
         """Actions count in units of ``1 / unit``; 1 for whole numbers."""
         return 1
 
+    def in_units(self, actions: Array, spoken: Any = False) -> Array:
+        """Return actions as amounts of `space`, int64 or float64; what was `spoken` is none."""
+        if self.unit == 1:
+            return actions
+        return np.where(spoken | (actions == self.decline), actions, actions / self.unit)
+
     def space(self, seat: int) -> spaces.Space[Any]:
         """Return a new Gymnasium space of one seat's actions; Discrete where these are few."""
         low, high = self.bounds()
@@ -606,10 +571,7 @@ class Rulebook(ABC):
         return spaces.Box(low, high, (1,), np.int64)
 
     def mask(self, state: Any, seats: Any = None) -> Array:
-        """Return the legal actions of a Discrete space, bool ``(players, *batch, actions)``.
-
-        Seats that are not asked have none. `seats` as in `observe`.
-        """
+        """Return the legal actions of asked `seats`, bool ``(players, *batch, actions)``."""
         first, last = self.bounds()
         (low, high), asked = self.amounts(state), self.asked(state)
         if seats is not None:
@@ -639,12 +601,19 @@ class Rulebook(ABC):
             raise IllegalAction(f"{self.names()[seat]}: {action!r} is not {span}")
         return round(exact)
 
+    def encode(self, state: Any, seat: int, move: Any) -> Any:
+        """Return the member of `space` that comes nearest to a move, the inverse of `decode`."""
+        low, high = self.bounds()
+        nearest = min(max(int(move), low), high)
+        if self.unit > 1:
+            return np.array([nearest / self.unit])
+        return nearest if high - low < LARGEST_DISCRETE else np.array([nearest], np.int64)
+
     def assemble(self, state: Any, moves: Mapping[int, Action]) -> Array:
         """Put moves of single seats of one table into an array of actions, ``(players,)``."""
         return actions_of([moves.get(seat, MISSING) for seat in range(self.players)])
 
     def alive(self, state: Any) -> Array:
-        """Return the seats still in the game, bool ``(players, *batch)``."""
         return self.everybody(~state.over)
 
     def each(self, values: Array, batch: tuple[int, ...]) -> PerPlayer:
@@ -680,10 +649,7 @@ class Rulebook(ABC):
 
     @property
     def shown_last(self) -> str | int:
-        """How many past rounds a player sees before a decision: ``all`` or a number.
-
-        ``request``: each request has all that a player may remember.
-        """
+        """How many past rounds a player sees, or ``all``; ``request``: all are in each request."""
         return getattr(self, "reveal_last", "all")
 
     def attempts(self, allowed: int) -> int | None:
@@ -692,7 +658,6 @@ class Rulebook(ABC):
 
     @property
     def begun(self) -> int:
-        """The number of rounds that are over when play begins."""
         return 0
 
     def length(self) -> int | None:
@@ -705,7 +670,6 @@ class Rulebook(ABC):
         return rounds if isinstance(rounds, int) else None
 
     def names(self) -> list[str]:
-        """Return the seats' names, as the players hear them."""
         return self._names
 
     @cached_property
@@ -714,7 +678,6 @@ class Rulebook(ABC):
 
     @cached_property
     def column_index(self) -> dict[str, int]:
-        """The index of each column of `observe`, by name."""
         return {column.name: i for i, column in enumerate(self.columns())}
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
@@ -725,17 +688,11 @@ class Rulebook(ABC):
     def passed(
         self, previous_state: Any, next_state: Any, record: Mapping[str, Array]
     ) -> Iterator[Any]:
-        """Yield the states of one table to be shown after a step, `next_state` last.
-
-        A game overrides it if a step can be several rounds, which its `record` has.
-        """
+        """Yield the states of one table to be shown after a step of several rounds, in order."""
         yield next_state
 
     def image(self, state: Any, messages: Sequence[tuple[int, str]] = ()) -> Array:
-        """Return a picture of one whole table in pixels, uint8 ``(height, width, 3)``.
-
-        `messages` are the last ones: seat and words. Raises PicturesExtraMissing.
-        """
+        """Return a table in pixels, uint8 ``(height, width, 3)``; `messages`: seat and words."""
         names = self.names()
         return table_image(*self.picture(state), [(names[seat], text) for seat, text in messages])
 
@@ -752,10 +709,7 @@ def actions_of(moves: Any) -> Array:
 def seated(
     game: type[Rulebook], parameters: Mapping[str, Any], seating: Sequence[int]
 ) -> dict[str, Any]:
-    """Return parameters with the personal ones moved to their players' new seats.
-
-    `seating` has for each seat the index of the player who sits there.
-    """
+    """Return parameters with the personal ones at their players' seats; `seating`: by seat."""
     moved = {
         name: [value[player] for player in seating]
         for name, value in parameters.items()

@@ -1,8 +1,8 @@
 """Which texts can still become JSON of a schema, as ``json.dumps`` writes it.
 
-Only the part of JSON Schema that questions use: objects whose properties come in order (all of
-them, or those that are required), arrays, strings, integers, numbers with as many decimals as their
-``multipleOf`` (1, 0.1, 0.01 …), true and false, enums, null, and alternatives.
+The part of JSON Schema that questions use: objects whose properties come in order (all, or those
+required), arrays, strings, integers, numbers with the decimals of their ``multipleOf`` (1, 0.1 …),
+true and false, enums, null, and alternatives.
 """
 
 from __future__ import annotations

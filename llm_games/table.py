@@ -25,22 +25,20 @@ def following(seed: int) -> np.random.Generator:
 class Table:
     """A table at which one episode after another is played; `steps` counts those of this episode.
 
-    An episode's chance is its seed's, whatever interface plays it. `caller` names the episode in
-    requests to players; by default by game and seed. `sight` is the state as all seats see it.
+    An episode's chance is its seed's, whatever plays it. `who` names it in requests to players
+    (else game and seed). `sight` is the state as all seats see it.
     """
 
     def __init__(self, game: Rulebook, who: Who | None = None) -> None:
         self.game, self.who = game, who
         self.seed, self.steps = 0, 0
         self.state: Any = None
+        self._dealt: Any = None
         self.sight: Sight | None = None
         self._seeds: np.random.Generator | None = None
 
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
-        """Start the episode of a seed; without one, the next that follows the last seed given.
-
-        `fixed_chance` and errors as of `Rulebook.reset`; a seed must be at least 0.
-        """
+        """Start the episode of a seed of at least 0, or the next; see `Rulebook.reset`."""
         if seed is None and self._seeds is not None:
             self.seed = int(self._seeds.integers(2**63))
         else:
@@ -48,8 +46,13 @@ class Table:
             check_integer("seed", seed, 0)
             self.seed = int(seed)
             self._seeds = following(self.seed)
+        self._dealt = self.game.reset(self.seed, given=given)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Enter the first state of this episode, in which talk waits for all seats' words."""
         self.steps = 0
-        self._enter(self.game.reset(self.seed, given=given))
+        self._enter(self._dealt)
 
     def _enter(self, state: Any) -> None:
         self.state = state

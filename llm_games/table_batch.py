@@ -25,11 +25,7 @@ def nearly_all(count: int, tables: int) -> bool:
 
 
 def seeds_of(seed: Any, count: int) -> list[int | None]:
-    """Return each table's seed: of a number s they are s, s + 1, ..., of None all None.
-
-    Raises:
-        BadParameter: something that is no seed, or not one for each of the tables.
-    """
+    """Return each table's seed: s, s + 1, ... of a number, None of None; BadParameter if unfit."""
     if seed is None:
         return [None] * count
     if not isinstance(seed, list | tuple | np.ndarray):
@@ -44,17 +40,13 @@ def seeds_of(seed: Any, count: int) -> list[int | None]:
 
 
 class Begun(NamedTuple):
-    """First states of episodes with their seeds, uint64 ``(tables,)``, and those of their seats.
-
-    The seats' seeds, int64 ``(players, tables)``, are for the chance of the policies there.
-    """
+    """First states of episodes, their seeds, uint64 ``(tables,)``, and seats', int64 by player."""
 
     seeds: Array
     seats: PerPlayer
     state: Any
 
     def table(self, index: Array) -> Begun:
-        """Take several tables, by integers."""
         return Begun(self.seeds[index], self.seats[:, index], self.state.table(index))
 
     def placed(self, indexes: Array, part: Begun) -> Begun:
@@ -67,9 +59,8 @@ class Begun(NamedTuple):
 class Tables:
     """Tables that are played together, each as a `Table` by itself.
 
-    `seeds`, uint64, and `steps`, int64, are ``(tables,)``: those of each table's episode; `seats`,
-    int64 ``(players, tables)``, are seeds for the policies there. `sight` is the state of all
-    tables as all seats see it.
+    `seeds`, uint64, and `steps`, int64, are ``(tables,)``; `seats`, int64 ``(players, tables)``,
+    are seeds for the policies there. `sight` is all tables' state as all seats see it.
     """
 
     def __init__(self, game: Rulebook, count: int) -> None:
@@ -94,12 +85,8 @@ class Tables:
     ) -> None:
         """Start an episode at the tables in `mask`, bool; at all by default.
 
-        `seeds` has one for each table; None stands for the next that follows the last one given.
-        `fixed_chance` as in `Rulebook.reset`, for all these tables.
-
-        Raises:
-            NotReady: a table starts again that was never started.
-            BadParameter: a seed below 0 or above 2**64 - 1, or chance that cannot be fixed.
+        `seeds` has one for each table; None: the next after the last one given. Raises NotReady if
+        a table starts again that never did, BadParameter for a bad seed or chance.
         """
         every = mask is None or bool(mask.all())
         if self.state is None and not every:
@@ -121,17 +108,12 @@ class Tables:
         self._enter(state)
 
     def _begin(self, seeds: Array, fixed_chance: Mapping[str, Any] | None = None) -> Begun:
-        """Return the first states of episodes with these seeds."""
         noise, seats = Noise(seeds), np.arange(self.game.players)[:, None]
         state = self.game.begin(self.game.chance(noise, fixed_chance), seeds.shape)
         return Begun(seeds, noise.of("seat").of(seats).seed(), state)
 
     def _follow(self, tables: Array, seeds: Array) -> Begun:
-        """Return the episodes that follow at these tables.
-
-        If some are missing, those to come at all other tables are computed too: a few tables take
-        almost as long as all.
-        """
+        """Return the episodes that follow at these tables; all are drawn at once, ahead."""
         coming = self._coming
         if coming is None or any_true(coming.seeds[tables] != seeds):
             due = self._ahead_of(np.arange(self.count))
@@ -145,10 +127,9 @@ class Tables:
         return coming.table(tables)
 
     def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
-        """Tell talk not to wait for the seats that `mute` returns, bool ``(players, tables)``.
+        """Tell talk (if any) not to wait for the seats of `mute`, bool ``(players, tables)``.
 
-        Applies to episodes that were just reset, at the tables in `mask`, or at all. In a game
-        without talk `mute` is not called.
+        Of episodes that were just reset, at the tables in `mask`, or at all.
         """
         if self.game.core is not self.game:
             seats = mute() if mask is None else mute() & mask
@@ -160,7 +141,6 @@ class Tables:
         return self._is_seeded & ~np.array(has_seed)
 
     def _start(self, table: int, seed: int | None) -> int:
-        """Return the seed of a table's next episode."""
         if seed is None:
             return int(self._next(np.array([table]))[0])
         check_integer("seed", seed, 0, FULL)
@@ -180,7 +160,6 @@ class Tables:
         return self._ahead[tables, self._used[tables] % AHEAD].astype(np.uint64)
 
     def _next(self, tables: Array) -> Array:
-        """Return the seeds that follow and use them up."""
         seeds = self._ahead_of(tables)
         used = self._used[tables]
         self._used[tables] = np.minimum(used + 1, AHEAD)
@@ -200,10 +179,7 @@ class Tables:
         return self.sight
 
     def step(self, actions: PerPlayer, part: Array | None = None) -> Outcome:
-        """Play moves, int64 ``(players, tables)``, at the tables `part`, integers, or at all.
-
-        The outcome is of these tables; the others stay as they are.
-        """
+        """Play moves, int64 ``(players, tables)``, at the tables `part`, integers, or all."""
         if part is None:
             state, outcome = self.game.step(self.state, actions)
             self.steps = self.steps + 1

@@ -29,10 +29,9 @@ class _lazy(Generic[T]):
 
 
 class Who(NamedTuple):
-    """The caller of a request: run, episode (its seed, or its number in a run), step and seat.
+    """The caller of a request: run, episode (its seed, or number), step and seat.
 
-    `call` counts what a seat asks of its model for one decision. `seed` is the episode's. In a
-    batch, parts that differ by table are arrays, ``(*batch)``.
+    `call` counts calls for one decision, `seed` is the episode's; in a batch, parts may be arrays.
     """
 
     run: str = ""
@@ -58,19 +57,16 @@ class Sight:
         self.game, self.state, self.who = game, state, who
 
     def __reduce__(self) -> tuple[type[Sight], tuple[Rulebook, Any, Who]]:
-        """Pickle without the cache."""
         return Sight, (self.game, self.state, self.who)
 
     def view(self, seat: Any) -> View:
         """Return the view of one seat, or of several: integers that broadcast with the batch.
 
-        Of shape ``(*batch)`` they are another seat at every table, of ``(k, 1, ...)`` k seats of
-        all tables; the view then has the broadcast batch, such as ``(k, *batch)``.
+        ``(*batch)`` are another seat at every table, ``(k, 1, ...)`` k seats of all tables.
         """
         return View(self, seat)
 
     def table(self, index: Any) -> Sight:
-        """Take one table (or several, by an array of integers) out of a batch."""
         return Sight(self.game, self.state.table(index), self.who.table(index))
 
     @property
@@ -89,12 +85,10 @@ class Sight:
 
     @_lazy
     def turn(self) -> Array:
-        """The seats that have to move, bool ``(players, *batch)``."""
         return self.game.asked(self.state)
 
     @_lazy
     def asked(self) -> list[int]:
-        """The seats of one table that have to move, in order."""
         return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
 
     def fact(self, index: int) -> Array:
@@ -127,10 +121,9 @@ def _rows(seats: Array, batch: tuple[int, ...]) -> Any:
 
 
 class View:
-    """What one seat knows and is asked now; the rules hide nothing in it from the seat.
+    """What one seat knows and is asked now; each part is computed at first use.
 
-    Each part is computed at first use; at one table numbers are computed for all seats of a
-    `Sight`. For several seats `seat` is an array, see `Sight.view`, and there are no words.
+    For several seats `seat` is an array, see `Sight.view`, and there are no words.
     """
 
     game: Any  # of the game that the reader is for
@@ -143,7 +136,6 @@ class View:
         self.rows = _rows(seat, sight.state.round.shape) if isinstance(seat, np.ndarray) else seat
 
     def table(self, index: Any) -> View:
-        """Take one table (or several, by an array of integers) out of a batch."""
         alike = np.ndim(self.seat) == 0
         return self.sight.table(index).view(self.seat if alike else self.seat[index])
 
@@ -155,7 +147,6 @@ class View:
 
     @_lazy
     def batch(self) -> tuple[int, ...]:
-        """Shape of the batch, () for one seat of one table."""
         shape: tuple[int, ...] = self._state.round.shape
         seats = self.seat  # one of one table is by far the commonest
         several = isinstance(seats, np.ndarray)
@@ -163,7 +154,6 @@ class View:
 
     @property
     def core(self) -> View:
-        """The same seat's view of the game inside, see `Sight.core`."""
         return self if self.game.core is self.game else self._inside
 
     _inside = _lazy(lambda view: view.sight.core.view(view.seat))
@@ -190,12 +180,10 @@ class View:
 
     @_lazy
     def told(self) -> dict[str, Any] | None:
-        """The same knowledge as plain values; None for a batch."""
         return None if self.batch else self.sight.tell(self.seat)
 
     @_lazy
     def question(self) -> Question | None:
-        """What is asked; None for a batch, or if it is not this seat's move."""
         if self.batch or self.seat not in self.sight.asked:
             return None
         return self.game.asks(self._state, self.seat)
@@ -207,15 +195,13 @@ class View:
 
     @_lazy
     def amounts(self) -> tuple[Array, Array]:
-        """Limits of an amount, see `Rulebook.amounts`, int64 ``(*batch)`` each."""
         low, high = self.sight.amounts
         return low[self.rows], high[self.rows]
 
     def number(self, column: str) -> Array:
         """Return one column of the numbers, or what is `recalled`, by name, exactly, ``(*batch)``.
 
-        Integers and truths are int64; `numbers` are float32, for learners. What all hear broadcasts
-        to the batch of several seats.
+        Integers and truths are int64. What all hear broadcasts to the batch of several seats.
         """
         fact, index = self.game.fact_index[column]
         value, hears = self.sight.fact(fact), self.sight.hears
@@ -230,10 +216,7 @@ class View:
         return value if hears is None else value * hears[self.rows]
 
     def each(self, name: str) -> Array:
-        """Return what all hear of each seat, by the name of the fact, ``(players, *batch)``.
-
-        Exactly, as `number`. What is the same for several seats broadcasts to their batch.
-        """
+        """Return what all hear of each seat, by the fact's name, exactly, ``(players, *batch)``."""
         fact, _ = self.game.fact_index[f"{name}_0"]
         value, hears, shape = self.sight.fact(fact), self.sight.hears, self._state.round.shape
         value = value.reshape(len(value), *(1,) * (len(self.batch) - len(shape)), *shape)

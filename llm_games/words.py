@@ -1,12 +1,10 @@
 """Prompts are data: one template a wording, rendered in a sandbox from what a player is told.
 
-A template ``wordings/<version>.j2`` in a game's room has three blocks: ``rules`` (told once),
-``report`` (what happened since this player last decided) and ``request`` (the question, the goal
-and the form of the answer). ``wordings/common.j2`` beside this file has what all games share:
-personas, the cue to reason, the goals, the note with a question asked again, and what is said of
-tools. ``wordings/talk.j2`` stands around a game's words where there is talk. A game's own template
-may have more blocks: one for each kind of its asides, and ``talk``, what a speaker is shown (else
-the request, without what is to be answered).
+``wordings/<version>.j2`` in a game's room has the blocks ``rules`` (told once), ``report`` (what
+happened since this player last decided) and ``request`` (the question, the goal, the form of the
+answer); it may have one for each kind of its asides, and ``talk``, what a speaker is shown.
+``wordings/common.j2`` beside this file has what all games share, ``talk.j2`` stands around a game's
+words where there is talk.
 """
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ def percent(value: Any) -> str:
 
 
 def listed(values: Any) -> str:
-    """Write numbers one after another."""
     return _listed(tuple(values))
 
 
@@ -84,10 +81,10 @@ def named(values: Mapping[str, Any], none: str = "none") -> str:
 
 
 def quoted(text: str, limit: int = 500) -> str:
-    """Quote what another player said as one JSON string, so that it cannot pass for rules.
+    """Quote what another player said as one JSON string, cut at `limit`: it cannot pass for rules.
 
-    Quotes, line breaks and whatever else is not plain text are escaped, and so are brackets that
-    could begin a mark of chats, such as ``<|im_start|>`` or ``[INST]``; it is cut at `limit`.
+    Escaped is what is no plain text, and brackets of chats' marks, as ``<|im_start|>`` or
+    ``[INST]``.
     """
     text = text if len(text) <= limit else f"{text[:limit]}…"
     plain = (c if c.isprintable() and c not in '"\\' else json.dumps(c)[1:-1] for c in text)
@@ -108,7 +105,6 @@ class Notes(dict[str, tuple[Any, ...]]):
         return ()
 
     def plus(self, kind: str, answer: Any, limit: int) -> Notes:
-        """Return the notes with one more answer, the latest `limit` of its kind."""
         return Notes({**self, kind: (*self[kind], answer)[-limit:] if limit else ()})
 
 
@@ -118,26 +114,20 @@ NO_NOTES = Notes()
 class Prompts:
     """One wording of a game: ``"v1"`` … ``"v5"``, or a file of your own.
 
-    A `folder` of your own with ``<game>/<version>.j2`` files is used before ours.
-
-    Raises:
-        UnknownName: there is no such wording.
-        BadParameter: there is no such folder, or the template has a syntax error or lacks a block.
+    A `folder` with ``<game>/<version>.j2`` files is used before ours. Raises UnknownName, or
+    BadParameter for no such folder, a syntax error or a block that lacks.
     """
 
     def __init__(self, game: str, version: str = "v1", folder: str | Path | None = None) -> None:
         if folder is not None and not Path(folder).is_dir():
             raise BadParameter(f"there is no folder of prompts {str(folder)!r} in {Path.cwd()}")
         self.game, self.version, self.folder = game, version, folder
-        self._template = _template(game, version, str(folder) if folder else None)
-        self._common, self._talk = (
-            _template("", name, str(folder) if folder else None) for name in ("common", "talk")
-        )
+        path = str(folder) if folder else None
+        self._template = _template(game, version, path)
+        self._common, self._talk = (_template("", name, path) for name in ("common", "talk"))
         environment: Any = self._template.environment
-        self._uses = {
-            block: sorted(environment.uses.get((self._template.filename, block), ()))
-            for block in self._template.blocks
-        }
+        uses, file = environment.uses, self._template.filename
+        self._uses = {block: sorted(uses.get((file, block), ())) for block in self._template.blocks}
         self._rendered = lru_cache(4096, typed=True)(self._render_used)
         self._terms_of: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
@@ -198,10 +188,9 @@ class Prompts:
         return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
 
     def heard(self, view: View) -> str:
-        """Return the messages that this seat heard, each in quotation marks; "" if there are none.
+        """Return the messages that this seat heard, quoted; "" where no talk may precede.
 
-        They are not repeated before moves that no talk may precede. Too many speeches are cut to
-        their beginnings.
+        Too many speeches are cut to their beginnings.
         """
         core, knowledge = view.core, view.told or {}
         messages = [] if core is view else knowledge["talk"]["heard"]
@@ -216,15 +205,9 @@ class Prompts:
     def aside(
         self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
     ) -> str:
-        """Return the words of a game's own question beside the move that is asked now.
-
-        Raises:
-            BadParameter: the template has no block of that kind.
-        """
-        form = aside.question.form(reasoning)
-        text = self._block(
-            aside.kind, self._values_of(view, notes) | {"form": form} | dict(aside.values)
-        )
+        """Return a game's aside in words; BadParameter if there is no block of its kind."""
+        values = self._values_of(view, notes) | {"form": aside.question.form(reasoning)}
+        text = self._block(aside.kind, values | dict(aside.values))
         text = _join(self.heard(view) if aside.hears else "", text)
         return f"{text}\n{_render(self._common, 'reasoning', {})}" if reasoning else text
 
@@ -236,11 +219,9 @@ class Prompts:
         return "\n".join(line for line in lines if form not in line)
 
     def again(self, why: str, question: Question, reasoning: bool = False) -> str:
-        """Return the note that goes with a question asked again: what was wrong."""
         return _render(self._common, "again", {"why": why, "form": question.form(reasoning)})
 
     def summary(self, form: str) -> str:
-        """Return the request for a summary of a dialogue that is too long."""
         return _render(self._common, "summary", {"form": form})
 
     def offer(self, tools: list[dict[str, Any]], calls: int) -> str:
@@ -250,7 +231,6 @@ class Prompts:
     def result(
         self, output: str, failed: bool, remaining: int, question: Question, reasoning: bool = False
     ) -> str:
-        """Return the output of a tool call, or why it failed, as a quotation."""
         values = {"said": quoted(output, LONGEST), "failed": failed, "left": remaining}
         return _render(self._common, "result", values | {"form": question.form(reasoning)})
 
@@ -260,7 +240,6 @@ class Prompts:
         return _render(self._common, "advice", values)
 
     def goal(self, game: Rulebook, seat: int) -> str:
-        """Return what this seat is paid for, as one sentence."""
         return _goal(self._common, game.goal(seat))
 
     def text(self, view: View, rules: str | None = None) -> str:
@@ -300,7 +279,6 @@ class Blocks:
         self._templates = _template("planning", name, path), _template("", "common", path)
 
     def goal(self, game: Rulebook, seat: int) -> str:
-        """Return what this seat is paid for, as one sentence."""
         return _goal(self._templates[1], game.goal(seat))
 
     def say(self, block: str, /, **values: Any) -> str:
@@ -319,7 +297,6 @@ def _goal(common: jinja2.Template, goal: Goal) -> str:
 
 
 def versions(game: str, folder: str | Path | None = None) -> list[str]:
-    """Return the names of the wordings that exist for a game."""
     folders = [rooms.wordings(game), Path(folder) / game if folder else None]
     names = {path.stem for root in folders if root for path in root.glob("*.j2")}
     return sorted(names - {"planning"})
@@ -342,10 +319,7 @@ class _Context(runtime.Context):
 
 
 class _Code(compiler.CodeGenerator):
-    """Code in which ``name.key`` looks up a key of a plain dict without a call.
-
-    Which values blocks look up is noted down on the way.
-    """
+    """Code in which ``name.key`` looks up a plain dict without a call; it notes what blocks use."""
 
     environment: _Environment
 
@@ -406,7 +380,6 @@ def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> st
 
 
 def _fault(error: Exception) -> str:
-    """Describe what is wrong with a template."""
     if isinstance(error, jinja2.TemplateNotFound):
         return f"there is no template {error.name!r} in its folder"
     if isinstance(error, jinja2.TemplateError):
@@ -415,7 +388,6 @@ def _fault(error: Exception) -> str:
 
 
 def _ours(path: str) -> tuple[str, str, None] | None:
-    """Find a template in its game's room, or what all games share."""
     game, _, name = path.rpartition("/")
     game, name = (name.removesuffix(".j2"), "planning.j2") if game == "planning" else (game, name)
     folder = (rooms.wordings(game) if game else None) or FOLDER
@@ -426,11 +398,8 @@ def _ours(path: str) -> tuple[str, str, None] | None:
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
     filters = (number, exact, counted, percent, listed, named, quoted)
-    settings: dict[str, Any] = {
-        "undefined": jinja2.StrictUndefined,
-        "trim_blocks": True,
-        "lstrip_blocks": True,
-    }
+    settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined}
+    settings |= {"trim_blocks": True, "lstrip_blocks": True}
     environment: jinja2.Environment
     ours = jinja2.FunctionLoader(_ours)
     if folder:

@@ -36,12 +36,11 @@ def calls_as_json(text: str) -> str:
 def _json_of(match: re.Match[str]) -> str:
     name = match["glm"] or match["qwen"] or match["bare"] or match["invoke"]
     body = match["body"] or match["inside"] or match["parameters"] or ""
-    arguments = ", ".join(
-        json.dumps((argument["glm"] or argument["name"]).strip())
-        + ": "
-        + _value((argument["value"] or argument["text"] or "").strip())
-        for argument in _ARGUMENT.finditer(body)
+    pairs = (
+        (each["glm"] or each["name"], each["value"] or each["text"] or "")
+        for each in _ARGUMENT.finditer(body)
     )
+    arguments = ", ".join(f"{json.dumps(k.strip())}: {_value(v.strip())}" for k, v in pairs)
     return f'{{"name": {json.dumps(name)}, "arguments": {{{arguments}}}}}'
 
 

@@ -437,8 +437,6 @@ def test_measures_of_a_known_run():
     """Example F of the spec: `nearest` decided once."""
     ((game, steps, found),) = final(["nearest"], [0], **lattice())
     assert found.evacuation_time == 36
-    assert found.time_of(0.5) == 12
-    assert found.time_of(1) == 36
     assert found.escaped.sum() == 1327
     assert np.bincount(found.exit).tolist() == [12, 16, 3, 9, 15, 10, 35]
     assert found.sides == {"bottom": 30, "left": 35, "right": 35}
@@ -482,7 +480,6 @@ def test_casualties_are_measured():
     assert found.overtaken[4] == 1
     assert found.casualties["all"].tolist() == [0, 1, 1]
     assert found.evacuation_time is None
-    assert found.time_of(0.5) is None
     assert math.isnan(found.mean_escape_round)
     assert math.isnan(found.exit_balance)
 

@@ -90,7 +90,7 @@ LAYERS = {
         "tree move_chances beliefs batch_play best_response copies metagame equilibria alpha_rank "
         "crossplay verifiers",
         "games",
-        "learner",
+        "learner seated",
         "training",
     ),
     "benchmarks": (

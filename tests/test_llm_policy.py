@@ -192,17 +192,9 @@ def test_other_questions_are_asked_in_the_same_way():
     replies = ['{"first": 1}', '{"first": 1, "second": 10}', '{"first": 1, "second": 2}']
     policy = LLMPolicy(ScriptedClient(replies), structured=False)
     memory, view = policy.start(GAME, 0, 7), next(views())
-    reply, attempts, *_ = asyncio.run(
-        policy.ask(
-            view,
-            memory,
-            ["Which two?"],
-            Pair("", 0, 9),
-            seeds=seeds(memory),
-            max_attempts=5,
-            kind="plan",
-        )
-    )
+    asked = (view, memory, ["Which two?"], Pair("", 0, 9))
+    answer = policy.ask(*asked, seeds=seeds(memory), limit=5, kind="plan")
+    reply, attempts, *_ = asyncio.run(answer)
     assert (reply.outcome, reply.action) == ("valid", {"first": 1, "second": 2})
     assert [a.outcome for a in attempts] == ["unparsable", "out_of_range", "valid"]
     assert {a.kind for a in attempts} == {"plan"}

@@ -344,7 +344,7 @@ def test_players_of_higher_floors_are_known(monkeypatch):
         make_player("recordde")
     with pytest.raises(LLMGamesError, match="no file"):
         make_player("recorded:run.db")
-    kind = Kind("looks back", value="<side>", needs_value=True, made=Mirror)
+    kind = Kind("looks back", value="<side>", made=Mirror)
     monkeypatch.setitem(rooms.KINDS, "mirror", f"{__name__}:MIRROR")
     monkeypatch.setitem(globals(), "MIRROR", kind)
     assert make_player("mirror:left", "pirate_game").name == "left"

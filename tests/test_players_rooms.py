@@ -102,7 +102,7 @@ def crumb(size, view, rng):
 PLAYERS = Players(
     {
         "best_response": greedy,
-        "crumb": Kind("bids so little", crumb, "<size>", True, READ),
+        "crumb": Kind("bids so little", crumb, "<size>", READ),
     },
     assumed="whatever they do",
 )
@@ -186,7 +186,7 @@ def test_a_game_without_rooms_can_be_played_at_random_and_fixed(package):
         ("llm_games.baselines.games.divide_dollar", "has no module .*divide_dollar.rules"),
         (
             "llm_games.games.divide_dollar.rules:Nope",
-            "there is no game in .*rules 'Nope'; known: DivideDollar, DivideDollarState",
+            "there is no game in .*rules 'Nope'; known: DivideDollar",
         ),
     ],
 )

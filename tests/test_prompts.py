@@ -26,7 +26,7 @@ CHANGES = [
         for parameter, values in told.items()
         for value in values
     ),
-    *((name, *pair) for name, pair in rows("TOLD_FROM")),
+    *rows("TOLD_FROM"),
 ]
 
 

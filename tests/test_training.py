@@ -1,8 +1,10 @@
 """Training scripts: short runs, players that sit down, and all that can break one off."""
 
 import os
+import pickle
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +31,7 @@ pytest.importorskip("tensorboard")
 
 from llm_games.baselines.training import dqn, harness, ppo, recurrent_ppo
 from llm_games.wrappers.clients.budget import BudgetExceeded
+from llm_games.wrappers.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
 SHORT = {"copies": 8, "episodes": 12, "seed": 3}
@@ -98,10 +101,8 @@ def test_ppo_learns_to_give_nothing(tmp_path):
 
 
 def test_the_file_of_the_table_is_played_as_it_is(tmp_path, capsys):
-    given = options(
-        ppo.PPOOptions, tmp_path / "a", steps=32, seat="1", opponents=["rational", "fixed:5"]
-    )
-    ppo.train(given)
+    more = {"steps": 32, "seat": "1", "opponents": ["rational", "fixed:5"]}
+    ppo.train(options(ppo.PPOOptions, tmp_path / "a", **more))
     file = re.search(r"llm-games run (\S+)", capsys.readouterr().out)[1]
     (game,) = resolve(parse(tomllib.loads(Path(file).read_text("utf-8")), file), file).games
     player = f"sb3:{tmp_path / 'a' / 'player.zip'}"
@@ -142,35 +143,19 @@ def test_dqn_takes_indexes_only(tmp_path):
         dqn.train(options(dqn.DQNOptions, tmp_path / "a", actions="unit"))
 
 
-@pytest.mark.parametrize("script", [ppo, dqn, recurrent_ppo])
-def test_a_command_has_every_option_of_its_script(script, monkeypatch):
-    kinds = {
-        ppo: ppo.PPOOptions,
-        dqn: dqn.DQNOptions,
-        recurrent_ppo: recurrent_ppo.RecurrentOptions,
-    }
+@pytest.mark.parametrize("kind", [ppo.PPOOptions, dqn.DQNOptions, recurrent_ppo.RecurrentOptions])
+def test_a_command_has_every_option_of_its_script(kind, monkeypatch):
     given = []
 
     def train(options):
         given.append(options)
 
-    command = [
-        "x",
-        "public_goods",
-        "--opponents",
-        "a",
-        "--opponents",
-        "b",
-        "--resume",
-        "--copies=2",
-    ]
-    monkeypatch.setattr(sys, "argv", command)
+    words = "x public_goods --opponents a --opponents b --resume --copies=2"
+    monkeypatch.setattr(sys, "argv", words.split())
     with pytest.raises(SystemExit) as ended:
-        harness.command(train, kinds[script])
+        harness.command(train, kind)
     assert ended.value.code == 0
-    assert given == [
-        kinds[script](game="public_goods", opponents=["a", "b"], resume=True, copies=2)
-    ]
+    assert given == [kind(game="public_goods", opponents=["a", "b"], resume=True, copies=2)]
 
 
 # -- measures --------------------------------------------------------------------------------------
@@ -241,6 +226,29 @@ def test_a_training_that_goes_on_is_the_one_that_never_stopped(
     whole = {name: values for name, values in whole.items() if name != "train/n_updates"}
     for name, values in whole.items():
         np.testing.assert_array_equal(values, parts[name], err_msg=name)
+
+
+def test_a_state_of_an_earlier_version_goes_on_as_one_of_today(tmp_path):
+    given = {"opponents": ["rational", "mix:random|rational"]}
+    ppo.train(options(ppo.PPOOptions, tmp_path / "old", steps=32, **given))
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    contents = pickle.loads((tmp_path / "new" / "state").read_bytes())
+    contents["scaled"].set_venv(SB3VecEnv(contents["games"]))
+    state = pickle.dumps(contents, 0)
+    for new, old in (
+        ("cllm_games.table_batch\nTables", "cllm_games.tables\nTables"),
+        ("cllm_games.wrappers.player_mixture\nPlayerM", "cllm_games.wrappers.mixture\nM"),
+        ("rules\nRuleMemories\n", "rules\nMemories\n"),
+        ("V_indexes\n", "V_at\n"),
+        ("V_is_seeded\n", "V_begun\n"),
+    ):
+        assert new.encode() in state
+        state = state.replace(new.encode(), old.encode())
+    (tmp_path / "old" / "state").write_bytes(state)
+    for folder in ("old", "new"):
+        ppo.train(options(ppo.PPOOptions, tmp_path / folder, steps=64, resume=True, **given))
+    old, new = ((tmp_path / name / "curve.csv").read_bytes() for name in ("old", "new"))
+    assert old == new
 
 
 def rows_of(folder):
@@ -348,10 +356,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_no_decision_is_learned_from_alone(script, kind, tmp_path):
     with pytest.raises(BadParameter, match="give --copies or --rollout of 2 or more"):
         script.train(options(kind, tmp_path / "a", copies=1, rollout=1))
-    small = options(
-        kind, tmp_path / "a", copies=3, rollout=3, steps=9
-    )  # in parts of 2 and the rest
-    assert ppo.minibatch_size(small) == 3
+    small = options(kind, tmp_path / "a", copies=3, rollout=3, steps=9)
+    assert small.settings()["batch_size"] == 3  # in parts of 2 and the rest
     assert np.isfinite(script.train(small).payoff)
 
 

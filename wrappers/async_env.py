@@ -66,8 +66,6 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
             arguments = copy, inbox, self._results
             threading.Thread(target=_work, args=arguments, daemon=True).start()
 
-    # -- EnvPool's ---------------------------------------------------------------------------------
-
     def async_reset(self, *, seed: int | Sequence[int | None] | None = None) -> None:
         """Let all copies start: copy i with the episode of the seed s + i. `recv` returns them."""
         if self._work:
@@ -81,15 +79,12 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         """Give these copies an action each; by default all of them.
 
         Raises:
-            BadParameter: not one action for each, or a copy that is none.
-            NotReady: a copy has not been received since it was sent something.
+            BadParameter, NotReady: not one for each, or a copy that is none, or was not received.
         """
         copies = range(self.num_envs) if env_id is None else np.asarray(env_id).tolist()
         if len(actions) != len(copies) or not {*copies} <= {*range(self.num_envs)}:
-            raise BadParameter(
-                f"send takes an action for each copy, from 0 to {self.num_envs - 1}: got "
-                f"{len(actions)} actions for copies {[*copies]}"
-            )
+            rule = f"send takes an action for each copy, from 0 to {self.num_envs - 1}"
+            raise BadParameter(f"{rule}: got {len(actions)} actions for copies {[*copies]}")
         if busy := sorted({*copies} & (self._work.keys() | self._through.keys())):
             raise NotReady(f"copies {busy} are not received yet: call recv() before send()")
         for index, copy in enumerate(copies):
@@ -98,13 +93,9 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
     def recv(self) -> Result:
         """Return the next copies that are through: observations, rewards, ends, and infos.
 
-        Raises:
-            NotReady: fewer than `batch_size` have anything to do.
-            ClientError, IllegalAction, …: what a copy's step raises.
+        Raises NotReady if fewer than `batch_size` have anything to do, and what a copy's step does.
         """
         return self._receive(self.batch_size)
-
-    # -- Gymnasium's -------------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
@@ -126,8 +117,6 @@ class AsyncGames(VectorEnv[Any, Any, Any]):
         """Let the threads go, once what they wait for has come."""
         for inbox in self._inboxes:
             inbox.put(None)
-
-    # -- copies ------------------------------------------------------------------------------------
 
     def _begin(self, copy: int, work: Work) -> None:
         self._failed.pop(copy, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -14,7 +14,7 @@ from llm_games.errors import BadParameter
 from llm_games.rulebook import Array, PerPlayer, PerTable
 from llm_games.table_batch import Tables
 from llm_games.view import Sight
-from llm_games.wrappers.policy import Cell, Decided, Decision, Note, Policy, added, called
+from llm_games.wrappers.policy import Cell, Decided, Note, Policy, added, called
 from llm_games.wrappers.together import at_once, run_sync, together
 
 
@@ -23,9 +23,8 @@ class BatchSeats:
 
     Each of the `policies` decides for all its seats at all tables in one call. `sits`, integers
     ``(players, tables)``, has the index of the policy in each seat, -1 for none; it may change at
-    tables that start again. `outcomes` are counts by table, since somebody cleared it, for players
-    that ask models; `notes` are those to be recalled, with their writers. Players that do not
-    speak see and play the game inside, and no talk waits for them.
+    tables that start again. `outcomes` are counts by table, until somebody clears it, for players
+    that ask models; `notes` are those to be recalled, with their writers.
     """
 
     def __init__(self, tables: Tables, policies: Sequence[Policy], sits: Array) -> None:
@@ -40,7 +39,6 @@ class BatchSeats:
 
     @property
     def sits(self) -> Array:
-        """Which policy sits where."""
         return self._sits
 
     @sits.setter
@@ -50,10 +48,7 @@ class BatchSeats:
         self._cell_counts = [np.count_nonzero(mine) for mine in self._held]
 
     def start(self, mask: PerTable) -> None:
-        """Begin the episodes that these tables, bool, were reset to.
-
-        Who noted something at the end of the one before, and sits in that seat again, recalls it.
-        """
+        """Begin episodes of these tables, bool; who sits there again recalls notes."""
         game, seeds = self.tables.game, self.tables.seats
         mute = [mine for k, mine in enumerate(self._held) if not self.policies[k].speaks]
         if mute:
@@ -90,28 +85,19 @@ class BatchSeats:
                 self._memories[k] = memory
 
     async def ask(self, mask: Array) -> PerPlayer:
-        """Ask the policies in the cells of `mask`, all at the same time.
-
-        Returns their moves, as in `Decided`. An error of one stops all; no memory changes then.
-        """
+        """Return the moves of the policies in the cells of `mask`; an error leaves all memories."""
         cells = self._cells(mask)
-        decide = (
-            self.policies[k].decide_batch(self._sight(k), cell_mask, self._memories[k])
-            for k, cell_mask in cells
-        )
-        return self._decided(mask, cells, await together(decide))
+        return self._decided(mask, cells, await together(self._decisions(cells)))
+
+    def _decisions(self, cells: list[tuple[int, Array]]) -> Iterator[Any]:
+        for k, mine in cells:
+            yield self.policies[k].decide_batch(self._sight(k), mine, self._memories[k])
 
     def ask_now(self, mask: Array) -> PerPlayer:
-        """Ask them from code that cannot wait."""
         cells = self._cells(mask)
         if any(self.policies[k].waits for k, _ in cells):
-            moves: PerPlayer = run_sync(self.ask(mask))
-            return moves
-        answers = [
-            at_once(self.policies[k].decide_batch(self._sight(k), cell_mask, self._memories[k]))
-            for k, cell_mask in cells
-        ]
-        return self._decided(mask, cells, answers)
+            return np.asarray(run_sync(self.ask(mask)))
+        return self._decided(mask, cells, [*map(at_once, self._decisions(cells))])
 
     def _decided(
         self, mask: Array, cells: list[tuple[int, Array]], answers: list[tuple[Decided, Any]]
@@ -125,25 +111,19 @@ class BatchSeats:
                 actions = np.asarray(None)
             words = actions.dtype == object and self.policies[k].speaks
             if actions.shape != mask.shape or (actions.dtype.kind not in "iu" and not words):
-                fault = f"got {actions.dtype} of shape {actions.shape}"
-                raise BadParameter(
-                    f"{called(self.policies[k])!r} must decide for a batch by Decided integers of "
-                    f"shape {mask.shape}, and its memory, {fault}"
-                )
+                rule = f"must decide for a batch by Decided integers of shape {mask.shape}"
+                fault = f"and its memory, got {actions.dtype} of shape {actions.shape}"
+                raise BadParameter(f"{called(self.policies[k])!r} {rule}, {fault}")
             moves.append(actions if words else actions.astype(np.int64, copy=False))
         self._talked = self.tables.ready().talking
         for (k, _), (decided, memory) in zip(cells, answers, strict=True):
             self._memories[k] = memory
-            self._count(decided.replies)
+            for (_, table), decision in decided.replies.items():
+                if decision.attempts:
+                    self.outcomes.setdefault(table, Counter())[decision.outcome] += 1
         return reduce(added, moves) if moves else np.zeros(mask.shape, np.int64)
 
-    def _count(self, replies: Mapping[Cell, Decision]) -> None:
-        for (_, table), decision in replies.items():
-            if decision.attempts:
-                self.outcomes.setdefault(table, Counter())[decision.outcome] += 1
-
     def finish(self, mask: PerTable) -> None:
-        """Let players look back at games that are over, at these tables."""
         cells = [(k, chosen) for k in self.look_back if (chosen := self._held[k] & mask).any()]
         if cells:
             work = (

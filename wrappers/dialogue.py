@@ -15,18 +15,13 @@ from llm_games.words import Notes
 from llm_games.wrappers.clients.chat import Chat, Grown, Message, byte_count
 from llm_games.wrappers.policy import Attempt
 
-ALL = float("inf")
-"""No limit on what is remembered."""
-NOTHING_NEW = "It is your move."
-"""Stands in the dialogue for a past round before which there was nothing to report."""
-GUESS = 0.25
-"""Tokens of each byte of a prompt, until the server has counted one."""
-MARGIN = 1.1
-"""How much longer a prompt may be than the last one that was counted lets expect."""
+ALL = float("inf")  # no limit on what is remembered
+NOTHING_NEW = "It is your move."  # for a past round with nothing to report before it
+GUESS = 0.25  # tokens of each byte of a prompt, until the server has counted one
+MARGIN = 1.1  # how much longer a prompt may be than the last one that was counted lets expect
 
 
-PLANS = ("plan", "replan")
-"""Kinds of the exchanges that bring a plan into force."""
+PLANS = ("plan", "replan")  # kinds of the exchanges that bring a plan into force
 
 
 class Exchange(NamedTuple):
@@ -34,10 +29,8 @@ class Exchange(NamedTuple):
 
     told: str
     answer: str
-    kind: str = "move"
-    """what was asked for, as in `Attempt`"""
-    calls: tuple[tuple[str, str], ...] = ()
-    """what tools were called between the two, and what they said: roles and contents"""
+    kind: str = "move"  # what was asked for, as in `Attempt`
+    calls: tuple[tuple[str, str], ...] = ()  # of tools between the two: roles and contents
 
 
 class Dialogue(Grown[Exchange]):
@@ -137,20 +130,13 @@ class ChatMemory:
 
     seed: int
     dialogue: Dialogue
-    decisions: int = 0
-    """how many it has made"""
-    rate: float = GUESS
-    """tokens of each byte of its last prompt that the server has counted"""
-    notes: Notes = field(default_factory=Notes, hash=False)
-    """what it answered to asides of the game, as far as it is shown again"""
-    thought: tuple[str, ...] = ()
-    """kinds of the asides that it was asked before the coming move"""
-    asides: int = 0
-    """how many it was asked"""
-    speeches: int = 0
-    """how often it was to speak"""
-    told: tuple[int, str] = (-1, "")
-    """what happened, as the dialogue tells it already, and before which decision"""
+    decisions: int = 0  # how many it has made
+    rate: float = GUESS  # tokens of each byte of its last prompt that the server has counted
+    notes: Notes = field(default_factory=Notes, hash=False)  # answers to asides, if shown again
+    thought: tuple[str, ...] = ()  # kinds of the asides that it was asked before the coming move
+    asides: int = 0  # how many it was asked
+    speeches: int = 0  # how often it was to speak
+    told: tuple[int, str] = (-1, "")  # before which decision, and what happened
 
     @property
     def system(self) -> str:
@@ -180,12 +166,10 @@ class Remembering:
     context: int | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.memory, str):
-            if self.memory not in ("full", "none"):
-                complaint = f'"full", "none" or a number, got {self.memory!r}'
-                raise BadParameter(f"memory must be {complaint}")
-        else:
+        if not isinstance(self.memory, str):
             check_integer("memory", self.memory, 0)
+        elif self.memory not in ("full", "none"):
+            raise BadParameter(f'memory must be "full", "none" or a number, got {self.memory!r}')
         for name in ("memory_tokens", "context"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1)
@@ -211,10 +195,8 @@ class Remembering:
         """Raise BadParameter if the rules of a game, of about so many tokens, have no room."""
         for name in ("memory_tokens", "context"):
             if (room := getattr(self, name)) is not None and room < tokens:
-                raise BadParameter(
-                    f"{name} = {room} is less than the rules of {game} take, "
-                    f"about {tokens} tokens: give more"
-                )
+                need = f"the rules of {game} take, about {tokens} tokens: give more"
+                raise BadParameter(f"{name} = {room} is less than {need}")
 
     def answer(self, question: Question, reply: Reply, attempts: tuple[Attempt, ...]) -> str:
         """Return the text of an answer that stays in the dialogue."""
@@ -230,8 +212,7 @@ class Remembering:
     def excess(self, memory: ChatMemory, chat: Chat, sums_up: bool) -> int:
         """Return the number of the oldest exchanges that have no room in the windows.
 
-        `chat` is of the memory's dialogue. If any, it is about the older half, so that most prompts
-        begin with the one before.
+        If any, it is about the older half, so that most prompts begin with the one before.
         """
         dialogue, room = memory.dialogue, ALL
         if self.memory_tokens is not None:
@@ -244,5 +225,4 @@ class Remembering:
 
 
 def joined(*parts: str) -> str:
-    """Return texts as one, with empty lines between them."""
     return "\n\n".join(filter(None, parts))

@@ -7,6 +7,7 @@ chance. It needs the extra ``trl``.
 
 from __future__ import annotations
 
+import types
 from collections import deque
 from collections.abc import Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,20 +34,16 @@ from llm_games.wrappers.single_agent import LONGEST_WAIT, Regret, seating
 from llm_games.wrappers.vector_env import regret_of
 
 CREDITS = ("decision", "conversation")
-TRIES = 100
-"""Games after the one of a seed that are looked through for one in which the learner decides."""
-WHOLE = {"memory": "full", "remember": "replies", "notices": True}
-"""Settings of a player whose chat grows at its end alone."""
+TRIES = 100  # games looked through, from a seed on, for one in which the learner decides
+WHOLE = {"memory": "full", "remember": "replies", "notices": True}  # a chat grows at its end
 
 
 def kept_whole(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of a player with those of `WHOLE`; BadParameter if one of them is another."""
     for name, value in WHOLE.items():
         if settings.get(name, value) != value:
-            raise BadParameter(
-                f"{name} = {settings[name]!r}: a conversation that is learned from as a whole has "
-                f"{name} = {value!r}"
-            )
+            fault = f"a conversation that is learned from as a whole has {name} = {value!r}"
+            raise BadParameter(f"{name} = {settings[name]!r}: {fault}")
     return {**settings, **WHOLE}
 
 
@@ -67,10 +64,7 @@ class GeneratedReply(NamedTuple):
 
 
 class LearnerTurn(NamedTuple):
-    """A decision of the learner with its replies, one unless it was asked again.
-
-    `step` counts the game's steps before it.
-    """
+    """A decision of the learner after so many steps, with its replies, one unless asked again."""
 
     replies: list[GeneratedReply]
     decision: Decision
@@ -83,10 +77,8 @@ class LearnerGame:
 
     seed: int
     turns: list[LearnerTurn] = field(default_factory=list)
-    payoffs: list[float] = field(default_factory=list)
-    """by step, in the game's own payoffs"""
-    rewards: list[float] = field(default_factory=list)
-    """by step, what is learned from"""
+    payoffs: list[float] = field(default_factory=list)  # by step, in the game's own payoffs
+    rewards: list[float] = field(default_factory=list)  # by step, what is learned from
 
     @property
     def payoff(self) -> float:
@@ -94,7 +86,6 @@ class LearnerGame:
 
     @property
     def legal(self) -> float:
-        """Return the share of its decisions that were legal."""
         valid = [turn.decision.outcome == "valid" for turn in self.turns]
         return sum(valid) / len(valid) if valid else 1.0
 
@@ -106,14 +97,10 @@ class LearnerGame:
         return value
 
 
-class _OpenQuestion:
-    """An awaited reply: the request goes to whoever drives the coroutine."""
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-
-    def __await__(self) -> Generator[Request, Completion, Completion]:
-        return (yield self.request)
+@types.coroutine
+def _reply(request: Request) -> Generator[Request, Completion, Completion]:
+    """Hand the request to whoever drives the coroutine, and return its completion."""
+    return (yield request)
 
 
 class _GroupLearner:
@@ -122,7 +109,7 @@ class _GroupLearner:
     name = "learner"
 
     async def complete(self, request: Request) -> Completion:
-        return await _OpenQuestion(request)
+        return await _reply(request)
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -134,14 +121,13 @@ class _GroupLearner:
 class GameRollout:
     """Games in which the model of a trainer plays one seat: the `rollout_func` of `GRPOTrainer`.
 
-    All games of a step are played together, and the replies of all of them are drawn in one call of
-    the trainer's own generation (with vLLM too). Tokens are learned from as they were drawn.
-
-    With `credit` ``"decision"`` a sample is one decision, scored by the rewards from there on. For
-    each group a game is played first; one of its decisions is drawn, and each of the group plays on
-    from that very situation, so that their prompts are the same. With ``"conversation"`` a sample
-    is a whole game in one chat, scored by all its rewards, in which only the model's own
-    tokens are learned from (`env_mask`); the model's chat template must keep what was said before.
+    All games of a step are played together, all their replies drawn in one call of the trainer's
+    own generation (with vLLM too). Tokens are learned from as they were drawn. With `credit`
+    ``"decision"`` a sample is one decision, scored by the rewards from there on: for each group a
+    game is played first, one of its decisions is drawn, and each of the group plays on from that
+    very situation. With ``"conversation"`` it is a whole game in one chat, scored by all its
+    rewards, in which only the model's own tokens are learned from (`env_mask`); the model's chat
+    template must keep what was said before.
 
     Args:
         game: a rulebook, or a game's name with its `parameters`.
@@ -149,8 +135,7 @@ class GameRollout:
         credit: one of `CREDITS`.
         regret: if given, the reward of a step is minus the learner's regret in it; else its payoff.
         discount: of rewards, for each own decision between.
-        penalty: what a decision without a legal reply costs beside what the rules say to it, in the
-            game's payoffs.
+        penalty: the cost of a decision without a legal reply beside the rules', in payoffs.
         max_steps: the most steps of a game; needed where it has no limit of its own.
         player: settings of `LLMPolicy`, such as ``{"prompts": "v2", "reasoning": True}``. By
             default a decision is one reply, ``max_attempts=1``.
@@ -216,17 +201,14 @@ class GameRollout:
         return self._rows(played, [*map(_whole, played)], [0] * len(played))
 
     def _decisions(self, groups: Sequence[tuple[int, int]], trainer: Any) -> dict[str, Any]:
-        """Return samples of one decision each."""
         from torch import randint
 
         trunks = self._deciding([seed for seed, _ in groups], trainer)
         picks = [int(randint(len(trunk.turns), ())) for trunk in trunks]
-        seeds, starts, places = list[int](), list[list[LearnerTurn]](), list[int]()
-        for (_, size), trunk, pick in zip(groups, trunks, picks, strict=True):
-            seeds += [trunk.seed] * size
-            starts += [trunk.turns[:pick]] * size
-            places += [pick] * size
-        played = self.play(seeds, trainer, starts)
+        chosen = zip(groups, trunks, picks, strict=True)
+        rows = [(trunk, pick) for (_, size), trunk, pick in chosen for _ in range(size)]
+        starts = [trunk.turns[:pick] for trunk, pick in rows]
+        played, places = self.play([t.seed for t, _ in rows], trainer, starts), [k for _, k in rows]
         if any(len(game.turns) <= index for game, index in zip(played, places, strict=True)):
             raise BadParameter(
                 f"{self.game.name}: opponents did not play alike when they were asked again; give "
@@ -279,7 +261,7 @@ class GameRollout:
         tables.reset([int(seed) for seed in seeds])
         seats.start(every)
         played = [LearnerGame(int(seed)) for seed in seeds]
-        prefix_turns = [deque(turns) for turns in starts] or [deque[LearnerTurn]() for _ in seeds]
+        prefix_turns = [deque(turns) for turns in starts or [()] * len(played)]
         table = _GroupTable(self, trainer, played, prefix_turns)
         table.start(seat)
         done = ~every
@@ -305,7 +287,6 @@ class GameRollout:
     def _pay(
         self, played: list[LearnerGame], part: Array, payoffs: Array, lost: Array | None
     ) -> None:
-        """Add a step's payoffs and rewards to the games."""
         rewards = payoffs if lost is None else -lost
         for index, payoff, reward in zip(part.tolist(), payoffs.tolist(), rewards, strict=True):
             game = played[index]
@@ -332,7 +313,6 @@ class _GroupTable:
         self.memories: dict[int, Any] = {}
 
     def start(self, seats: Array) -> None:
-        """Let it hear the rules."""
         for index, (game, seat) in enumerate(zip(self.played, seats.tolist(), strict=True)):
             seed = int(Noise(game.seed).of("seat", seat).seed())
             self.memories[index] = self.player.start(self.game, seat, seed)
@@ -390,15 +370,11 @@ class _GroupTable:
         for index, prompt, tokens, token_chances in zip(
             new, ids, drawn, chances or [None] * len(ids), strict=True
         ):
-            ended = tokens[-1] in self.ends
             text = self.tokenizer.decode(tokens, skip_special_tokens=True)
-            finish: Finish = "stop" if ended else "length"
-            completion = Completion(
-                text, finish, len(prompt), len(tokens), model=_GroupLearner.name
-            )
-            old[index] = GeneratedReply(
-                prompt, [*tokens], token_chances, completion, new[index].messages
-            )
+            finish: Finish = "stop" if tokens[-1] in self.ends else "length"
+            reply = Completion(text, finish, len(prompt), len(tokens), model=_GroupLearner.name)
+            chat = new[index].messages
+            old[index] = GeneratedReply(prompt, [*tokens], token_chances, reply, chat)
         return old
 
     def _ids(self, index: int, request: Request) -> list[int]:
@@ -461,7 +437,6 @@ def _whole(game: LearnerGame) -> tuple[list[int], list[int], list[float] | None,
 
 
 def _seed(prompt: Any) -> int:
-    """Return the seed that a row of `games` has."""
     try:
         return int(prompt[-1]["content"])
     except (LookupError, TypeError, ValueError):

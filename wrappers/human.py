@@ -29,10 +29,7 @@ class PersonLeft(LLMGamesError):
 
 
 class HumanClient:
-    """Asks a person, again and again until the answer is legal.
-
-    `read` gives the next line, without its end; `write` shows a text.
-    """
+    """Asks a person until the answer is legal; `read` gives the next line, `write` shows a text."""
 
     def __init__(
         self,
@@ -45,11 +42,7 @@ class HumanClient:
         self._turn = asyncio.Lock()
 
     async def complete(self, request: Request) -> Completion:
-        """Show what is new, and return the answer in its canonical form (as it is, if none asked).
-
-        Raises:
-            PersonLeft: the input has ended.
-        """
+        """Show news, and return the answer in its canonical form; PersonLeft if input has ended."""
         async with self._turn:  # two seats of one person, one after the other
             rules = [m["content"] for m in request.messages[:-1] if m["role"] == "system"]
             seat = request.who._replace(step=0, call=0)
@@ -103,8 +96,7 @@ class HumanPolicy(LLMPolicy):
 def read_answer(line: str, question: Question) -> Reply:
     """Read a person's line: a JSON object as a model would write it, or the bare value.
 
-    That is also a word for null or for another word, see `MEANT`, and numbers in a row where they
-    have names, such as ``99, 0, 1`` for the shares of three.
+    That is also a word of `MEANT`, or numbers in a row for those with names: ``99, 0, 1``.
     """
     whole = read_reply(line, question)
     if whole.outcome != "unparsable" or f'"{question.key}"' in line:
@@ -131,11 +123,7 @@ def show(text: str) -> None:
 
 
 async def read_line() -> str:
-    """Read a line from the terminal while other players think and Ctrl-C works.
-
-    Raises:
-        EOFError: there are no more.
-    """
+    """Read a line while other players think and Ctrl-C works; EOFError if there are no more."""
     print("> ", end="", flush=True)
     if sys.stdin.isatty():
         loop, typed = asyncio.get_running_loop(), asyncio.Event()

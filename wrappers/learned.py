@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from llm_games.rulebook import Array, Rulebook
 from llm_games.version import __version__
 from llm_games.view import Sight, View
 from llm_games.wrappers.policy import Decided, Decision, Policy
+
+FORMAT = 1  # of players' files
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,18 @@ class Trained:
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Trained:
-        """Read it from the dict that `dataclasses.asdict` makes.
-
-        Raises:
-            AttributeError, LookupError, TypeError, ValueError: the dict has other contents.
-        """
+        """Read a dict of `asdict`; AttributeError, LookupError, TypeError, ValueError if not."""
         parts = fields["spread"] and {
             part: (np.array(mean, float), np.array(deviation, float), limit)
             for part, (mean, deviation, limit) in fields["spread"].items()
         }
         return cls(**{**fields, "columns": tuple(fields["columns"]), "spread": parts})
+
+    def about(self, game: Rulebook, **extra: Any) -> str:
+        """Return it, the game's parameters and what is extra as the JSON of a player's file."""
+        parameters, extra = game.core.__getstate__(), {"format": FORMAT, **extra}
+        whole = {**extra, "trained": asdict(self), "parameters": parameters}
+        return json.dumps(whole, default=_plain, indent=1)
 
     def check(self, name: str, game: Rulebook) -> None:
         """Raise BadParameter if the player was not trained for tables of this game."""
@@ -79,12 +84,9 @@ class Trained:
             fault = f"edition {self.edition} of {game.name}'s rules, which are now {game.edition}"
             out = f"train it again, or play it with llm-games {self.package}"
         elif self.columns != (names := tuple(game.column_index)):
-            new, gone = (
-                [*sorted({*a} - {*b})] for a, b in ((names, self.columns), (self.columns, names))
-            )
-            fault = (
-                f"other observations of {game.name}: here are {new} more, and {gone} are missing"
-            )
+            new, gone = sorted({*names} - {*self.columns}), sorted({*self.columns} - {*names})
+            extra = f"here are {new} more, and {gone} are missing"
+            fault = f"other observations of {game.name}: {extra}"
             out = "give the game the parameters that it was trained with"
         else:
             return
@@ -170,9 +172,8 @@ class LearnedPolicy(Policy):
         network: Any = getattr(model, "policy", None)
         weights = network.state_dict() if hasattr(network, "state_dict") else {}
         if broken := [key for key, value in weights.items() if not value.isfinite().all()]:
-            raise BadParameter(
-                f"{name} has weights that are no numbers: {broken[0]}; train it anew"
-            )
+            fault = f"has weights that are no numbers: {broken[0]}; train it anew"
+            raise BadParameter(f"{name} {fault}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> NetworkMemory:
         """Return the memory at the start; a BadParameter: it was trained for something else."""
@@ -257,8 +258,6 @@ class LearnedPolicy(Policy):
             unfinished, part = unfinished & ~whole, part + 1
         return Decided(actions), memory.updated(cells, state)
 
-    # -- rows: one for each seat and table that decides ------------------------------------------
-
     def _masked(self, seat_codec: Codec) -> bool:
         return hasattr(seat_codec.space, "n") and (self.masks or seat_codec.masked)
 
@@ -280,10 +279,7 @@ class LearnedPolicy(Policy):
     def _predict(
         self, numbers: Array, masks: Array | None, state: Any, first: Array, noise: Noise
     ) -> tuple[Array, Any]:
-        """Return the actions of these rows and the state of a recurrent network after them.
-
-        `first` are the rows that begin an episode; each has noise of its own.
-        """
+        """Return actions of rows, and a recurrent network's state; `first` ones begin episodes."""
         inputs = self._observation(numbers, masks)
         extra: dict[str, Any] = {} if state is None else {"state": state, "episode_start": first}
         if self.masks and masks is not None:
@@ -324,6 +320,10 @@ class LearnedPolicy(Policy):
         drawn = noise.normal(likely.mean.numpy().T, likely.stddev.numpy().T).T
         space = policy.action_space
         return np.clip(np.tanh(drawn) if policy.squash_output else drawn, space.low, space.high)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def _scaled(scale: Scale | None, numbers: Array) -> Array:

@@ -39,12 +39,11 @@ from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
-MOST_ATTEMPTS = 100
-"""Replies read for one decision of a game that sets no limit of its own to them."""
-SPEECHES, ASIDES = 3, 4
-"""Streams of sampling seeds beside those of moves, see `seeds`."""
-MOST_GAMES = 16
-"""Games of which is kept what was met in them."""
+MOST_ATTEMPTS = (
+    100  #: replies read for one decision of a game that sets no limit of its own to them
+)
+SPEECHES, ASIDES = 3, 4  #: streams of sampling seeds beside those of moves, see `seeds`
+MOST_GAMES = 16  #: games of which is kept what was met in them
 
 
 class Answer(NamedTuple):
@@ -52,11 +51,9 @@ class Answer(NamedTuple):
 
     reply: Reply
     attempts: tuple[Attempt, ...]
-    memory: Any
-    """with the dialogue in which it was asked"""
+    memory: Any  #: with the dialogue in which it was asked
     notes: tuple[Note, ...] = ()
-    prompt: tuple[str, ...] = ()
-    """what was told for it, with what was wrong with earlier replies"""
+    prompt: tuple[str, ...] = ()  #: what was told for it, with what was wrong with earlier replies
 
 
 class Cut(NamedTuple):
@@ -81,36 +78,33 @@ class LLMPolicy(Policy):
         prompt_folder: a folder of your own with ``<game>/<version>.j2`` files.
         reasoning: ask for an explanation before the answer.
         persona: one of ``cooperative``, ``selfish``, ``mathematician``, or a sentence of your own.
-        memory: how many past decisions the dialogue holds: ``"full"``, ``"none"``, or a number at
-            most; where one more would be too many, it goes on with the newer half. What happened
-            since the last decision is told in any case. A game's ``shown_last``
-            caps it exactly.
+        memory: past decisions in the dialogue: ``"full"``, ``"none"``, or a number at most; beyond
+            it the older half falls out. What happened since the last decision is told in any case.
+            A game's ``shown_last`` caps it exactly.
         memory_tokens: how many tokens a prompt has, at most: else its older half falls out.
         remember: ``"answers"`` in their canonical form, or whole ``"replies"`` as they came, those
             that could not be used too, but without thoughts.
-        notices: past requests are kept too, with what tools were called and said, what was asked
-            beside moves and what was wrong with replies, so that each prompt begins with the whole
-            of the one before. None: where the game lets players forget
-            nothing that they hold, see docs/experiments.md.
+        notices: past requests are kept too, with calls of tools, what was asked beside moves and
+            what was wrong with replies, so that each prompt begins with the whole of the one
+            before. None: where the game lets players forget nothing, see docs/experiments.md.
         thoughts: ``"keep"`` hands thoughts of the past back, before the answer as
             ``<think>…</think>``; ``"drop"`` does not.
         context: how many tokens the model takes, prompt and reply together; None: not known.
-        overflow: what to do before a prompt that does not fit into `context`, or once the server
-            refuses one: ``"stop"``; ``"shorten"``, by the older half of what is remembered, or
-            ``"summarise"`` it: the model's own summary then stands in its place. The last is also
-            done when a window (`memory`, `memory_tokens`) is full.
+        overflow: what to do with a prompt that does not fit into `context`, or that the server
+            refuses: ``"stop"``; ``"shorten"``, by the older half of what is remembered, or
+            ``"summarise"`` it in the model's own words, also when a window (`memory`,
+            `memory_tokens`) is full.
         reading: how answers are found in the text, see `read_reply`.
         max_attempts: completions asked for one decision, at most; each re-ask says what was wrong.
             A game's own rule on it comes first, see `attempts_in`.
         tools: what the model may call before it answers, or is always told. A call is an attempt
-            with the outcome ``"tool"``, no answer and no rule break; what was called and said stays
-            in the chat as requests do, see `notices`.
+            with the outcome ``"tool"``, no answer and no rule break; it stays in the chat as
+            requests do, see `notices`.
         max_tool_calls: calls for one decision, at most. They do not count as its attempts.
         structured: let clients that can constrain the answer to its JSON schema do so, while tools
             can be called to a schema of answers and calls, which some servers do not take.
         name: the player's name in logs; the client's by default.
-        sampling, drawing: how replies are drawn, and by name what of it is otherwise, such as
-            ``temperature=0.2``.
+        sampling, drawing: how replies are drawn, and what is otherwise: ``temperature=0.2``.
 
     Raises:
         BadParameter, UnknownName: an argument is not one of these.
@@ -145,9 +139,8 @@ class LLMPolicy(Policy):
         if iscoroutinefunction(client):
             client = client_of(client)
         if not isinstance(client, Client):
-            raise BadParameter(
-                f"client must have a name, complete and close, got {type(client).__name__}"
-            )
+            kind = type(client).__name__
+            raise BadParameter(f"client must have a name, complete and close, got {kind}")
         sentence = isinstance(persona, str) and " " in persona.strip()
         if persona is not None and persona not in PERSONAS and not sentence:
             raise unknown("persona (or sentence of your own)", persona, PERSONAS)
@@ -170,19 +163,17 @@ class LLMPolicy(Policy):
             context=context,
         )
         option_names = [option.name for option in dataclasses.fields(Sampling)]
-        for key in drawing:
-            if key not in option_names:
-                ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
-                raise unknown_keyword("setting of LLMPolicy", key, [*ours, *option_names])
+        if odd := [key for key in drawing if key not in option_names]:
+            ours = [name for name in signature(LLMPolicy).parameters if name != "drawing"]
+            raise unknown_keyword("setting of LLMPolicy", odd[0], [*ours, *option_names])
         self.sampling = dataclasses.replace(sampling or Sampling(), **drawing)
-        reply = self.sampling.max_tokens or 0
-        if context is not None and context <= reply:
+        if context is not None and context <= (reply := self.sampling.max_tokens or 0):
             raise BadParameter(f"context ({context}) has no room beside max_tokens ({reply})")
         self.max_attempts, self.structured = max_attempts, structured
         self.tools, self.max_tool_calls = checked(tools), max_tool_calls
         if reading == "published" and not all(tool.always for tool in self.tools):
-            fault = 'with reading "strict" or "take_last", not "published"'
-            raise BadParameter(f"tools can be called {fault}")
+            readings = '"strict" or "take_last", not "published"'
+            raise BadParameter(f"tools can be called with reading {readings}")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> ChatMemory:
         """Return the memory of a seat that has just heard the rules."""
@@ -255,19 +246,12 @@ class LLMPolicy(Policy):
     async def _play(
         self, view: View, memory: ChatMemory, calls: int
     ) -> tuple[Decision, ChatMemory]:
-        """Make a move of the game."""
         question = view.question
         assert question is not None
         bench, texts = self._tools_and_texts(view, memory)
+        drawn, limit = seeds(memory), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view,
-            memory,
-            texts,
-            question,
-            calls=calls,
-            seeds=seeds(memory),
-            max_attempts=self.attempts_in(view.core.game),
-            bench=bench,
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, bench=bench
         )
         answer = self.remembering.answer(question, outcome.reply, outcome.attempts)
         exchange = Exchange(texts[0], answer)
@@ -292,8 +276,7 @@ class LLMPolicy(Policy):
     def _keeps_requests(self, game: Rulebook) -> bool:
         """Test whether past requests stay in the dialogue.
 
-        By default, they do where they hold nothing that a game lets its players forget: messages of
-        a talk, or rounds before the last ones.
+        By default where the game lets its players forget none of it: messages, or past rounds.
         """
         if self.remembering.notices is not None:
             return self.remembering.notices
@@ -320,15 +303,10 @@ class LLMPolicy(Policy):
         """Say something: what cannot be read is silence. No tool is called."""
         question = view.question
         assert question is not None
+        texts, limit = self.words(view, memory), view.game.talk.reasks + 1
+        drawn = seeds(memory, SPEECHES, memory.speeches)
         outcome = await self.ask(
-            view,
-            memory,
-            self.words(view, memory),
-            question,
-            calls=calls,
-            seeds=seeds(memory, SPEECHES, memory.speeches),
-            max_attempts=view.game.talk.reasks + 1,
-            kind="speech",
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind="speech"
         )
         readable = outcome.reply.outcome == "valid"
         speech = outcome.reply.action if readable else view.game.talk.silence
@@ -354,17 +332,11 @@ class LLMPolicy(Policy):
 
     async def _aside(self, view: View, memory: ChatMemory, aside: Aside, calls: int) -> Cut:
         """Ask one of these; an unreadable answer leaves the notes as they are."""
-        report = self.words(view, memory)[0]
         asked = self._prompts(view.game).aside(view, aside, self.reasoning, memory.notes)
+        texts, question = (self.words(view, memory)[0], asked), aside.question
+        drawn, limit = seeds(memory, ASIDES, memory.asides), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view,
-            memory,
-            (report, asked),
-            aside.question,
-            calls=calls,
-            seeds=seeds(memory, ASIDES, memory.asides),
-            max_attempts=self.attempts_in(view.core.game),
-            kind=aside.kind,
+            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind=aside.kind
         )
         kept_notes, notes = memory.notes, outcome.notes
         if outcome.reply.outcome == "valid":
@@ -409,21 +381,20 @@ class LLMPolicy(Policy):
         question: Question,
         *,
         seeds: Iterator[int],
-        max_attempts: int,
+        limit: int,
         calls: int = 0,
         kind: str = "move",
         bench: Bench | None = None,
     ) -> Answer:
         """Ask one question until the answer is legal; what was wrong stays at the chat's end.
 
-        `now` is told after the dialogue in the memory. `calls` were made before for this decision;
-        `seeds` has one for each call.
+        `texts` follow the dialogue; `calls` were made before; `seeds` has one for each call.
         """
         attempts: tuple[Attempt, ...] = ()
         notes: tuple[Note, ...] = ()
         if kind != "summary":
             memory, attempts, notes = await self._in_window(view, memory, texts, calls)
-        reply, why, action, remaining = Reply("unparsable"), "", MISSING, max_attempts
+        reply, why, action, remaining = Reply("unparsable"), "", MISSING, limit
         texts, prompts = tuple(texts), self._prompts(view.game)
         while reply.outcome != "valid" and remaining:
             asked = bench.question(question) if bench else question
@@ -451,10 +422,8 @@ class LLMPolicy(Policy):
                 rate = attempt.tokens_in / attempt.messages.size
                 memory = dataclasses.replace(memory, rate=rate)
             action = reply.action if reply.action != MISSING else action
-            if reply.outcome == "tool":
-                why = ""
-            else:
-                why, remaining = reply.why, remaining - 1
+            is_call = reply.outcome == "tool"
+            why, remaining = ("", remaining) if is_call else (reply.why, remaining - 1)
         return Answer(dataclasses.replace(reply, action=action), attempts, memory, notes, texts)
 
     def _request(
@@ -508,8 +477,6 @@ class LLMPolicy(Policy):
         )
         return attempt, reply
 
-    # -- a dialogue that is too long -----------------------------------------------------------
-
     def _sums_up(self, game: Rulebook) -> bool:
         """Test whether dropped exchanges are summed up; not if the game shows its last rounds."""
         return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL
@@ -559,15 +526,10 @@ class LLMPolicy(Policy):
             request = self._prompts(view.game).summary(question.form(self.reasoning))
             noted["summary"] = None
         if request and older.size > len(request):  # else no summary would be shorter
+            about = dataclasses.replace(memory, dialogue=older), (request,), question
+            drawn, limit = seeds(memory, 2, calls), self.max_attempts
             reply, attempts, *_ = await self.ask(
-                view,
-                dataclasses.replace(memory, dialogue=older),
-                (request,),
-                question,
-                calls=calls,
-                seeds=seeds(memory, 2, calls),
-                max_attempts=self.max_attempts,
-                kind="summary",
+                view, *about, seeds=drawn, limit=limit, calls=calls, kind="summary"
             )
             if reply.outcome == "valid":
                 summary_exchange = Exchange(request, question.reply(reply.action), "summary")
@@ -584,10 +546,7 @@ class LLMPolicy(Policy):
 
 
 def seeds(memory: ChatMemory, *stream: int) -> Iterator[int]:
-    """Yield the sampling seeds of one decision, call by call; another stream has others.
-
-    A seed is one that any server takes, ``0 <= seed < 2**31``.
-    """
+    """Yield sampling seeds of a decision and stream, call by call, ``0 <= seed < 2**31``."""
     for call in itertools.count():
         entropy = (memory.seed, memory.decisions, call, *stream)
         yield int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from llm_games.replies import Reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.words import Blocks
-from llm_games.wrappers.dialogue import ChatMemory, Dialogue
+from llm_games.wrappers.dialogue import ChatMemory
 from llm_games.wrappers.policy import Attempt
 
 STRATEGIES = ("none", "static", "adaptive")
@@ -27,12 +27,9 @@ class Planning:
     strategy: str = "adaptive"
     """``none``: no plan; ``static``: one before the first move; ``adaptive``: again after every
     chapter of the game (item of an auction, else own decision)"""
-    learning: bool = param(False)
-    """lessons are written down after a game and recalled in the next one of a series"""
-    correct_belief: bool = param(True)
-    """beliefs that are wrong are sent back and in the end corrected"""
-    belief_checks: int = param(4, low=1)
-    """replies that are read in one update of a belief, at most"""
+    learning: bool = param(False)  # lessons of a game are recalled in the next one of a series
+    correct_belief: bool = param(True)  # wrong beliefs are sent back, in the end corrected
+    belief_checks: int = param(4, low=1)  # replies that are read in one update of a belief, at most
     plan_reasks: int = param(2, low=0)
     """how often a plan, or lessons, that cannot be used are asked for again, at most"""
     belief_fallback: str = param(
@@ -41,10 +38,8 @@ class Planning:
         truth="it is stored",
         last_reply="one more that is requested then and stored unchecked",
     )
-    none_sees_estimates: bool = param(True)
-    """a bidder without a plan is shown its estimates when an item is called"""
-    replan_shows_old_plan: bool = param(True)
-    """the request for a new plan shows the old one"""
+    none_sees_estimates: bool = param(True)  # to a bidder without a plan, when an item is called
+    replan_shows_old_plan: bool = param(True)  # the request for a new plan shows the old one
     apart: bool = param(False)
     """each question beside moves is a chat of its own, after which the dialogue of moves begins
     with the plan, and anew with each scene of the game (item of an auction), as AucArena's; else
@@ -68,41 +63,28 @@ class Planning:
 class PlanningMemory(ChatMemory):
     """A planning seat's memory of one episode beside the dialogue."""
 
-    log: Any = None
-    """what its mind heard, see `Mind.hear`"""
-    plan: Any = None
-    """the plan in force; None if there is none"""
+    log: Any = None  # what its mind heard, see `Mind.hear`
+    plan: Any = None  # the plan in force; None if there is none
     belief: Any = None
-    reviewed: int = 0
-    """how many chapters it has updated its belief on"""
-    scene: Any = None
-    """what the last moves were about, see `Mind.scene`"""
-    scene_began: int = 0
-    """how many decisions it had made when that began"""
-    lessons: tuple[str, ...] = ()
-    """from earlier games"""
+    reviewed: int = 0  # how many chapters it has updated its belief on
+    scene: Any = None  # what the last moves were about, see `Mind.scene`
+    scene_began: int = 0  # how many decisions it had made when that began
+    lessons: tuple[str, ...] = ()  # from earlier games
 
     @property
     def next_plan(self) -> str:
         """The kind of the next plan: ``plan``, or ``replan`` after the first one."""
         return "plan" if self.plan is None else "replan"
 
-    def asked_apart(self) -> PlanningMemory:
-        """Return it with the rules alone, for a question outside the dialogue."""
-        return replace(self, dialogue=Dialogue(self.dialogue.rules))
-
 
 class Mind:
     """The questions of planning in one game; by default plans and beliefs are in words.
 
-    A game has chapters, by default the own decisions. After each the belief is updated, and after
-    each but the last the plan.
+    After each chapter, by default the own decision, beliefs are updated, and plans but at the last.
     """
 
-    name: ClassVar[str] = "any"
-    """of its words"""
-    chapter: ClassVar[str] = "decision"
-    """what a chapter is called in notes"""
+    name: ClassVar[str] = "any"  # of its words
+    chapter: ClassVar[str] = "decision"  # what a chapter is called in notes
 
     def __init__(self, planning: Planning, folder: str | Path | None = None) -> None:
         self.words, self.planning = Blocks(self.name, folder), planning

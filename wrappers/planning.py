@@ -25,16 +25,14 @@ from llm_games.wrappers.llm_policy import LLMPolicy, seeds
 from llm_games.wrappers.mind import Mind, Planning, PlanningMemory
 from llm_games.wrappers.policy import Attempt, Decision, Note
 
-Minds = Callable[[str], type[Mind]]
-"""From a game's name to its mind."""
+Minds = Callable[[str], type[Mind]]  #: from a game's name to its mind
 
 
 @dataclass
 class _Thoughts:
     """The attempts and notes of one decision, in order."""
 
-    view: View
-    """of the game inside: what is said in a talk is heard before moves and speeches alone"""
+    view: View  #: of the game inside: moves and speeches alone hear a talk
     seeds: Iterator[int]
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -56,9 +54,8 @@ class PlanningPolicy(LLMPolicy):
     """A player that plans, updates its belief, plans again, and learns from game to game.
 
     All is asked in one dialogue, in the order in which it happens; if `Planning.apart`, moves are
-    asked for in a dialogue that begins with the latest plan, and everything else is one request of
-    its own. Each note of a decision says what was kept and what could not be
-    used. For the `settings` see `LLMPolicy`.
+    asked for in one that begins with the latest plan, all else by a request of its own. Notes of a
+    decision say what was kept and what could not be used. `settings` are of `LLMPolicy`.
     """
 
     def __init__(
@@ -136,9 +133,8 @@ class PlanningPolicy(LLMPolicy):
 
     def words(self, view: View, memory: Any) -> tuple[str, str]:
         """Return the texts before a move, in the words of the game's mind, or a speech."""
-        texts = None
-        if not view.sight.talking:
-            texts = self._mind(view.game).move(view.core, memory, self.reasoning)
+        mind, speaks = self._mind(view.game), view.sight.talking
+        texts = None if speaks else mind.move(view.core, memory, self.reasoning)
         if texts is None:
             return super().words(view, memory)
         messages = self._prompts(view.game).heard(view)
@@ -185,14 +181,15 @@ class PlanningPolicy(LLMPolicy):
             "form": aside.question.form(self.reasoning),
         }
         asked = self._with_cue(mind.words.say(aside.kind, **common | dict(aside.values)))
+        rules_alone = dataclasses.replace(memory, dialogue=Dialogue(memory.dialogue.rules))
         outcome = await self.ask(
             view,
-            memory.asked_apart() if apart else memory,
+            rules_alone if apart else memory,
             (asked,) if apart else (news, asked),
             aside.question,
-            calls=len(thoughts.attempts),
             seeds=thoughts.seeds,
-            max_attempts=self.planning.replies(aside.kind),
+            limit=self.planning.replies(aside.kind),
+            calls=len(thoughts.attempts),
             kind=aside.kind,
         )
         thoughts.attempts += outcome.attempts

@@ -77,14 +77,13 @@ def play(
 ) -> Episode:
     """Play one table and wait for its end, see `play_table`.
 
-    A game may be given by name or as a class, with the `parameters` that `llm_games.rulebook`
-    takes; players also as clients or plain functions, see `player_of`.
+    A game may be a name or a class, with `parameters` of `llm_games.rulebook`; players also clients
+    or plain functions, see `player_of`.
     """
     game = rulebook(game, **parameters)
     if isinstance(policies, list | tuple):
         policies = [p if isinstance(p, str) else policy_of(p) for p in policies]
-    episode: Episode = run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
-    return episode
+    return run_sync(play_table(game, policies, seed, max_steps=max_steps, given=given))
 
 
 def policy_of(candidate: Any) -> Policy:
@@ -94,19 +93,15 @@ def policy_of(candidate: Any) -> Policy:
 
 
 def _check(game: Rulebook, policies: Sequence[Policy], max_steps: int | None) -> None:
+    count = game.players
     if isinstance(policies, Policy) or not all(isinstance(p, Policy) for p in policies):
-        raise BadParameter(
-            f"policies must be one Policy for each seat, such as [make_player('rational')] * "
-            f"{game.players}; got {policies!r}"
-        )
-    if len(policies) != game.players:
-        raise BadParameter(
-            f"{game.name} has {game.players} seats, so it needs {game.players} policies, "
-            f"got {len(policies)}"
-        )
+        rule = f"one Policy for each seat, such as [make_player('rational')] * {count}"
+        raise BadParameter(f"policies must be {rule}; got {policies!r}")
+    if len(policies) != count:
+        need = f"{count} seats, so it needs {count} policies"
+        raise BadParameter(f"{game.name} has {need}, got {len(policies)}")
     if max_steps is not None:
         check_integer("max_steps", max_steps, 1)
     elif game.length() is None:
-        raise BadParameter(
-            f"{game.name} with these parameters may never end: give max_steps, such as 1000"
-        )
+        fault = "may never end: give max_steps, such as 1000"
+        raise BadParameter(f"{game.name} with these parameters {fault}")

@@ -33,8 +33,8 @@ class Drawns(NamedTuple):
 class PlayerMixture(Policy):
     """Is one of `players` for a whole episode, drawn by the seat's own chance.
 
-    A player drawn in a seat does exactly what it would do there alone. Where the game is talked in,
-    it speaks if all of them do. Seats draw independently of each other.
+    It does exactly what the drawn one would do there alone, and speaks if all of them do. Seats
+    draw independently.
 
     Args:
         players: at least one.
@@ -52,20 +52,17 @@ class PlayerMixture(Policy):
         self.weights = np.ones(len(players)) if weights is None else np.array(weights, np.float64)
         good = len(self.weights) == len(self.players) and (self.weights > 0).all()
         if not self.players or not good or not np.isfinite(self.weights).all():
-            raise BadParameter(
-                "a mixture needs at least one player, and a finite weight above 0 for each, "
-                f"got {len(self.players)} players and the weights {self.weights.tolist()}"
-            )
+            rule = "a mixture needs at least one player, and a finite weight above 0 for each"
+            numbers = f"{len(self.players)} players and the weights {self.weights.tolist()}"
+            raise BadParameter(f"{rule}, got {numbers}")
         self.name = name or f"mix:{'|'.join(player.name for player in self.players)}"
         self.speaks = all(player.speaks for player in self.players)
 
     @property
     def waits(self) -> bool:
-        """One of its players waits for something when it decides."""
         return any(player.waits for player in self.players)
 
     def does(self, name: str) -> bool:
-        """Test whether one of its players overrides this."""
         return any(player.does(name) for player in self.players)
 
     def drawn(self, seeds: Any) -> Array:
@@ -79,28 +76,22 @@ class PlayerMixture(Policy):
         return MixtureMemory(which, begun[which])
 
     def act(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
-        """Decide as the one that was drawn."""
         decision, next_memory = act(self.players[memory.which], view, memory.memory)
         return decision, MixtureMemory(memory.which, next_memory)
 
     async def decide(self, view: View, memory: MixtureMemory) -> tuple[Decision, MixtureMemory]:
-        """Decide as the one that was drawn, which may wait."""
         decision, next_memory = await decide_in(self.players[memory.which], view, memory.memory)
         return decision, MixtureMemory(memory.which, next_memory)
 
     def hear(self, view: View, memory: MixtureMemory) -> MixtureMemory:
-        """Let the one that was drawn hear."""
         return MixtureMemory(memory.which, self.players[memory.which].hear(view, memory.memory))
 
     async def finish(self, view: View, memory: MixtureMemory) -> Decision | None:
-        """Let the one that was drawn look back."""
         return await self.players[memory.which].finish(view, memory.memory)
 
     def recall(self, memory: MixtureMemory, notes: Sequence[Note]) -> MixtureMemory:
         """Let the one that was drawn recall, whoever noted it down."""
         return MixtureMemory(memory.which, self.players[memory.which].recall(memory.memory, notes))
-
-    # -- of a batch ------------------------------------------------------------------------------
 
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: Drawns | None = None
@@ -134,7 +125,6 @@ class PlayerMixture(Policy):
         return Decided(actions, replies), Drawns(which, memories)
 
     def hear_batch(self, sight: Sight, mask: Array, memory: Drawns) -> Drawns:
-        """Let those hear who do."""
         memories = [*memory.memories]
         for k, cells in self._cells(mask, memory.which):
             if self.players[k].does("hear"):
@@ -144,7 +134,6 @@ class PlayerMixture(Policy):
     async def finish_batch(
         self, sight: Sight, mask: Array, memory: Drawns
     ) -> Mapping[Cell, Decision]:
-        """Let those look back who do."""
         work = (
             self.players[k].finish_batch(sight, cells, memory.memories[k])
             for k, cells in self._cells(mask, memory.which)
@@ -163,11 +152,7 @@ class PlayerMixture(Policy):
 
 
 class BySeat(PlayerMixture):
-    """Is another player in each seat: the first in seat 0, and so on; `players` are one for each.
-
-    What is raised is as of `Mixture`, and at `start` a BadParameter where there are not as many
-    seats.
-    """
+    """Is another player in each seat: `players` are one for each, else BadParameter at `start`."""
 
     def __init__(self, players: Sequence[Policy], name: str = "") -> None:
         super().__init__(players, name=name or f"seats:{'|'.join(p.name for p in players)}")

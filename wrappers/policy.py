@@ -20,28 +20,21 @@ from llm_games.view import Sight, View
 from llm_games.wrappers.clients.base import USUAL, Chat, Completion, Sampling
 from llm_games.wrappers.together import together
 
-Cell = tuple[int, int]
-"""A seat at a table of a batch."""
+Cell = tuple[int, int]  #: a seat at a table of a batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(Completion):
     """One completion that a policy asked for, and how it was read."""
 
-    messages: Chat
-    """the chat as sent"""
+    messages: Chat  #: the chat as sent
     outcome: ReplyOutcome
-    why: str = ""
-    """for a reply that is not valid, what was wrong, in words"""
-    detail: str = ""
-    """which of the game's rules a reply broke, where a game counts them apart"""
-    leniencies: tuple[str, ...] = ()
-    """what was let pass in reading it, see `LENIENCIES`"""
+    why: str = ""  #: for a reply that is not valid, what was wrong, in words
+    detail: str = ""  #: which of the game's rules a reply broke, where a game counts them apart
+    leniencies: tuple[str, ...] = ()  #: what was let pass in reading it, see `LENIENCIES`
     seed: int = 0
-    kind: str = "move"
-    """what it was asked for: a move, or something that a player thinks of beside it"""
-    action: Any = MISSING
-    """the answer as it was read, legal or not; not recorded"""
+    kind: str = "move"  #: what it was asked for: a move, or something beside it
+    action: Any = MISSING  #: the answer as it was read, legal or not; not recorded
     sampling: Sampling = USUAL
 
 
@@ -57,8 +50,8 @@ class Note:
 class Decision:
     """A policy's decision, with its attempts and notes.
 
-    `action` is `MISSING`, or an action out of range, when no attempt gave a legal one: the rules
-    then apply the game's declared treatment, and the step's ``broke`` counts it.
+    `action` is `MISSING`, or out of range, when no attempt gave a legal one: the rules then apply
+    the game's declared treatment, and the step's ``broke`` counts it.
     """
 
     action: Action
@@ -88,7 +81,7 @@ class Policy(ABC):
 
     It plays one seat of one table by `start`, `act` (or `decide`), `hear`, `finish` and `recall`.
     Their forms for a batch go through its cells, ``(seat, table)``, one by one, unless a policy
-    knows how to do all of them at once; its memory of a batch is then of its own kind.
+    does all at once; its memory of a batch is then of its own kind.
     """
 
     name: str
@@ -109,10 +102,7 @@ class Policy(ABC):
         return self.act(view, memory)
 
     def hear(self, view: View, memory: Any) -> Any:
-        """Return the memory after hearing what is told at the start and after every step.
-
-        Steps are those of the game, without speeches.
-        """
+        """Return the memory after hearing the start, or a step of the game without speeches."""
         return memory
 
     async def finish(self, view: View, memory: Any) -> Decision | None:
@@ -137,26 +127,23 @@ class Policy(ABC):
         return any(getattr(kind, form) is not getattr(Policy, form) for form in forms)
 
     def start_batch(self, game: Rulebook, mask: Array, seeds: Array, memory: Any = None) -> Any:
-        """Return the memory of a batch in which these cells begin an episode.
+        """Return the memory of a batch, None at first, in which these cells begin an episode.
 
-        `seeds` are int64 ``(players, tables)``; `memory` is the one before, None at first.
+        `seeds` are int64 ``(players, tables)``.
         """
         cells = cells_of(mask)
         return {**(memory or {}), **{c: self.start(game, c[0], int(seeds[c])) for c in cells}}
 
     async def decide_batch(self, sight: Sight, mask: Array, memory: Any) -> tuple[Decided, Any]:
-        """Decide in these cells, of whose tables `sight` is; return the memory after it as well.
-
-        Those who wait for something decide in all cells at the same time.
-        """
+        """Decide in these cells of the `sight`, at once; return the memory as well."""
         views = views_of(sight, mask)
         if self.waits:
             work = (decide_in(self, view, memory[cell]) for cell, view in views.items())
-            answers = await together(work)
+            answers = dict(zip(views, await together(work), strict=True))
         else:
-            answers = [act(self, view, memory[cell]) for cell, view in views.items()]
-        decisions = {cell: move for cell, (move, _) in zip(views, answers, strict=True)}
-        memories = {cell: new_memory for cell, (_, new_memory) in zip(views, answers, strict=True)}
+            answers = {cell: act(self, view, memory[cell]) for cell, view in views.items()}
+        decisions = {cell: move for cell, (move, _) in answers.items()}
+        memories = {cell: new_memory for cell, (_, new_memory) in answers.items()}
         moves = {cell: move.action for cell, move in decisions.items()}
         replies = {cell: move for cell, move in decisions.items() if move.attempts or move.notes}
         return Decided(assembled(mask, views, moves), replies), {**memory, **memories}
@@ -182,8 +169,7 @@ class Policy(ABC):
 
 def called(policy: Policy) -> str:
     """Return a player's name, or that of its class if it has none."""
-    name: str = getattr(policy, "name", type(policy).__name__)
-    return name
+    return str(getattr(policy, "name", type(policy).__name__))
 
 
 def act(policy: Policy, view: View, memory: Any) -> tuple[Decision, Any]:
@@ -229,9 +215,8 @@ def _checked(answer: Any, policy: Policy, view: View) -> tuple[Decision, Any]:
     except (AttributeError, TypeError, ValueError):
         kind = f"a tuple of {view.game.players} ints" if _plans(view) else "an int"
         kind = "a str" if isinstance(view.question, Speech) else kind
-        fault = f"which must return its Decision, about {kind}, and its memory"
-        seat = view.game.names()[view.seat]
-        odd = BadParameter(f"{seat} is {called(policy)!r}, {fault}: got {answer!r}")
+        fault = f"which must return its Decision, about {kind}, and its memory: got {answer!r}"
+        odd = BadParameter(f"{view.game.names()[view.seat]} is {called(policy)!r}, {fault}")
         raise _noted(odd, policy, view) from None
     return decision, memory
 
@@ -241,12 +226,9 @@ def _plans(view: View) -> bool:
 
 
 def _noted(error: BaseException, policy: Policy, view: View) -> BaseException:
-    """Note in whose seat an error was made."""
     who = view.who
-    error.add_note(
-        f"({called(policy)!r} on seat {who.seat} of {who.run}, episode {who.episode}, "
-        f"step {who.step})"
-    )
+    place = f"seat {who.seat} of {who.run}, episode {who.episode}, step {who.step}"
+    error.add_note(f"({called(policy)!r} on {place})")
     return error
 
 
@@ -287,16 +269,10 @@ def added(moves: Array, others: Array) -> Array:
     """Return the moves of both, of which each cell has at most one; texts stay as they are."""
     if not (moves.dtype.hasobject or others.dtype.hasobject):
         return moves + others
-    texts = [np.vectorize(_is_text, otypes=[bool])(array) for array in (moves, others)]
-    numbers = [np.where(text, 0, array) for text, array in zip(texts, (moves, others), strict=True)]
-    total = numbers[0] + numbers[1]
-    for text, array in zip(texts, (moves, others), strict=True):
-        total = np.where(text, array, total)
-    return total
-
-
-def _is_text(move: Any) -> bool:
-    return isinstance(move, str)
+    is_text = np.vectorize(lambda move: isinstance(move, str), otypes=[bool])
+    texts = [is_text(array) for array in (moves, others)]
+    total = np.where(texts[0], 0, moves) + np.where(texts[1], 0, others)
+    return np.where(texts[0], moves, np.where(texts[1], others, total))
 
 
 def _asked_alike(sight: Sight, mask: Array) -> Iterator[tuple[int, Array]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict
 from io import BytesIO
 from itertools import repeat
 from pathlib import Path
@@ -20,7 +19,7 @@ from llm_games.errors import BadParameter
 from llm_games.files import DAMAGED, check_unpacked, write_whole
 from llm_games.import_names import name_of, named
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.learned import FORMAT, LearnedPolicy, Trained
 
 _EVERY = np.ones((), np.bool_)
 HANDED = {"final_obs", "final_info"}  # infos that are handed over by other names
@@ -131,9 +130,7 @@ def _row(infos: Mapping[str, Any], copy: int) -> dict[str, Any]:
     return row
 
 
-PLAYER = "player.json"
-"""What a player was trained for, in the file that Stable-Baselines3 saves its model to."""
-FORMAT = 1
+PLAYER = "player.json"  #: what a player was trained for, in the file of Stable-Baselines3
 
 
 def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
@@ -145,10 +142,7 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
     Args:
         model: what was trained.
         env: where, with its wrappers: a `SingleAgentEnv`, `SB3VecEnv` or vectors of them.
-        path: a file; without an ending it gets ``.zip``.
-
-    Returns:
-        The file.
+        path: a file, which is returned; without an ending it gets ``.zip``.
 
     Raises:
         BadParameter: the model sees or does something else than `env` has.
@@ -163,19 +157,9 @@ def save_player(model: BaseAlgorithm, env: Any, path: str | Path) -> Path:
     LearnedPolicy(model, trained=trained).start(game, 0, 0)
     content = BytesIO()
     model.save(content)
-    about = {
-        "format": FORMAT,
-        "algorithm": name_of(type(model)),
-        "trained": asdict(trained),
-        "parameters": game.core.__getstate__(),
-    }
     with zipfile.ZipFile(content, "a") as file:
-        file.writestr(PLAYER, json.dumps(about, default=_plain, indent=1))
+        file.writestr(PLAYER, trained.about(game, algorithm=name_of(type(model))))
     return write_whole(path, content.getvalue())
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
 def _of(env: Any, name: str) -> Any:

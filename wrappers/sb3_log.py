@@ -35,9 +35,7 @@ def _players(source: Any) -> Iterable[Policy]:
     opponents = [*opponents] if isinstance(opponents, Iterable) else [opponents]
     if not all(isinstance(player, Policy) for player in opponents):
         raise BadParameter(f"opponents must be an environment with some, or policies: got {source}")
-    mixed = [
-        player.players if isinstance(player, PlayerMixture) else [player] for player in opponents
-    ]
+    mixed = (p.players if isinstance(p, PlayerMixture) else [p] for p in opponents)
     return [player for players in mixed for player in players]
 
 
@@ -71,13 +69,11 @@ class OpponentLog(BaseCallback):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        """Save a training that was broken off."""
         if error is not None and self.folder is not None and hasattr(self, "model"):
             self.save()
             error.add_note(f"(saved after {self.num_timesteps} steps in {self.folder})")
 
     def save(self) -> None:
-        """Save what training goes on from."""
         folder, model, content = self.model_file.parent, self.model, BytesIO()
         model.save(content)
         write_whole(self.model_file, content.getvalue())

@@ -46,19 +46,13 @@ class Episode:
     game: Rulebook
     seed: int
     state: Any
-    steps: list[Step] = field(default_factory=list)
-    """all, or none if each was handed on as it was made, see `play_table`"""
-    length: int = 0
-    """how many there were"""
-    last: Step | None = None
-    """the last of them"""
-    afterwards: dict[int, Decision] = field(default_factory=dict)
-    """what players did on looking back at it, by seat, see `Policy.finish`"""
+    steps: list[Step] = field(default_factory=list)  #: none if handed on, see `play_table`
+    length: int = 0  #: how many there were
+    last: Step | None = None  #: the last of them
+    afterwards: dict[int, Decision] = field(default_factory=dict)  #: by seat, see `Policy.finish`
 
     def __post_init__(self) -> None:
-        """Nothing is paid yet."""
-        self.payoffs: PerPlayer = np.zeros(self.game.players)
-        """each seat's payoff over all steps, float64"""
+        self.payoffs: PerPlayer = np.zeros(self.game.players)  #: by seat, over all steps
 
     def add(self, step: Step, keep: bool) -> None:
         """Count a step that was made, and keep it or let go of it."""
@@ -89,7 +83,7 @@ def plain(outcome: Outcome) -> dict[str, Any]:
 
 
 class Seats:
-    """Policies in seats of a table, with their memories. Seats without one are played by others.
+    """Policies in seats of a table, with their memories; a seat without one is played by others.
 
     Those that do not speak see and play the game inside, and no talk waits for them.
     """
@@ -126,10 +120,7 @@ class Seats:
         return (sight.core if seat in self._mute else sight).view(seat)
 
     def hear(self) -> None:
-        """Let players hear what the game tells them, whether they are asked or not.
-
-        After a speech nothing new is heard of the game; messages come with the next request.
-        """
+        """Let players hear what the game tells them, asked or not; after a speech nothing."""
         inside = self.table.ready().core.state
         if inside is self._last_state:
             return
@@ -139,19 +130,13 @@ class Seats:
             self._memories[seat] = self.policies[seat].hear(view, self._memories[seat])
 
     async def ask(self) -> dict[int, Decision]:
-        """Ask all seats that have to move, at the same time; they remember what they decided.
-
-        An error of one, such as a ClientError, stops all of them; nobody remembers anything then.
-        """
+        """Ask all that have to move, at the same time; at an error nobody remembers anything."""
         sight = self.table.ready()
         asked = [seat for seat in sight.asked if seat in self.policies]
         # Only those who wait for something are worth a task each.
-        waiting = [seat for seat in asked if seat in self._wait]
-        decide = (
-            decide_in(self.policies[seat], self._view(seat), self._memories[seat])
-            for seat in waiting
-        )
-        answers = dict(zip(waiting, await together(decide), strict=True)) if waiting else {}
+        waiting = [s for s in asked if s in self._wait]
+        work = (decide_in(self.policies[s], self._view(s), self._memories[s]) for s in waiting)
+        answers = dict(zip(waiting, await together(work), strict=True)) if waiting else {}
         return self._decided(asked, answers)
 
     def ask_now(self) -> dict[int, Decision]:
@@ -171,16 +156,10 @@ class Seats:
 
     async def finish(self) -> dict[int, Decision]:
         """Let players look back at a game that is over, all at the same time."""
-        decisions = {}
-
-        async def look_back(seat: int) -> None:
-            view = self._view(seat)
-            decision = await finish_in(self.policies[seat], view, self._memories[seat])
-            if decision is not None:
-                decisions[seat] = decision
-
-        await together(map(look_back, self.look_back))
-        return decisions
+        seats, memories = self.look_back, self._memories
+        work = (finish_in(self.policies[s], self._view(s), memories[s]) for s in seats)
+        decisions = zip(seats, await together(work), strict=True)
+        return {seat: decision for seat, decision in decisions if decision is not None}
 
 
 def moves_of(decisions: Mapping[int, Decision]) -> dict[int, Action]:

@@ -18,14 +18,12 @@ from llm_games.pictures import RENDER_MODES
 from llm_games.registry import rulebook
 from llm_games.rulebook import Array, PerPlayer, PerTable, Rulebook
 from llm_games.wrappers.play import policy_of
-from llm_games.wrappers.policy import Decision, Note, Policy, RandomPolicy
+from llm_games.wrappers.policy import Note, Policy, RandomPolicy
 from llm_games.wrappers.seats import Seats, moves_of
 from llm_games.wrappers.together import run_sync
 
-LONGEST_WAIT = 10_000
-"""Steps of the rules without the learner's move after which a game is taken to hang."""
-MOVING = ("rotate", "random")
-"""Instead of a seat: another one in each episode."""
+LONGEST_WAIT = 10_000  #: steps without the learner's move after which a game hangs
+MOVING = ("rotate", "random")  #: instead of a seat: another one in each episode
 Regret = Callable[[Rulebook, Mapping[str, Array]], PerPlayer]
 """``regret(game, record)`` of a step, in the game's own payoffs, ``(players, *batch)``."""
 
@@ -34,8 +32,8 @@ class Seating(NamedTuple):
     """The learner's seat in each episode, and the seats of the `policies` around it.
 
     `seat` is a number, or one of `MOVING`: ``"rotate"`` begins at the given seed modulo the number
-    of seats, and takes the next seat in each episode that follows; ``"random"`` draws one from the
-    episode's seed. `others` are indexes into `policies`, in the order of the other seats.
+    of seats, and goes on by one; ``"random"`` draws one from the episode's seed. `others` are
+    indexes into `policies`, in the order of the other seats.
     """
 
     players: int
@@ -44,10 +42,7 @@ class Seating(NamedTuple):
     others: list[int]
 
     def seats(self, seeds: Any, last_seats: Any) -> PerTable:
-        """Return the learner's seat in the episodes of these seeds, int64 of their shape.
-
-        `before` is its seat in the episode before, -1 where the seed was given.
-        """
+        """Return the learner's seats by seed, after `last_seats` (-1: the seed was given)."""
         seeds = np.asarray(seeds, np.uint64)
         if self.seat == "random":
             drawn = Noise(seeds if seeds.ndim else int(seeds)).of("learner").integers(self.players)
@@ -85,12 +80,10 @@ def seating(game: Rulebook, seat: Any, opponents: Any = None) -> Seating:
         raise BadParameter(
             f"opponents must be one policy or {count} (all seats but {label}), got {len(opponents)}"
         )
-    indexes: dict[int, int] = {}  # one that sits in several seats is one policy
-    for opponent in opponents:
-        indexes.setdefault(id(opponent), len(indexes))
+    # One that sits in several seats is one policy.
     distinct = {id(opponent): opponent for opponent in opponents}
     policies = [policy_of(opponent) for opponent in distinct.values()]
-    return Seating(game.players, seat, policies, [indexes[id(opponent)] for opponent in opponents])
+    return Seating(game.players, seat, policies, [[*distinct].index(id(o)) for o in opponents])
 
 
 def _by_seat(game: Rulebook, seat: int | str, named: Mapping[Any, Any]) -> list[Any]:
@@ -145,9 +138,9 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         regret: what each seat could have gained in a step, ``regret(game, record)``, such as
             `llm_games.baselines.regret.regret`; None: infos have none.
         max_episode_steps: truncate after so many steps of the learner, as Gymnasium's `TimeLimit`.
-        actions, reask, normalize, masks, prompts, prompt_folder, render_mode: see `llm_games.make`,
+        actions, reask, normalize, masks, words, prompts, prompt_folder: see `llm_games.make`,
             also for what is raised.
-        max_cycles, on_illegal, parameters: the same.
+        render_mode, max_cycles, on_illegal, parameters: the same.
     """
 
     metadata: dict[str, Any] = {"render_modes": [*RENDER_MODES], "render_fps": 1}  # noqa: RUF012
@@ -163,6 +156,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         reask: int = 0,
         normalize: bool = False,
         masks: str = "observation",
+        words: bool = False,
         regret: Regret | None = None,
         render_mode: str | None = None,
         max_cycles: int | None = None,
@@ -191,6 +185,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             reask=reask,
             normalize=normalize,
             masks=masks,
+            words=words,
         )
         self._take_seat(0 if isinstance(seat, str) else seat)
         self.observation_space = self.windows.spaces[self.agent]
@@ -200,7 +195,6 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._notes: dict[int, Sequence[Note]] = {}
 
     def _take_seat(self, seat: int) -> None:
-        """Sit down here, and the others around."""
         self.seat, self.agent = seat, self.game.names()[seat]
         self.codec = self.windows.codecs[seat]
         places = self.seating.sits(np.asarray(seat)).tolist()
@@ -215,10 +209,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start a game and play on until the learner is asked.
-
-        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
-        """
+        """Start a game, with ``options={"chance": {...}}``, up to where the learner is asked."""
         if seed is not None:
             check_integer("seed", seed, 0)
         super().reset(seed=None if seed is None else int(seed))
@@ -239,8 +230,14 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
         self._done = False
         return self._observation(), self._infos()
 
-    def _hush(self) -> None:
+    def _open(self) -> None:
         """The others' words are their own; whose seat is the learner's is known later."""
+
+    def _is_playing(self) -> bool:
+        return self.table.sight is not None and not self._done
+
+    def _can_reopen(self) -> bool:
+        return False  # the others may have moved
 
     def _move(self, previous_seat: int) -> None:
         """Take the seat of this episode; notes stay with players who keep their seat."""
@@ -250,8 +247,13 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._take_seat(seat)
             here = self.opponents
             self._notes = {s: n for s, n in self._notes.items() if here.get(s) is old_opponents[s]}
-        if seat in self.windows.mute:
+        speaks = seat not in self.windows.mute
+        for player in self.seated.values():
+            self.seated, speaks = {seat: player}, player.speaks
+        if not speaks:
             self.table.hush([seat])
+        if self.seated:
+            self.seated[seat].begin(seat)
 
     @property
     def _ended(self) -> bool:
@@ -306,7 +308,7 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             "payoff": self._payoff,
             "seat": self.seat,
             **self._played,
-            **self._mask(self.seat),
+            **self._extras(self.seat),
         }
         if self._outcomes:
             info["opponents"], self._outcomes = dict(self._outcomes), Counter()
@@ -320,7 +322,8 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             if asked or self._ended:
                 break
             decisions = self.seats.ask_now()
-            self._count(decisions)
+            models = (decision for decision in decisions.values() if decision.attempts)
+            self._outcomes.update(decision.outcome for decision in models)
             self._moves |= moves_of(decisions)
             previous_state, reading = self.table.state, self.codec.reading
             outcome = self._play()
@@ -338,15 +341,12 @@ class SingleAgentEnv(TableEnv, gymnasium.Env[Any, Any]):
             self._looked_back = True
             self._notes = {seat: decision.notes for seat, decision in last_decisions.items()}
 
-    def _count(self, decisions: Mapping[int, Decision]) -> None:
-        """Count the outcomes of opponents that are asked as models."""
-        self._outcomes.update(reply.outcome for reply in decisions.values() if reply.attempts)
-
     def _move_info(self, previous_state: Any, record: Mapping[str, Array]) -> dict[str, Any]:
-        actions = record["actions"].tolist()
+        spoken = any_true(self.game.talking(previous_state))
+        actions = self.game.core.in_units(record["actions"], spoken).tolist()
         infos: dict[str, Any] = {"action": actions[self.seat]}
         if self.game.division is not None and any_true(self.game.sharers(previous_state)):
             infos["plan"] = np.array(actions, np.int64)
-        if self.regret is not None and not any_true(self.game.talking(previous_state)):
+        if self.regret is not None and not spoken:
             infos["regret"] = float(self.regret(self.game.core, record)[self.seat])
         return infos

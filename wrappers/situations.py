@@ -14,8 +14,7 @@ from llm_games.wrappers.clients.sampled import ReplySampler
 from llm_games.wrappers.dialogue import ChatMemory, Dialogue
 from llm_games.wrappers.policy import Cell, Decided, Decision, Policy, assembled, cells_of, views_of
 
-MOST = 100_000
-"""Situations that are kept in mind; beyond it one starts anew from the file of replies."""
+MOST = 100_000  # situations in mind; beyond it one starts anew from the file of replies
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,6 @@ class Situations:
         self._count = 0
 
     def start(self, player: Any, mask: Array, memory: Mapping[Cell, Common]) -> dict[Cell, Common]:
-        """Return the memory of a batch in which these cells begin an episode."""
         cells, starts = cells_of(mask), self._starts  # of copies in several threads
         for seat in {seat for seat, _ in cells} - {*starts}:
             starts[seat] = self._shared_memory(player.start(self.game, seat, 0))
@@ -139,11 +137,8 @@ class Situations:
         return outcomes
 
     def _shared_memory(self, memory: ChatMemory) -> Common:
-        common = self._places.get(memory.dialogue)
-        if common is None:
-            common = Common(memory.seed, memory.dialogue, memory.decisions, memory.rate)
-            self._places[memory.dialogue] = common
-        return common
+        new = Common(memory.seed, memory.dialogue, memory.decisions, memory.rate)
+        return self._places.setdefault(memory.dialogue, new)
 
     def _actions(self, sight: Sight, mask: Array, replies: Mapping[Cell, Decision]) -> Array:
         moves = {cell: decision.action for cell, decision in replies.items()}
@@ -177,6 +172,5 @@ def knowledge(sight: Sight, mask: Array) -> list[bytes]:
 
 
 def _callers(seat: Who, game: str, tables: int) -> list[Who]:
-    """Return the caller at each table."""
     rows = (np.broadcast_to(part, tables).tolist() for part in (seat.episode, seat.step, seat.seed))
     return [Who(seat.run or game, e, step, 0, 0, seed) for e, step, seed in zip(*rows, strict=True)]

@@ -1,8 +1,7 @@
 """Players that look their moves up in a table: ``tabular:PATH``.
 
-A table is of a small game and its parameters, and of nothing else: it says in every information
-set how likely each move is. The file is NumPy's ``.npz`` with ``player.json`` beside the arrays;
-nothing in it can run.
+A table is of one small game with its parameters: the probability of each move in each information
+set. The file is NumPy's ``.npz`` with ``player.json`` beside the arrays; nothing in it can run.
 """
 
 from __future__ import annotations
@@ -33,17 +32,15 @@ from llm_games.wrappers.policy import Decided, Decision, Policy
 PLAYER = "player.json"
 FORMAT = 1
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
-RECALLED = 1e-3
-"""How far off, in scaled numbers, another past is where a seat was never seen before."""
+RECALLED = 1e-3  # how far off, in scaled numbers, another past of the seat is
 
 
 class InformationSets(NamedTuple):
     """Information sets, and their moves one set after another, the rows.
 
     A set is a `seat` ``(sets,)``, the row that it took `before`, -1 if none, and what is `seen`
-    now, float32 ``(sets, columns)``; its rows are those from ``first[set]`` to before
-    ``first[set + 1]``. `moves` are the rules' actions, ``(rows, 1)``, or whole plans, ``(rows,
-    players)``, in which a vote stands in the seat's own place.
+    now, float32 ``(sets, columns)``; its rows are from ``first[set]`` to ``first[set + 1]``.
+    `moves` are actions, ``(rows, 1)``, or whole plans, ``(rows, players)``, with votes among them.
     """
 
     seat: Array
@@ -53,7 +50,6 @@ class InformationSets(NamedTuple):
     moves: Array
 
     def check(self) -> None:
-        """Raise ValueError if these are no information sets and moves."""
         sets, rows = len(self.seat), len(self.moves)
         whole = [self.seat, self.before, self.first, self.moves]
         if any(part.dtype.kind != "i" for part in whole) or self.seen.dtype.kind != "f":
@@ -74,9 +70,8 @@ class InformationSets(NamedTuple):
         new_rows, past = np.cumsum(mine) - 1, self.before[mask]
         past = np.where(past < 0, -1, new_rows[past])
         first = np.append(0, np.cumsum(counts[mask]))
-        return InformationSets(
-            self.seat[mask], past, self.seen[mask], first, self.moves[mine]
-        ), chances[mine]
+        seat_rows = InformationSets(self.seat[mask], past, self.seen[mask], first, self.moves[mine])
+        return seat_rows, chances[mine]
 
 
 def keys_of(seat: Any, past: Array, obs: Array) -> Array:
@@ -88,10 +83,7 @@ def keys_of(seat: Any, past: Array, obs: Array) -> Array:
 
 
 class TableMemory(NamedTuple):
-    """A seat's memory: its seed, how often it decided, and its last row.
-
-    In a batch each is int64 ``(players, tables)``.
-    """
+    """A seat's seed, count of decisions and last row; in a batch int64 ``(players, tables)``."""
 
     seed: Any
     decided: Any = 0
@@ -102,14 +94,8 @@ class TabularPolicy(Policy):
     """Draws moves as a table has them, by the seat's own chance.
 
     Where others did what the table does not know, the nearest set of the seat stands for the one
-    that it is in.
-
-    Args:
-        rows: information sets and moves.
-        chances: how likely each row is within its set, ``(rows,)``.
-        trained: what game it is of.
-        parameters: those of the game, as `parameters_of` gives them.
-        deterministic: always the likeliest move.
+    that it is in. `chances` ``(rows,)`` are the rows' within their sets, `parameters` the game's
+    by `parameters_of`; with `deterministic` always the likeliest move.
     """
 
     def __init__(
@@ -144,7 +130,6 @@ class TabularPolicy(Policy):
         return {key.tobytes(): index for index, key in enumerate(keys)}
 
     def check(self, game: Rulebook) -> None:
-        """Raise BadParameter if a game is not the one that the table is of."""
         check_game(self.name, self.trained, self.parameters, game)
         if self.rows.seen.shape[1] != len(game.column_index):
             raise BadParameter(f"{self.name} is of other observations of {game.name}; save it anew")
@@ -154,12 +139,10 @@ class TabularPolicy(Policy):
             raise BadParameter(f"{self.name} has moves that {game.name} has not; save it anew")
 
     def start(self, game: Rulebook, seat: int, seed: int) -> TableMemory:
-        """Return the memory at the start; a BadParameter: it is of another game."""
         self.check(game)
         return TableMemory(seed)
 
     def act(self, view: View, memory: TableMemory) -> tuple[Decision, TableMemory]:
-        """Draw a move."""
         seed, decided, last = (np.array([part]) for part in memory)
         numbers = np.asarray(view.numbers)[None]
         row = int(self._drawn(view.game, np.array([view.seat]), numbers, last, seed, decided)[0])
@@ -173,7 +156,6 @@ class TabularPolicy(Policy):
     def start_batch(
         self, game: Rulebook, mask: Array, seeds: Array, memory: TableMemory | None = None
     ) -> TableMemory:
-        """Return the memory of a batch in which these cells begin; raises as `start` does."""
         if memory is None:
             self.check(game)
             memory = TableMemory(seeds, np.zeros_like(seeds), np.full_like(seeds, -1))
@@ -183,7 +165,6 @@ class TabularPolicy(Policy):
     async def decide_batch(
         self, sight: Sight, mask: Array, memory: TableMemory
     ) -> tuple[Decided, TableMemory]:
-        """Draw the moves of all cells at once."""
         cells = seats, tables = np.nonzero(mask)
         seeds, decided, last = (part[cells] for part in memory)
         rows = self._drawn(sight.game, seats, sight.numbers[cells], last, seeds, decided)
@@ -212,11 +193,7 @@ class TabularPolicy(Policy):
         return np.clip(rows, first, stop - 1)
 
     def _nearest(self, game: Rulebook, seat: int, last: int, obs: Array) -> int:
-        """Return the set of a seat with the nearest numbers, if any with its own past.
-
-        Raises:
-            BadParameter: the table has none of this seat.
-        """
+        """Return a seat's set with the nearest numbers, if any with its own past, else raise."""
         sets = np.flatnonzero(self.rows.seat == seat)
         if not len(sets):
             raise BadParameter(f"{self.name} has no moves for {game.names()[seat]}; solve it anew")
@@ -247,8 +224,7 @@ def likeliest(chances: Array, first: Array) -> Array:
 
 def parameters_of(game: Rulebook) -> dict[str, Any]:
     """Return a game's parameters as plain values."""
-    parameters: dict[str, Any] = json.loads(json.dumps(game.core.__getstate__(), default=str))
-    return parameters
+    return dict(json.loads(json.dumps(game.core.__getstate__(), default=str)))
 
 
 def check_game(name: str, trained: Trained, parameters: Mapping[str, Any], game: Rulebook) -> None:
@@ -270,10 +246,7 @@ def table_of(
 
 
 def save_table(player: TabularPolicy, path: str | Path) -> Path:
-    """Save a table as a player that ``tabular:PATH`` seats at tables of its game.
-
-    Without an ending the file gets ``.npz``. `DiskFull` if there is no room.
-    """
+    """Save a table (``.npz``) as a player that ``tabular:PATH`` seats, or raise `DiskFull`."""
     arrays = {**player.rows._asdict(), "chances": player.chances}
     return save_arrays(path, "sets", player.trained, player.parameters, arrays)
 
@@ -286,9 +259,8 @@ def save_arrays(
     arrays: Mapping[str, Array],
 ) -> Path:
     """Write arrays, and what they are of, to a file that is whole or not there."""
-    path, content = Path(path), BytesIO()
+    path, content, named = Path(path), BytesIO(), dict[str, Any](arrays)
     path = path if path.suffix else path.with_suffix(".npz")
-    named: dict[str, Any] = {**arrays}
     np.savez_compressed(content, **named)
     about = {"format": FORMAT, "kind": kind, "trained": asdict(trained), "parameters": parameters}
     with zipfile.ZipFile(content, "a") as file:
@@ -297,11 +269,7 @@ def save_arrays(
 
 
 def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
-    """Return the player of a file of `save_table` or of `QTable.save`.
-
-    Raises:
-        BadParameter: there is no such file, or it is no such player, or of a later version.
-    """
+    """Return the player of a saved file; BadParameter if there is none, or of a later version."""
     path, name = Path(path), f"tabular:{path}"
     try:
         content = path.read_bytes()
@@ -320,21 +288,14 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
         fault = f"{path} is no table that save_table wrote: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}") from None
     if later:
-        raise BadParameter(
-            f"player {name!r} was saved by llm-games {package}: install that, or later"
-        )
+        fault = f"was saved by llm-games {package}: install that, or later"
+        raise BadParameter(f"player {name!r} {fault}")
     try:
         if kind == "values":
             return ValuePolicy(QTable(**arrays), trained, parameters, name=name)
+        how: Any = {"deterministic": deterministic, "name": name}
         chances = arrays.pop("chances")
-        return TabularPolicy(
-            InformationSets(**arrays),
-            chances,
-            trained,
-            parameters,
-            deterministic=deterministic,
-            name=name,
-        )
+        return TabularPolicy(InformationSets(**arrays), chances, trained, parameters, **how)
     except UNREADABLE as error:
         fault = f"its arrays cannot be read: {type(error).__name__}: {error}"
         raise BadParameter(f"player {name!r}: {fault}; save it again") from None
@@ -346,10 +307,8 @@ def load_table(path: str | Path, *, deterministic: bool = False) -> Policy:
 class QTable:
     """Action values by observation, as Q-learning has them; a model for `LearnedPolicy`.
 
-    Args:
-        columns: indexes of the observed numbers that make a state, ``(columns,)``.
-        states: the known states, float32 ``(states, columns)``.
-        values: of each action there, float64 ``(states, actions)``.
+    `columns` are indexes of the numbers that make a state, ``(columns,)``, `states` the known ones,
+    float32 ``(states, columns)``, `values` of each action there, float64 ``(states, actions)``.
     """
 
     def __init__(self, columns: Array, states: Array, values: Array) -> None:
@@ -422,8 +381,6 @@ class ValuePolicy(LearnedPolicy):
         seat_codec = super()._codec(game, seat, batch)
         count, actions = self.model.values.shape[1], getattr(seat_codec.space, "n", 0)
         if count != actions:
-            raise BadParameter(
-                f"{self.name} has values of {count} actions, and {game.name} has {actions}; train "
-                "it anew"
-            )
+            fault = f"values of {count} actions, and {game.name} has {actions}; train it anew"
+            raise BadParameter(f"{self.name} has {fault}")
         return seat_codec

@@ -22,8 +22,7 @@ from llm_games.table_batch import Tables, seeds_of
 from llm_games.view import Sight
 from llm_games.wrappers.vector_env import final
 
-Batches = dict[str, Any]
-"""By agent, one entry for each copy: an array ``(num_envs, ...)``, or a dict of such."""
+Batches = dict[str, Any]  #: by agent, arrays ``(num_envs, ...)`` or dicts of such
 
 
 class TeamVectorEnv:
@@ -105,14 +104,12 @@ class TeamVectorEnv:
     def reset(
         self, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Batches, dict[str, Batches]]:
-        """Start an episode in all copies; see `seeds_of` and `Tables.reset` for what is raised.
-
-        ``options={"chance": {...}}`` gives chance, see `Rulebook.reset`.
-        """
+        """Start all copies, with ``options={"chance": {...}}``; raises as `Tables.reset`."""
         fixed_chance, n = options_of(options).get("chance"), self.num_envs
         self._start(seeds_of(seed, n), fixed_chance=fixed_chance)
         shape = self.game.players, n
-        self._moves, self._action = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        self._moves = np.zeros(shape, np.int64)
+        self._action = np.zeros(shape, np.int64 if self.game.core.unit == 1 else np.float64)
         self._payoff, self._finished = np.zeros(shape), np.zeros(shape, np.bool_)
         self._broke, self._waiting = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
         self._next(np.ones(n, np.bool_))
@@ -141,8 +138,7 @@ class TeamVectorEnv:
 
         Raises:
             NotReady: it was never reset.
-            IllegalAction: an agent is missing or not there, or an action is outside its space;
-                names the agent and the copy. Nothing is played then.
+            IllegalAction: names an agent and a copy, whose action is missing or outside its space.
         """
         sight = self.tables.ready()
         self._take(sight, actions)
@@ -151,7 +147,10 @@ class TeamVectorEnv:
         self._broke = np.zeros(self._moves.shape, np.bool_)
         if ready.any():
             part = None if ready.all() else np.flatnonzero(ready)
-            self._played(self.tables.step(self._moves, part), ready, rewards)
+            spoken = self.game.talking(self.tables.state)[ready]
+            outcome = self.tables.step(self._moves, part)
+            self._action[:, ready] = self.game.core.in_units(outcome.record["actions"], spoken)
+            self._played(outcome, ready, rewards)
         limit = np.inf if self.max_cycles is None else self.max_cycles
         finished = self._finished
         cut = (self.tables.state.round - self.game.core.begun >= limit) & ~finished
@@ -170,9 +169,8 @@ class TeamVectorEnv:
         """Take everybody's actions, or none if one is refused."""
         if not isinstance(actions, Mapping) or {*actions} != {*self.agents}:
             agents = [*actions] if isinstance(actions, Mapping) else actions
-            raise IllegalAction(
-                f"actions must be a dict, one for each of {self.agents}, got {agents}"
-            )
+            rule = f"actions must be a dict, one for each of {self.agents}"
+            raise IllegalAction(f"{rule}, got {agents}")
         codecs, moves = [*map(copy, self._codecs)], self._moves.copy()
         waiting = self._waiting.copy()
         for seat, agent in enumerate(self.agents):
@@ -186,11 +184,9 @@ class TeamVectorEnv:
         self._codecs, self._moves, self._waiting = codecs, moves, waiting
 
     def _played(self, outcome: Outcome, mask: Array, rewards: PerPlayer) -> None:
-        """Note the outcome of a step in these copies."""
         rewards[:, mask] = outcome.rewards
         self._payoff[:, mask] += outcome.rewards
         self._broke[:, mask] = np.broadcast_to(outcome.broke, outcome.rewards.shape)
-        self._action[:, mask] = outcome.record["actions"]
         self._finished = self._finished.copy()
         self._finished[:, mask] = outcome.finished
 

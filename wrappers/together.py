@@ -12,10 +12,8 @@ from llm_games.errors import BadParameter
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.clients.flights import Flights, drained, ended, flights
 
-LAST = 1.0
-"""Seconds for which work is waited for that was interrupted three times."""
-FEW = 16
-"""Of many, so many begin before others: their calls are on the way while those prepare theirs."""
+LAST = 1.0  # seconds for which work is waited for that was interrupted three times
+FEW = 16  # of many, so many begin before others, which prepare theirs meanwhile
 _background: list[tuple[threading.Thread, asyncio.AbstractEventLoop]] = []
 _starting = threading.Lock()
 
@@ -23,9 +21,8 @@ _starting = threading.Lock()
 async def together(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     """Wait for all at the same time and return what they give.
 
-    The first error stops all others, and comes out as itself once they have stopped; where calls
-    are `drained`, it ends all that work. A ClientError says that one was cancelled which nobody
-    stopped; the others were waited for.
+    The first error stops all others, and comes out once they have stopped; where calls are
+    `drained`, it ends all that work. A ClientError: one was cancelled which nobody stopped.
     """
     try:
         async with asyncio.TaskGroup() as group:
@@ -64,10 +61,7 @@ def first(error: BaseException) -> BaseException:
 
 
 def at_once(work: Coroutine[Any, Any, Any]) -> Any:
-    """Return the outcome of a coroutine that waits for nothing, without an event loop.
-
-    One that does wait raises BadParameter.
-    """
+    """Return the outcome of a coroutine without an event loop; BadParameter if it waits at all."""
     try:
         work.send(None)
     except StopIteration as done:
@@ -80,8 +74,8 @@ def at_once(work: Coroutine[Any, Any, Any]) -> Any:
 def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine from synchronous code and return its result.
 
-    It runs on one event loop in a thread of its own, so that it works inside a running loop and
-    clients keep their connections from call to call. Ctrl-C waits for calls, see `Flights`.
+    One event loop in a thread of its own does it, so that it works inside a running loop and
+    clients keep their connections. Ctrl-C waits for calls, see `Flights`.
     """
     with _starting:
         # In a forked process the thread is gone, and another one is started.
@@ -100,10 +94,7 @@ def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def waited(future: Future[Any], stop: Callable[[], Any]) -> Any:
-    """Return the result of work in another thread; what interrupts this stops it, see `Flights`.
-
-    After the third it is left to itself if it does not end: something keeps its loop from going on.
-    """
+    """Return the result of work in another thread, which interrupts stop; the third leaves it."""
     interrupted: list[BaseException] = []
     while True:
         is_last_wait = len(interrupted) >= 3

@@ -22,24 +22,15 @@ from llm_games.view import View
 from llm_games.words import Prompts, quoted
 from llm_games.wrappers.clients.base import Message
 
-LONGEST = 2000
-"""Characters of a call that are kept in the chat."""
+LONGEST = 2000  #: characters of a call that are kept in the chat
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
-KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float, Decimal),
-    "integer": (int,),
-    "array": (list,),
-}
+KINDS = {"string": str, "number": int | float | Decimal, "integer": int, "array": list}
 """Kinds of arguments by their names in a JSON schema; fractions in a reply are Decimal."""
 
 
 class BadCall(LLMGamesError):
-    """A tool cannot do what it was called for.
-
-    The message is told to the one who called; `kind` says why in a word, for counting.
-    """
+    """A tool cannot do what it was called for, which the caller is told; `kind` is for counting."""
 
     def __init__(self, message: str, kind: str = "bad_call") -> None:
         super().__init__(message)
@@ -76,25 +67,20 @@ class Tool:
         BadParameter: a name is not plain, or a tool that is always told needs arguments.
     """
 
-    name: str
-    """how it is called: letters, digits and underscores"""
-    summary: str
-    """what it does, in one line; stands in the prompt as it is"""
+    name: str  #: how it is called: letters, digits and underscores
+    summary: str  #: what it does, in one line; stands in the prompt as it is
     run: Callable[[View, Mapping[str, Any]], str]
     """gets the view, of the game inside where there is talk, and the arguments by name, all of them
     checked. It must depend on nothing else, so that runs can be resumed and replayed. It raises
     `BadCall` if it cannot help"""
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    """the arguments by name"""
-    always: bool = False
-    """it is not called: what it says, without arguments, stands before every request"""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)  #: the arguments by name
+    always: bool = False  #: it is not called: its text stands before every request
 
     def __post_init__(self) -> None:
         for name in (self.name, *self.parameters):
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise BadParameter(
-                    f"names of tools and arguments are letters, digits and _, got {name!r}"
-                )
+                rule = "names of tools and arguments are letters, digits and _"
+                raise BadParameter(f"{rule}, got {name!r}")
         if self.always and self._needed():
             needed = ", ".join(self._needed())
             raise BadParameter(f"tool {self.name!r} cannot always be told, it needs {needed}")
@@ -103,17 +89,11 @@ class Tool:
         return [name for name, parameter in self.parameters.items() if not parameter.optional]
 
     def text(self, view: View, arguments: Any) -> str:
-        """Return its output.
-
-        Raises:
-            BadCall: the arguments are not what it takes, or it cannot help.
-            ToolFailed: there is an error in it.
-        """
+        """Return its output; BadCall if arguments do not fit or it cannot help, else ToolFailed."""
         if not isinstance(arguments, Mapping):
             raise BadCall("the arguments must be a JSON object")
-        for name in arguments:
-            if name not in self.parameters:
-                raise BadCall(f"{self.name} takes no argument {quoted(name, 40)}")
+        if odd := [name for name in arguments if name not in self.parameters]:
+            raise BadCall(f"{self.name} takes no argument {quoted(odd[0], 40)}")
         for name, parameter in self.parameters.items():
             if name not in arguments and not parameter.optional:
                 raise BadCall(f"{self.name} needs the argument {name}: {parameter.meaning}")
@@ -156,9 +136,8 @@ class Tool:
 def checked(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     """Return the tools of one player: each one a `Tool`, no two with one name."""
     tools = tuple(tools)
-    for tool in tools:
-        if not isinstance(tool, Tool):
-            raise BadParameter(f"tools must be Tool objects, got {tool!r}")
+    if odd := [tool for tool in tools if not isinstance(tool, Tool)]:
+        raise BadParameter(f"tools must be Tool objects, got {odd[0]!r}")
     if len({tool.name for tool in tools}) < len(tools):
         raise BadParameter(f"each tool must have its own name, got {[t.name for t in tools]}")
     return tools
@@ -175,8 +154,7 @@ class ToolCall:
 class OrCall:
     """A question that may be answered by the call of a tool as well: reads an action or a `Call`.
 
-    A JSON object that is both cannot be read. All else is as the question has it; a model that is
-    constrained to what it allows makes no calls.
+    A JSON object that is both cannot be read. A model constrained to what it allows makes no calls.
     """
 
     def __init__(self, question: Question, tools: Sequence[Tool]) -> None:
@@ -251,10 +229,10 @@ class Bench:
 
     def native(self, calls: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
         """Run native calls of one reply, as many as there may be; return as `call` does."""
-        complaints = [
-            self.call(ToolCall(native_call["name"], native_call["arguments"]), native=True)
-            for native_call in [*calls][: self.remaining]
+        tool_calls = [
+            ToolCall(call["name"], call["arguments"]) for call in [*calls][: self.remaining]
         ]
+        complaints = [self.call(call, native=True) for call in tool_calls]
         return next((bad for bad in complaints if bad[1]), ("", ""))
 
     def call(self, call: ToolCall, native: bool = False) -> tuple[str, str]:

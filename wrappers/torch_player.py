@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,29 +22,20 @@ from llm_games.env import Windows
 from llm_games.errors import BadParameter
 from llm_games.files import DAMAGED, write_whole
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.learned import LearnedPolicy, Trained
+from llm_games.wrappers.learned import FORMAT, LearnedPolicy, Trained
 from llm_games.wrappers.player_mixture import BySeat
 from llm_games.wrappers.policy import Policy
 
-PLAYER = "player"
-"""What a player was trained for, among the metadata of the file."""
-FORMAT = 1
+PLAYER = "player"  # what a player was trained for, among the metadata of the file
 ILLEGAL = -1e9  # the logit of what a mask forbids
 
 
 class ActorCritic(nn.Module):
-    """An action distribution and a state value, by two separate networks.
+    """An action distribution and a state value, by two separate networks of `hidden` layers.
 
-    It sees the numbers of a view, and acts by index (`spaces.Discrete`, with masks) or by shares
-    from -1 to 1 (`spaces.Box`, normal, cut at the ends).
-
-    Args:
-        observed: the space of observations, with or without a mask beside the numbers.
-        space: the space of actions.
-        hidden: how wide each layer is.
-
-    Raises:
-        BadParameter: the actions are of neither kind.
+    It sees the numbers of a view (`observed`, with a mask or not), and acts by index
+    (`spaces.Discrete`, with masks) or by shares from -1 to 1 (`spaces.Box`, normal, cut at the
+    ends); any other `space` is a BadParameter.
     """
 
     def __init__(
@@ -74,10 +64,7 @@ class ActorCritic(nn.Module):
 
     def worth(self, numbers: Tensor) -> Tensor:
         """Return the state values of rows of numbers."""
-        value: Tensor = self.critic(numbers).squeeze(-1)
-        return value
-
-    # -- as `LearnedPolicy` takes models ---------------------------------------------------------
+        return self.critic(numbers).squeeze(-1)
 
     @property
     def policy(self) -> ActorCritic:
@@ -146,52 +133,34 @@ def save_network(
 ) -> Path:
     """Save a network as a player that ``torch:PATH`` seats at any table of its game.
 
-    The file is one of safetensors, and holds what it was trained for beside the weights. One that
-    was there stays until the new one is whole.
+    The file is one of safetensors, and holds what it was trained for beside the weights.
 
     Args:
         model: what was trained; of several each plays the seat of its place.
         game: the rules, of which the file has the parameters.
         trained: what for, see `Trained.of`.
-        path: a file; without an ending it gets ``.safetensors``.
-        deterministic: whether it is seated as one that takes the likeliest action; else it draws,
-            as a mixed strategy does.
-
-    Returns:
-        The file.
+        path: a file, which is returned; without an ending it gets ``.safetensors``.
+        deterministic: take the likeliest action; else it draws, as a mixed strategy does.
 
     Raises:
         BadParameter: weights are not finite, or it sees or does something else than `trained` says.
-        DiskFull: there is no room for the file.
+        DiskFull: there is no room for the file; one that was there stays.
     """
     path = Path(path) if Path(path).suffix else Path(path).with_suffix(".safetensors")
     models = [model] if isinstance(model, ActorCritic) else [*model]
     for seat_model in models:
         LearnedPolicy(seat_model, trained=trained, name=str(path)).start(game, 0, 0)
-    about = {
-        "format": FORMAT,
-        "hidden": models[0].hidden,
-        "deterministic": deterministic,
-        "trained": asdict(trained),
-        "parameters": game.core.__getstate__(),
-    }
-    metadata = {PLAYER: json.dumps(about, default=_plain)}
+    about = trained.about(game, hidden=models[0].hidden, deterministic=deterministic)
     weights = {
         f"{seat}.{name}": value.detach().clone().contiguous()
         for seat, seat_model in enumerate(models)
         for name, value in seat_model.state_dict().items()
     }
-    return write_whole(path, save(weights, metadata))
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else str(value)
+    return write_whole(path, save(weights, {PLAYER: about}))
 
 
 def load_network(path: str | Path, *, deterministic: bool | None = None) -> Policy:
-    """Return the player that `save_network` saved; its file holds numbers alone, no code.
-
-    It draws actions, or takes the likeliest ones, as it was saved unless said otherwise.
+    """Return the player that `save_network` saved, deterministic as it was or as is said.
 
     Raises:
         BadParameter: there is no such file, or it is no such player, or of a later version.

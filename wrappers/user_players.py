@@ -20,8 +20,7 @@ from llm_games.wrappers.clients.flights import Flights, flights
 from llm_games.wrappers.clients.stack import layers
 from llm_games.wrappers.policy import Policy
 
-ANSWERED = "You answered: "
-"""Stands before own answers where a chat is one text."""
+ANSWERED = "You answered: "  #: stands before own answers where a chat is one text
 PLAYER = (
     "a player is a name such as 'rational', a Policy, a client, or a function of (observation) or "
     "(observation, view)"
@@ -30,12 +29,9 @@ CLIENT = "a client has a name, complete and close, or is a function of (request)
 
 
 def player_of(player: Any, name: str = "") -> Policy | Client:
-    """Return the policy that something is, else the client to seat a model with.
+    """Return the policy that something is, else the client to seat a model with, or BadParameter.
 
     A class is called without arguments. A function is an `Agent`, which is asked like a model.
-
-    Raises:
-        BadParameter: it is none of these.
     """
     player = _instance(player, PLAYER)
     if isinstance(player, Policy):
@@ -44,10 +40,7 @@ def player_of(player: Any, name: str = "") -> Policy | Client:
 
 
 def client_of(client: Any) -> Client:
-    """Return the client that something is: one, what makes one without arguments, or a function.
-
-    ``module:Name`` may stand for it. Errors as of `player_of`.
-    """
+    """Return the client that something, or ``module:Name``, is or makes; errors of `player_of`."""
     name = client if isinstance(client, str) else label_of(client)
     client = named(client, "client") if isinstance(client, str) else client
     if not isinstance(client, Client) and not iscoroutinefunction(client) and _takes(client):
@@ -58,9 +51,8 @@ def client_of(client: Any) -> Client:
 
 def asks(candidate: Any) -> bool:
     """Test whether a player is asked like a language model."""
-    return not isinstance(candidate, Policy) and not (
-        isinstance(candidate, type) and issubclass(candidate, Policy)
-    )
+    kind = candidate if isinstance(candidate, type) else type(candidate)
+    return not issubclass(kind, Policy)
 
 
 def label_of(target: Any) -> str:
@@ -87,7 +79,6 @@ class Function:
             raise BadParameter(f"{name!r} cannot be called so: {self.wanted}")
 
     def _begin(self) -> None:
-        """Take a new thread."""
         self._process, self._thread = os.getpid(), ThreadPoolExecutor(1, self.name)
 
     def _keywords(self) -> tuple[str, ...]:
@@ -132,10 +123,10 @@ class Function:
 class Agent(Function):
     """A function as a player: `function(observation)`, or `function(observation, view=view)`.
 
-    `observation` is one text: the rules, what the dialogue holds, and what is asked now. `view` is
-    the same as numbers (None for a question beside the game), for functions with an argument of
-    that name. Returned is a reply as a model writes it, its JSON as a dict, a move in the game's
-    own units (an int, or a tuple of them), or a `Completion`, for tokens to be booked.
+    `observation` is one text: the rules, what the dialogue holds, and what is asked now; `view` the
+    same as numbers (None for a question beside the game). Returned is a reply as a model writes it,
+    its JSON as a dict, a move in the game's own units (an int, or a tuple of them), or a
+    `Completion`, for tokens to be booked.
     """
 
     wanted = PLAYER
@@ -144,10 +135,7 @@ class Agent(Function):
         return ("view",) if _takes(self.function, None, view=None) else ()
 
     def _arguments(self, request: Request) -> tuple[Any, dict[str, Any]]:
-        lines = (
-            f"{ANSWERED}{m['content']}" if m["role"] == "assistant" else m["content"]
-            for m in request.messages
-        )
+        lines = (ANSWERED * (m["role"] == "assistant") + m["content"] for m in request.messages)
         return "\n\n".join(lines), dict.fromkeys(self.keywords, request.view)
 
 
@@ -174,10 +162,8 @@ def _instance(candidate: Any, wanted: str) -> Any:
         if lacks := sorted(getattr(candidate, "__abstractmethods__", ())):
             raise BadParameter(f"{candidate.__name__} lacks {', '.join(lacks)}: {wanted}")
         if not _takes(candidate):
-            raise BadParameter(
-                f"{candidate.__name__} is made with arguments: give one that is made, "
-                f"such as NAME = {candidate.__name__}(...)"
-            )
+            way = f"give one that is made, such as NAME = {candidate.__name__}(...)"
+            raise BadParameter(f"{candidate.__name__} is made with arguments: {way}")
         candidate = candidate()
     if not isinstance(candidate, Policy | Client) and not callable(candidate):
         raise BadParameter(f"{candidate!r} takes no seat: {wanted}")
@@ -204,9 +190,8 @@ def _text(reply: Any, question: Question | None, name: str) -> str:
             return json.dumps(dict(reply), allow_nan=False, default=lambda value: value.tolist())
     reply = reply.tolist() if hasattr(reply, "tolist") else reply  # of NumPy, or of torch
     numbers = reply if isinstance(reply, tuple | list) else [reply]
-    if question is None or not all(
-        isinstance(number, Integral) and not isinstance(number, bool) for number in numbers
-    ):
+    whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in numbers)
+    if question is None or not whole:
         raise BadParameter(
             f"{name!r} returned {reply!r}: it must return a text, the JSON of an answer as a dict, "
             "or a move: an int, or a tuple of them"

@@ -73,10 +73,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
                 f"{self.game.name}: learners of a batch say nothing in words: talk in symbols, "
                 'talk={"alphabet": 5}, or take llm_games.learner for one table'
             )
-        if max_cycles is not None:
-            check_integer("max_cycles", max_cycles, 1)
-        if max_episode_steps is not None:
-            check_integer("max_episode_steps", max_episode_steps, 1)
+        limits = {"max_cycles": max_cycles, "max_episode_steps": max_episode_steps}
+        for name, limit in limits.items():
+            if limit is not None:
+                check_integer(name, limit, 1)
         self.num_envs, self.max_cycles, self.regret = num_envs, max_cycles, regret
         self.max_episode_steps = max_episode_steps
         self.actions, self.obs_mode, self.normalize = actions, obs_mode, normalize
@@ -116,7 +116,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return tuple(self.seating.policies)
 
     def _clear(self) -> None:
-        """Forget all episodes."""
         n = self.num_envs
         self._ready = False  # whether all were reset
         self._result: Result | None = None  # of a step, until it was returned
@@ -126,7 +125,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._moved, self._waits, self._fresh, self._looked, self._planned, *other_flags = flags
         self._acted, self._broke, self._finished, self._done, self._spoke = other_flags
         self._reward, self._payoff, self._lost = (np.zeros(n) for _ in range(3))
-        self._action, self._steps = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._steps = np.zeros(n, np.int64)
+        self._action = np.zeros(n, np.int64 if self.game.core.unit == 1 else np.float64)
         self._plan = np.zeros((n, self.game.players), np.int64)
         self._readings: dict[int, dict[str, Any]] = {}  # of replies in words, by table
 
@@ -206,7 +206,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
     # -- a step ------------------------------------------------------------------------------------
 
     def _begin(self, mask: PerTable, seeds: Any = None, fixed_chance: Any = None) -> None:
-        """Start an episode at these tables."""
         if not any_true(mask):
             return
         follows = self.tables.follows(seeds)
@@ -215,12 +214,11 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
             self._sit(mask, follows)
         if not self.codec.speaks:
             self.tables.hush(self._learner_mask, mask)
-        for flags in (self._moved, self._waits, self._acted, self._broke, self._planned):
-            np.copyto(flags, False, where=mask)
-        for flags in (self._finished, self._done, self._looked):
-            np.copyto(flags, False, where=mask)
-        for numbers in (self._reward, self._payoff, self._lost, self._action, self._moves):
-            np.copyto(numbers, 0, where=mask)
+        flags = self._moved, self._waits, self._acted, self._broke, self._planned
+        ends = self._finished, self._done, self._looked
+        numbers = self._reward, self._payoff, self._lost, self._action, self._moves
+        for values in (*flags, *ends, *numbers):
+            np.copyto(values, False, where=mask)
         self._steps[mask] = 0
         self._readings = {t: reading for t, reading in self._readings.items() if not mask[t]}
         self.seats.outcomes = {t: tally for t, tally in self.seats.outcomes.items() if not mask[t]}
@@ -268,14 +266,10 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if self.max_cycles is None:
             return self._finished
         played = self.tables.state.round - self.game.core.begun
-        over: PerTable = self._finished | (played >= self.max_cycles)
-        return over
+        return np.asarray(self._finished | (played >= self.max_cycles))
 
     def _play_on(self, mask: PerTable) -> None:
-        """Play steps of these tables until their learners are asked, or done.
-
-        Also resumes after a failed call.
-        """
+        """Play steps of these tables until learners are asked or done; also after a failure."""
         for _ in range(LONGEST_WAIT):
             turn = self.tables.ready().turn
             waits = turn[self._row()] > self._moved  # of truths: the first, and not the second
@@ -320,13 +314,13 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._acted[acted] = True
         self._broke[acted] = outcome.broke[row][moved]
         actions = outcome.record["actions"]
-        self._action[acted] = actions[row][moved]
+        talking: Array = self.game.talking(previous_state)[part]
+        self._action[acted] = self.game.core.in_units(actions[row][moved], talking[moved])
         if self.game.division is not None:
             planned: Array = np.any(self.game.sharers(previous_state), axis=0)
             self._planned[acted] = planned[acted]
             self._plan[acted] = actions[:, moved].T
         if self.regret is not None:
-            talking: Array = self.game.talking(previous_state)[part]
             self._spoke[acted] = talking[moved]
             if not all_true(talking):
                 lost = regret_of(self.game, self.regret, outcome, talking)
@@ -354,21 +348,16 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         self._has_moves = False
         observation = self._observation()
         if self.autoreset_mode == AutoresetMode.SAME_STEP and any_true(ended):
-            infos = self._last(observation, ended)
+            last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
+            infos = last | {f"_{name}": ended.copy() for name in last}
             self._begin(ended)
         else:
             infos = self._infos(self._indexes >= 0)
         return observation, rewards, terminated, truncated, infos
 
-    def _last(self, observation: Any, ended: PerTable) -> dict[str, Any]:
-        """Return Gymnasium's final observation and info of copies that ended."""
-        last = {"final_obs": final(observation, ended), "final_info": self._infos(ended)}
-        return last | {f"_{name}": ended.copy() for name in last}
-
     # -- observations ------------------------------------------------------------------------------
 
     def _view(self) -> View:
-        """Return the learners' view of their tables."""
         sight = self.tables.ready()
         if self._cached_view is None or self._cached_view.sight is not sight:
             alike = not isinstance(self.seating.seat, str)
@@ -376,7 +365,6 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         return self._cached_view
 
     def _observation(self) -> Any:
-        """Return a new observation of all copies."""
         view, parts = self._view(), dict[str, Any]()
         if self.obs_mode != "text":
             numbers = view.numbers.copy() if "numbers" in view.sight.__dict__ else view.numbers
@@ -412,8 +400,8 @@ class GameVectorEnv(VectorEnv[Any, Any, Any]):
         if any_true(planned := acted & self._planned):
             tell(planned, plan=self._plan)
         for copy in [copy for copy in self.seats.outcomes if mask[copy]]:
-            outcomes = {"opponents": dict(self.seats.outcomes.pop(copy))}
-            infos = self._add_info(infos, outcomes, copy)
+            outcomes = dict(self.seats.outcomes.pop(copy))
+            infos = self._add_info(infos, {"opponents": outcomes}, copy)
         for copy, reading in (self._readings | self.codec.reading).items():
             if mask[copy]:
                 infos = self._add_info(infos, reading, copy)

@@ -1,8 +1,7 @@
 """Text of a chat as the tiny model reads it, equal to its Jinja chat template.
 
-The model was trained on single turns, so only the system text and the last user message are used;
-earlier rounds of a dialogue are dropped here and not by the callers. The template also writes a
-final reply of the assistant, which training libraries need.
+Trained on single turns, it reads only the system text and the last user message; earlier rounds are
+dropped here. The template also writes a final reply, which training libraries need.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ GROWING = (
 
 
 def render(messages: Sequence[Mapping[str, str]]) -> tuple[str, str]:
-    """Return the two parts of the prompt: the system text, and the last user message with the cue.
-
-    The first part is the same for all seats that hear the same rules, so its work is shared.
-    """
+    """Return the prompt in two: the system text, which seats may share, and the last message."""
     system = "\n".join(m["content"] for m in messages if m["role"] == "system")
     last = next((m["content"] for m in reversed(messages) if m["role"] == "user"), "")
     return f"{SYSTEM}{system.strip()}{END}", f"{USER}{last.strip()}{END}{ASSISTANT}"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,7 @@ MAX_TOKENS = 400  # of a reply where the request names no limit
 
 
 class Batcher:
-    """Collects simultaneous requests and runs them in a worker thread, batch by batch.
-
-    Requests may join whenever a batch begins. For use by one event loop at a time.
-    """
+    """Runs simultaneous requests of an event loop in a worker thread, batch by batch."""
 
     def __init__(self, model: TinyLM) -> None:
         self.model = model
@@ -45,32 +42,25 @@ class Batcher:
         self._waiting.append((ask, future))
         return await future
 
-    async def replies(self, asks: Sequence[Ask]) -> list[SampledText]:
-        """Return the model's replies, sampled together where they fit into one batch."""
-        return await asyncio.gather(*map(self.reply, asks))
-
     async def _run(self) -> None:
         await asyncio.sleep(0)  # let everybody speak who is about to
         while self._waiting:
             batch = [(ask, future) for ask, future in self._waiting[:ROWS] if not future.done()]
-            self._waiting = self._waiting[ROWS:]
+            self._waiting, replies = self._waiting[ROWS:], list[Any]()
             try:
                 replies = await asyncio.to_thread(self.model.generate, [ask for ask, _ in batch])
             except Exception as error:  # handed to those who asked
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
+                replies = [error] * len(batch)
             for (_, future), reply in zip(batch, replies, strict=True):
                 if not future.done():
-                    future.set_result(reply)
+                    failed = isinstance(reply, Exception)
+                    (future.set_exception if failed else future.set_result)(reply)
 
 
 class TinyClient:
     """The embedded model as a `Client`; if `constrained`, it replies legally to known questions.
 
-    `weights` is the folder of a model in Hugging Face layout, None for the shipped one; a
-    `TinyModelError` says why it cannot be used.
+    `weights` is a folder in Hugging Face layout, None for the shipped one; else `TinyModelError`.
     """
 
     def __init__(self, constrained: bool = False, weights: str | Path | None = None) -> None:
@@ -80,7 +70,6 @@ class TinyClient:
         self._batcher = Batcher(TinyLM(weights or WEIGHTS))
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; never fails for a well-formed request."""
         begin, how = time.monotonic(), request.sampling
         allows = complete = None
         if self.constrained and request.question is not None:
@@ -120,17 +109,12 @@ def legal(question: Question, reasoning: bool) -> Callable[[str], bool]:
 
 
 def schema_allows(schema: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return a test whether a text can begin a reply of this schema; explanations are short.
-
-    Raises ValueError for a schema that is not of an object, or has an unsupported part.
-    """
+    """Return a test whether a text can begin a reply of this schema; ValueError if it is none."""
     short = {"explanation": {"type": "string", "maxLength": THOUGHT}}
     with suppress(LookupError, TypeError, AttributeError, ValueError):
         if schema["type"] == "object" and schema["properties"]:
-            short_parts = {
-                name: short.get(name, part) for name, part in schema["properties"].items()
-            }
-            return beginnings({**schema, "properties": short_parts})
+            parts = schema["properties"]
+            return beginnings({**schema, "properties": {k: short.get(k, parts[k]) for k in parts}})
     raise ValueError(
         "json_schema must be an object with properties that are integers, numbers, strings, "
         f"enums, null, arrays, objects of these, or anyOf them; got {schema!r}"

@@ -16,11 +16,9 @@ from llm_games.baselines.tiny.chat_template import END
 from llm_games.errors import LLMGamesError
 
 Floats = NDArray[np.float32]
-Cache = list[tuple[Floats, Floats]]
-"""Keys and values of each layer."""
+Cache = list[tuple[Floats, Floats]]  # keys and values of each layer, ``(groups, tokens, size)``
 
-BLOCK = 8
-"""Rows are padded to a multiple of this, see `runtime`."""
+BLOCK = 8  # rows are padded to a multiple of this, see `runtime`
 
 
 class TinyModelError(LLMGamesError):
@@ -28,10 +26,7 @@ class TinyModelError(LLMGamesError):
 
 
 class Llama:
-    """A Llama with tied embeddings, computed in float32.
-
-    A `TinyModelError` says which files the folder lacks, or which are not those of such a model.
-    """
+    """A Llama with tied embeddings in float32; a `TinyModelError` says what a folder lacks."""
 
     def __init__(self, folder: Path) -> None:
         config, self.tokenizer, tensors = _load(folder)
@@ -44,18 +39,14 @@ class Llama:
         theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
         turns = np.arange(0, self.size, 2) / self.size
         angles = np.outer(np.arange(self.limit), 1.0 / theta**turns)
-        self._cos = np.cos(angles).astype(np.float32)
-        self._sin = np.sin(angles).astype(np.float32)
+        self._cos, self._sin = (f(angles).astype(np.float32) for f in (np.cos, np.sin))
         self.embed, self.unembed, self._blocks = _matrices(tensors, layers)
         self.end = self.tokenizer.token_to_id(END)
         self.nothing: Cache = [(np.zeros((self.groups, 0, self.size), np.float32),) * 2] * layers
         self.pieces = [self.tokenizer.decode([i]) for i in range(len(self.embed))]
 
     def read(self, ids: Sequence[int], prefix_cache: Cache) -> tuple[Floats, Cache]:
-        """Run one prompt; return the last logits ``(vocabulary,)`` and its keys and values.
-
-        `prefix_cache` has those of the text before it, ``(groups, tokens, size)`` a layer.
-        """
+        """Run one prompt after a text; return the last logits ``(vocabulary,)`` and its cache."""
         n, start, cache = len(ids), prefix_cache[0][0].shape[1], []
         causal = np.triu(np.full((n, n), -np.inf, np.float32), 1)
 
@@ -95,8 +86,7 @@ def attention(
 ) -> Callable[..., Floats]:
     """Return attention of one new token a row to a shared prefix and to the row's own cache.
 
-    `shared` has the number of consecutive rows with a prefix, and its cache; `caches` are the rows'
-    own, ``(rows, groups, room, size)`` a layer, written at `here` and masked by ``(rows, room)``.
+    `shared`: counts of rows with a prefix, and its cache; `caches`: ``(rows, groups, room, size)``.
     """
 
     def attend(layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
@@ -147,10 +137,8 @@ def _load(folder: Path) -> tuple[dict[str, Any], Tokenizer, dict[str, Floats]]:
     except Exception as error:  # the three parsers have no common base of their errors
         raise TinyModelError(f"a file in {folder} cannot be read: {error}") from error
     if config.get("architectures") != ["LlamaForCausalLM"] or not config.get("tie_word_embeddings"):
-        raise TinyModelError(
-            f"{folder}/config.json must be of a LlamaForCausalLM with tied embeddings, got "
-            f"{config.get('architectures')}"
-        )
+        wanted, kind = "a LlamaForCausalLM with tied embeddings", config.get("architectures")
+        raise TinyModelError(f"{folder}/config.json must be of {wanted}, got {kind}")
     if tokenizer.token_to_id(END) is None:
         raise TinyModelError(f"{folder}/tokenizer.json lacks {END}: it is another model's")
     return config, tokenizer, tensors
@@ -169,7 +157,7 @@ def _matrices(tensors: dict[str, Floats], layers: int) -> tuple[Floats, Floats, 
         for i in range(layers):
             layer, attention = f"model.layers.{i}", f"model.layers.{i}.self_attn"
             qkv = matrix(f"{layer}.input_layernorm", *(f"{attention}.{x}_proj" for x in "qkv"))
-            gate_up = (f"{layer}.mlp.gate_proj", f"{layer}.mlp.up_proj")
+            gate_up = (f"{layer}.mlp.{x}_proj" for x in ("gate", "up"))
             wide = matrix(f"{layer}.post_attention_layernorm", *gate_up)
             narrow = matrix("", f"{layer}.mlp.down_proj")
             blocks.append((qkv, matrix("", f"{attention}.o_proj"), wide, narrow))

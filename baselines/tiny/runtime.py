@@ -1,9 +1,8 @@
 """The tiny language model in NumPy: a Llama with a key-value cache, batches and seeded sampling.
 
-A reply depends on its own prompt, seed and settings alone, not on the rest of the batch: noise
-comes from each row's own generator, and a row's sums have the same order in every batch. Prompts
-are read one by one, rows decode together only with rows of the same cache size, and batches are
-padded to whole blocks of `BLOCK` rows, so that BLAS takes the same kernel.
+A reply depends on its own prompt, seed and settings alone, not on its batch: noise is a row's own,
+and a row's sums have the same order in every batch. Prompts are read one by one, rows decode with
+rows of the same cache size, padded to blocks of `BLOCK`, so that BLAS takes the same kernel.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class TinyLM:
         self._prefixes: dict[str, Cache] = {}
 
     def generate(self, asks: Sequence[Ask]) -> list[SampledText]:
-        """Return one reply for each ask, in order."""
         replies: list[SampledText] = []
         rows: dict[int, list[_TokenRow]] = {}
         read: dict[tuple[str, str], tuple[Floats, Cache]] = {}
@@ -70,8 +68,7 @@ class TinyLM:
             ids = self.llama.tokenizer.encode(ask.prompt, add_special_tokens=False).ids
             ids = ids[-max(1, self.llama.limit - start - reply) :]
             replies.append(SampledText(start + len(ids)))
-            key = (ask.prefix, ask.prompt)
-            if key not in read:
+            if (key := (ask.prefix, ask.prompt)) not in read:
                 read[key] = self.llama.read(ids, prefix_cache)
             logits, cache = read[key]
             row = _TokenRow(ask, replies[-1], prefix_cache, cache)
@@ -178,10 +175,9 @@ class _TokenRow:
 
 def _nucleus(scores: Floats, top_p: float) -> Any:
     """Subtract 1e9 from the scores of all but the likeliest tokens that sum to `top_p`."""
-    order = np.argsort(-scores, kind="stable")
+    order, likelier = np.argsort(-scores, kind="stable"), np.empty(len(scores))
     chances = np.exp(scores[order].astype(np.float64) - scores.max())
     chances /= chances.sum()
-    likelier = np.empty(len(scores))
     likelier[order] = chances.cumsum() - chances  # what is likelier than each
     return np.where(likelier < top_p, scores, scores - np.float32(1e9))
 
@@ -199,6 +195,5 @@ def _gather(rows: list[_TokenRow], room: int) -> tuple[Cache, Floats]:
 
     layers = zip(*(row.cache for row in rows), strict=True)
     caches = [(stack(k for k, _ in layer), stack(v for _, v in layer)) for layer in layers]
-    lengths = np.array([row.cache[0][0].shape[1] for row in rows])
-    is_filled = np.arange(room) < lengths[:, None]
+    is_filled = np.arange(room) < [[row.cache[0][0].shape[1]] for row in rows]
     return caches, np.where(is_filled, np.float32(0), np.float32(-np.inf))

@@ -1,11 +1,12 @@
 """A small OpenAI-compatible server around the tiny model, for tests and for other programs.
 
-It answers ``POST /v1/chat/completions``, ``GET /v1/models`` and ``GET /health``. Requests that
-are in flight at the same time are sampled in one batch. Needs the extra ``serve``.
+It answers ``POST /v1/chat/completions``, ``GET /v1/models`` and ``GET /health``, requests in flight
+at the same time in one batch. Needs the extra ``serve``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -47,17 +48,13 @@ class ChatMessage(BaseModel):
     content: str | list[ContentPart] | None = None
 
     def plain(self) -> dict[str, str]:
-        """Return the message with its role and text only."""
         content = self.content or ""
         text = content if isinstance(content, str) else "".join(part.text for part in content)
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
 class ChatRequest(BaseModel):
-    """The supported fields of a request.
-
-    Fields that would change the reply otherwise are refused.
-    """
+    """The supported fields of a request; others that would change replies are refused."""
 
     model: str = NAME
     messages: list[ChatMessage] = Field(min_length=1)
@@ -123,7 +120,7 @@ def create_app(weights: str | Path | None = None) -> Any:
             asks = wanted.asks()
         except ValueError as error:
             return JSONResponse(_error(error), 400)
-        replies = await batcher.replies(asks)
+        replies = await asyncio.gather(*map(batcher.reply, asks))  # in one batch if they fit
         body = _completion(batcher.model, wanted, replies)
         if wanted.stream:
             events = _stream(batcher.model, wanted, replies, body)
@@ -131,12 +128,9 @@ def create_app(weights: str | Path | None = None) -> Any:
         return JSONResponse(body)
 
     models = JSONResponse({"object": "list", "data": [model]})
-    routes = [
-        Route("/v1/chat/completions", chat, methods=["POST"]),
-        Route("/v1/models", models, methods=["GET"]),
-        Route("/health", JSONResponse({"status": "ok"}), methods=["GET"]),
-    ]
-    return Starlette(routes=routes)
+    pages = {"/v1/models": models, "/health": JSONResponse({"status": "ok"})}
+    routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+    return Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), *routes])
 
 
 def serve(
@@ -155,16 +149,14 @@ def serve(
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise BadParameter(
-            f"cannot listen at {host}, port {port}: {error.strerror}; give another --port or --host"
-        ) from None
+        fault = f"port {port}: {error.strerror}; give another --port or --host"
+        raise BadParameter(f"cannot listen at {host}, {fault}") from None
     ready()
     with listening, suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
 
 
 def _error(error: ValueError) -> dict[str, Any]:
-    """Return an error body as OpenAI writes them."""
     param, message = "response_format", str(error)  # what pydantic does not check itself
     if isinstance(error, ValidationError):
         first = error.errors()[0]
@@ -184,12 +176,8 @@ def _completion(model: TinyLM, wanted: ChatRequest, replies: list[SampledText]) 
         }
         for i, reply in enumerate(replies)
     ]
-    prompt, completion_tokens = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
-    usage = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion_tokens,
-        "total_tokens": prompt + completion_tokens,
-    }
+    prompt, out = replies[0].tokens_in, sum(len(reply.tokens) for reply in replies)
+    usage = {"prompt_tokens": prompt, "completion_tokens": out, "total_tokens": prompt + out}
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",

@@ -9,7 +9,6 @@ is no guarantee, and the log has the distance from one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,17 +18,11 @@ from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 
-
-@dataclass(frozen=True, kw_only=True)
-class CFROptions(SolvingOptions):
-    """Options of CFR+."""
+CFROptions = SolvingOptions
 
 
 class CFR(Solver):
-    """The algorithm: seats take turns to improve, regrets stay at least 0, late play counts more.
-
-    `regrets` and `played` are of each row, ``(rows,)``.
-    """
+    """The algorithm: seats improve in turn, regrets stay at least 0, late play counts more."""
 
     state_names: ClassVar = ("regrets", "played")
 
@@ -51,7 +44,6 @@ class CFR(Solver):
         self.played += number * current * tree.own_reach(current)[tree.owner]
 
     def average(self) -> Array:
-        """Return the average strategy, weighted by the seat's own reach."""
         return self.tree.scaled(self.played)
 
     def measures(self) -> Mapping[str, float]:
@@ -60,7 +52,6 @@ class CFR(Solver):
 
 
 def train(options: CFROptions) -> Evaluation:
-    """Solve the game, and return the strategy's evaluation."""
     return solve("cfr", CFR, options)
 
 

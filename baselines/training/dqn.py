@@ -7,10 +7,9 @@ as well. Mnih and others, Human-level control through deep reinforcement learnin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from stable_baselines3 import DQN
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.harness import Evaluation, command, option
@@ -22,33 +21,34 @@ from llm_games.errors import BadParameter
 class DQNOptions(StableOptions):
     """Options of DQN."""
 
-    rollout: Annotated[int, option("N", "decisions of each copy between updates", min=1)] = 4
-    updates: Annotated[int, option("N", "steps of gradient at each update", min=1)] = 8
-    batch: Annotated[int, option("N", "moves in each of them", min=1)] = 128
-    store: Annotated[int, option("N", "moves that are kept", min=1)] = 50_000
-    explore: Annotated[float, option("X", "share of the steps that explore", min=0, max=1)] = 0.5
-    least: Annotated[float, option("X", "share of random moves after that", min=0, max=1)] = 0.02
+    rollout: int = option(4, "N", "decisions of each copy between updates", min=1)
+    updates: int = option(8, "N", "steps of gradient at each update", min=1)
+    batch: int = option(128, "N", "moves in each of them", min=1)
+    store: int = option(50_000, "N", "moves that are kept", min=1)
+    explore: float = option(0.5, "X", "share of the steps that explore", min=0, max=1)
+    least: float = option(0.02, "X", "share of random moves after that", min=0, max=1)
+
+    def algorithm(self, env: VecEnv) -> type[DQN]:
+        return DQN
+
+    def settings(self) -> dict[str, Any]:
+        if self.actions != "index":
+            fault = f"DQN takes --actions index, got {self.actions!r}: train PPO instead"
+            raise BadParameter(fault)
+        return {
+            "buffer_size": self.store,
+            "learning_starts": self.copies * self.rollout,
+            "batch_size": self.batch,
+            "train_freq": self.rollout,
+            "gradient_steps": self.updates,
+            "target_update_interval": self.copies * self.rollout * 16,
+            "exploration_fraction": self.explore,
+            "exploration_final_eps": self.least,
+        }
 
 
 def train(options: DQNOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
-    if options.actions != "index":
-        raise BadParameter(f"DQN takes --actions index, got {options.actions!r}: train PPO instead")
-
-    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        return DQN(
-            **common,
-            buffer_size=options.store,
-            learning_starts=options.copies * options.rollout,
-            batch_size=options.batch,
-            train_freq=options.rollout,
-            gradient_steps=options.updates,
-            target_update_interval=options.copies * options.rollout * 16,
-            exploration_fraction=options.explore,
-            exploration_final_eps=options.least,
-        )
-
-    return learn("dqn", options, make)
+    return learn("dqn", options)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ constant and in potential games; in others they may cycle for ever.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from llm_games.arrays import Array
@@ -16,10 +15,7 @@ from llm_games.baselines.training.harness import Evaluation, command
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 
-
-@dataclass(frozen=True, kw_only=True)
-class FictitiousOptions(SolvingOptions):
-    """Options of fictitious play."""
+FictitiousOptions = SolvingOptions
 
 
 class FictitiousPlay(Solver):
@@ -42,7 +38,6 @@ class FictitiousPlay(Solver):
 
 
 def train(options: FictitiousOptions) -> Evaluation:
-    """Solve the game, and return the strategy's evaluation."""
     return solve("fictitious_play", FictitiousPlay, options)
 
 

@@ -12,17 +12,22 @@ import os
 import re
 import shutil
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from typer import Option
+from typing import Any, Literal
 
 from llm_games.baselines.regret import regret
 from llm_games.baselines.tiny.chat_template import GROWING
 from llm_games.baselines.tiny.runtime import WEIGHTS
-from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option
+from llm_games.baselines.training.harness import (
+    Evaluation,
+    Options,
+    Training,
+    command,
+    flag,
+    option,
+)
 from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.facts import check_number
 from llm_games.files import full
@@ -42,10 +47,8 @@ try:
 except ModuleNotFoundError:
     raise BadParameter(f"this training needs packages: {install('trl')}") from None
 
-APART = 10**6
-"""How far the first seeds of the games of two trainings are apart."""
-DISTINCT = 10_000
-"""Games after which a training begins again with the first."""
+APART = 10**6  # how far the first seeds of the games of two trainings are apart
+DISTINCT = 10_000  # games after which a training begins again with the first
 NO_ROOM = re.compile(r"os error (27|28|122)\b|No space left|File too large|file write failed")
 """What safetensors and torch say of a full disk."""
 
@@ -54,34 +57,30 @@ NO_ROOM = re.compile(r"os error (27|28|122)\b|No space left|File too large|file 
 class GRPOOptions(Options):
     """Options of GRPO; `steps` are the samples that are learned from."""
 
-    model: Annotated[str, option("MODEL", "tiny, a folder, or a name in the local cache")] = "tiny"
-    player: Annotated[
-        list[str], option("NAME=VALUE", "a setting of the learner: prompts=v2, reasoning=true")
-    ] = field(default_factory=list)
-    credit: Annotated[
-        Literal["decision", "conversation"], option("CREDIT", "what one sample is")
-    ] = "decision"
-    reward: Annotated[
-        Literal["payoff", "regret"], option("REWARD", "the payoff, or minus the regret")
-    ] = "payoff"
-    discount: Annotated[float, option("X", "of later rewards", min=0, max=1)] = 1.0
-    penalty: Annotated[float, option("X", "what a reply that is no move costs", min=0)] = 0.0
-    steps: Annotated[int, option("N", "samples that are learned from", min=1)] = 640
-    copies: Annotated[int, option("N", "samples of one update", min=2)] = 32
-    group: Annotated[int, option("N", "samples that are compared with each other")] = 8
-    rows: Annotated[int, option("N", "samples that the model takes at once", min=1)] = 32
-    scale: Annotated[
-        Literal["group", "batch", "none"], option("OF", "by whose deviation scores are divided")
-    ] = "batch"
-    rate: Annotated[float, option("X", "learning rate", min=0)] = 5e-4
-    beta: Annotated[float, option("X", "weight of the distance from the first model", min=0)] = 0.0
-    entropy: Annotated[float, option("X", "weight of the entropy of replies", min=0)] = 0.0
-    tokens: Annotated[int, option("N", "of a reply, at most", min=1)] = 64
-    episodes: Annotated[int, option("N", "games that judge it, at both ends", min=1)] = 100
-    device: Annotated[Literal["cpu", "cuda"], option("DEVICE", "cpu or cuda")] = "cpu"
-    vllm: Annotated[bool, Option("--vllm", help="replies come from vLLM, on the same device")] = (
-        False
+    model: str = option("tiny", "MODEL", "tiny, a folder, or a name in the local cache")
+    player: list[str] = option(
+        [], "NAME=VALUE", "a setting of the learner: prompts=v2, reasoning=true"
     )
+    credit: Literal["decision", "conversation"] = option("decision", "CREDIT", "what one sample is")
+    reward: Literal["payoff", "regret"] = option(
+        "payoff", "REWARD", "the payoff, or minus the regret"
+    )
+    discount: float = option(1.0, "X", "of later rewards", min=0, max=1)
+    penalty: float = option(0.0, "X", "what a reply that is no move costs", min=0)
+    steps: int = option(640, "N", "samples that are learned from", min=1)
+    copies: int = option(32, "N", "samples of one update", min=2)
+    group: int = option(8, "N", "samples that are compared with each other")
+    rows: int = option(32, "N", "samples that the model takes at once", min=1)
+    scale: Literal["group", "batch", "none"] = option(
+        "batch", "OF", "by whose deviation scores are divided"
+    )
+    rate: float = option(5e-4, "X", "learning rate", min=0)
+    beta: float = option(0.0, "X", "weight of the distance from the first model", min=0)
+    entropy: float = option(0.0, "X", "weight of the entropy of replies", min=0)
+    tokens: int = option(64, "N", "of a reply, at most", min=1)
+    episodes: int = option(100, "N", "games that judge it, at both ends", min=1)
+    device: Literal["cpu", "cuda"] = option("cpu", "DEVICE", "cpu or cuda")
+    vllm: bool = flag("replies come from vLLM, on the same device")
 
     def check(self) -> None:
         """Raise BadParameter if batches are not whole groups, or a device or package is missing."""
@@ -94,15 +93,12 @@ class GRPOOptions(Options):
         if self.vllm and find_spec("vllm") is None:
             raise BadParameter("--vllm needs a package: pip install vllm")
         if self.group < 2:
-            raise BadParameter(
-                f"a group of {self.group} has nothing to be compared with: --group 2 or more"
-            )
+            fault = "has nothing to be compared with: --group 2 or more"
+            raise BadParameter(f"a group of {self.group} {fault}")
         rows = min(self.rows, self.copies)
         if self.copies % self.group or self.copies % rows:
-            raise BadParameter(
-                f"--copies {self.copies} must be whole groups of {self.group}, and whole parts of "
-                f"{rows} rows"
-            )
+            rule = f"must be whole groups of {self.group}, and whole parts of {rows} rows"
+            raise BadParameter(f"--copies {self.copies} {rule}")
 
 
 class GRPOCallback(TrainerCallback):
@@ -126,12 +122,12 @@ class GRPOCallback(TrainerCallback):
             if not torch.isfinite(weights).all():
                 run.broke(name)
         taken = {"entropy", "reward", "reward_std", "frac_reward_zero_std", "loss", "grad_norm"}
-        shown = {f"train/{name}": logs[name] for name in taken & logs.keys()}
-        game_values = {
-            name.replace("game", "train"): v for name, v in logs.items() if name[:5] == "game/"
-        }
-        costs = {f"opponents/{name}": value for name, value in tally(_clients(run)).items()}
-        run.log(**shown, **game_values, **(costs if _clients(run) else {}))
+        values = {f"train/{name}": logs[name] for name in taken & logs.keys()}
+        games = (name for name in logs if name.startswith("game/"))
+        values |= {name.replace("game", "train"): logs[name] for name in games}
+        if run.clients:
+            values |= {f"opponents/{name}": value for name, value in tally(run.clients).items()}
+        run.log(**values)
         if run.due() or run.stopping:
             keep(run)
         if run.stopping:
@@ -139,7 +135,6 @@ class GRPOCallback(TrainerCallback):
 
 
 def train(options: GRPOOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     options.check()
     if options.device == "cpu":
         torch.set_num_threads(1)
@@ -152,7 +147,7 @@ def train(options: GRPOOptions) -> Evaluation:
         if saved is None:
             run.judge(learner(trainer, options))
         else:
-            booked(_clients(run), saved["spent"])
+            booked(run.clients, saved["spent"])
             run.go_on(saved["step"])
         try:
             trainer.train(resume_from_checkpoint=saved and str(run.folder / saved["checkpoint"]))
@@ -173,7 +168,6 @@ def train(options: GRPOOptions) -> Evaluation:
 
 
 def make(run: Training, options: GRPOOptions) -> Any:
-    """Return TRL's trainer of the model at its table."""
     table = run.table
     rollout = GameRollout(
         table.rules,
@@ -240,7 +234,6 @@ def model_and_tokenizer(options: GRPOOptions) -> tuple[Any, Any]:
 
 
 def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
-    """Return a player of the model in its current state."""
     trainer.model.eval()
     if trainer.model.is_activation_checkpointing:
         trainer.model.gradient_checkpointing_disable()  # else replies are noise
@@ -250,9 +243,6 @@ def learner(trainer: Any, options: GRPOOptions) -> LLMPolicy:
     whole = WHOLE if options.credit == "conversation" else {}
     settings = assigned("--player", options.player, "prompts=v2")
     return LLMPolicy(client, **{"max_attempts": 1, **settings, **whole})
-
-
-# -- a state from which the training goes on -------------------------------------------------------
 
 
 def keep(run: Training) -> None:
@@ -270,7 +260,7 @@ def state_of(run: Training, trainer: Any) -> bytes:
     step, folder = update * run.options.copies, run.folder / f"checkpoint-{update}"
     if run.sound != step or not folder.exists():  # a whole one is never written over
         _save_whole(folder, lambda: trainer._save_checkpoint(trainer.model, None))
-    contents = {"checkpoint": folder.name, "step": step, "spent": spent(_clients(run))}
+    contents = {"checkpoint": folder.name, "step": step, "spent": spent(run.clients)}
     return json.dumps(contents).encode()
 
 
@@ -306,10 +296,6 @@ def _save_whole(folder: Path, save: Any) -> None:
             raise
         shutil.rmtree(folder, ignore_errors=True)
         raise fault from error
-
-
-def _clients(run: Training) -> list[Any]:
-    return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
 
 
 if __name__ == "__main__":

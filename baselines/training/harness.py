@@ -1,8 +1,7 @@
 """Base of the training scripts: options, a table, measures, a log, and files written whole.
 
-A script is a dataclass of options (`Options` and its own) and a function of them; `command` makes a
-command of both. Its training runs in ``with Training(...)``, which draws the progress bar, writes
-the log, stops at Ctrl-C, and saves a state from which ``--resume`` goes on.
+A script is a dataclass of `Options` and a function of them; `command` makes a command of both. In
+``with Training(...)`` it has a progress bar and a log, stops at Ctrl-C, and can be resumed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from functools import cached_property
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import (
@@ -45,32 +45,33 @@ from llm_games.files import full, write_whole
 from llm_games.key_values import assigned
 from llm_games.registry import rulebook
 from llm_games.rulebook import PerPlayer, Rulebook
-from llm_games.wrappers.clients.base import Client
 from llm_games.wrappers.clients.stack import tally
-from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.single_agent import MOVING, Seating, seating
 
 if TYPE_CHECKING:
     from llm_games.baselines.best_response import BestResponse
 
-POINTS = 20
-"""How often a training is judged."""
-FRESH, LAST = 2 * 10**9, 3 * 10**9
-"""First seeds of the games that judge a training as it goes on, and at its end."""
-LONGEST = 100
-"""Rounds that are judged of games that go on for longer."""
+POINTS = 20  # how often a training is judged
+FRESH, LAST = 2 * 10**9, 3 * 10**9  # first seeds of games that judge as it goes on, and at its end
+LONGEST = 100  # rounds that are judged of games that go on for longer
 
 
-def option(metavar: str, meaning: str, **limits: Any) -> Any:
-    return Option(metavar=metavar, help=meaning, **limits)
+Codec = Literal["index", "least", "unit"]
+CODECS = "index; least: decline or the smallest amount; unit: shares of what is legal"
 
 
-Codec = Annotated[
-    Literal["index", "least", "unit"],
-    option("CODEC", "index; least: decline or the smallest amount; unit: shares of what is legal"),
-]
-"""How a learner says its actions, see `llm_games.make`."""
+def option(usual: Any, metavar: str, meaning: str, **limits: Any) -> Any:
+    """Return a field of `Options`: its usual value, and how the command line shows it."""
+    about = {"metavar": metavar, "help": meaning, **limits}
+    if isinstance(usual, list):
+        return field(default_factory=usual.copy, metadata=about)
+    return field(default=usual, metadata=about)
+
+
+def flag(meaning: str) -> Any:
+    """Return a field of `Options` that is true if its name is given."""
+    return field(default=False, metadata={"help": meaning})
 
 
 # -- options and the table -------------------------------------------------------------------------
@@ -80,34 +81,27 @@ Codec = Annotated[
 class Options:
     """Options of every training. A script adds fields of its own, each with a default."""
 
-    game: Annotated[str, Argument(metavar="GAME", help="the game, see llm-games list")]
-    opponents: Annotated[
-        list[str],
-        option("PLAYER", "one player for all other seats, or one for each of them in seat order"),
-    ] = field(default_factory=lambda: ["rational"])
-    param: Annotated[list[str], option("NAME=VALUE", "a parameter of the game")] = field(
-        default_factory=list
+    game: str = field(metadata={"metavar": "GAME", "help": "the game, see llm-games list"})
+    opponents: list[str] = option(
+        ["rational"],
+        "PLAYER",
+        "one player for all other seats, or one for each of them in seat order",
     )
-    client: Annotated[
-        list[str], option("NAME=VALUE", "of opponents that ask a model: budget={calls=2000}")
-    ] = field(default_factory=list)
-    set: Annotated[list[str], option("NAME=VALUE", "another setting of theirs: memory=none")] = (
-        field(default_factory=list)
+    param: list[str] = option([], "NAME=VALUE", "a parameter of the game")
+    client: list[str] = option(
+        [], "NAME=VALUE", "of opponents that ask a model: budget={calls=2000}"
     )
-    seat: Annotated[str, option("SEAT", "the learner's: a number, rotate or random")] = "rotate"
-    copies: Annotated[int, option("N", "tables that are played together", min=1)] = 64
-    steps: Annotated[int, option("N", "decisions of the learner", min=1)] = 100_000
-    seed: Annotated[int, option("N", "of all chance", min=0)] = 1
-    episodes: Annotated[
-        int, option("N", "games that judge it each time; 5 times as many at the end", min=1)
-    ] = 200
-    best: Annotated[
-        bool, Option("--best", help="find the best response, and say what share of it this is")
-    ] = False
-    folder: Annotated[Path | None, option("DIR", "for its files")] = None
-    resume: Annotated[bool, Option("--resume", help="go on with the training in the folder")] = (
-        False
+    set: list[str] = option([], "NAME=VALUE", "another setting of theirs: memory=none")
+    seat: str = option("rotate", "SEAT", "the learner's: a number, rotate or random")
+    copies: int = option(64, "N", "tables that are played together", min=1)
+    steps: int = option(100_000, "N", "decisions of the learner", min=1)
+    seed: int = option(1, "N", "of all chance", min=0)
+    episodes: int = option(
+        200, "N", "games that judge it each time; 5 times as many at the end", min=1
     )
+    best: bool = flag("find the best response, and say what share of it this is")
+    folder: Path | None = option(None, "DIR", "for its files")
+    resume: bool = flag("go on with the training in the folder")
 
     def table(self) -> TrainingTable:
         """Return the checked table; raises as `rulebook` and `make_player`."""
@@ -121,20 +115,12 @@ class Options:
         if (client or settings) and not any(policy.waits for policy in policies.values()):
             raise BadParameter("--client and --set are for opponents that ask a model: none does")
         opponents = [policies[name] for name in self.opponents]
-        return TrainingTable(
-            rules, seating(rules, seat, opponents[0] if len(opponents) == 1 else opponents)
-        )
+        others = opponents[0] if len(opponents) == 1 else opponents
+        return TrainingTable(rules, seating(rules, seat, others))
 
     def plain(self) -> dict[str, Any]:
         """Return the options that a resumed training must share with the one before."""
-        changeable = {
-            "folder",
-            "resume",
-            "steps",
-            "client",
-            "best",
-            "rate",
-        }  # such as a larger budget
+        changeable = {"folder", "resume", "steps", "client", "best", "rate"}
         return {name: value for name, value in asdict(self).items() if name not in changeable}
 
 
@@ -173,11 +159,10 @@ class TrainingTable(NamedTuple):
         """Return the best response to the others, in each of the learner's seats that differ."""
         from llm_games.baselines.best_response import best_response
 
-        each = isinstance(self.seat, str) and self.rules.seats_differ
-        seats = (
-            range(self.rules.players) if each else [0 if isinstance(self.seat, str) else self.seat]
-        )
-        return [best_response(self.rules, seat, self.opponents) for seat in seats]
+        moves = isinstance(self.seat, str)
+        seats = range(self.rules.players if self.rules.seats_differ else 1)
+        each: Any = seats if moves else [self.seat]
+        return [best_response(self.rules, seat, self.opponents) for seat in each]
 
     def sits(self, seats: Array) -> PerPlayer:
         """Return each seat's index in ``[*policies, learner]``, ``(players, episodes)``."""
@@ -189,10 +174,7 @@ class TrainingTable(NamedTuple):
 
 
 def evaluate(rules: Rulebook, players: Sequence[str | Policy], seeds: Sequence[int]) -> PerPlayer:
-    """Return each seat's payoff in the games of these seeds, ``(players, seeds)``.
-
-    `players` are by seat. Equal seeds are games of equal chance (common random numbers).
-    """
+    """Return payoffs by seat, ``(players, seeds)``; games of equal seeds have equal chance."""
     distinct = list(dict.fromkeys(players))
     sits = np.tile([[distinct.index(player)] for player in players], len(seeds))
     return sum(o.rewards for _, o in _played(rules, distinct, sits, seeds))
@@ -207,9 +189,8 @@ class Evaluation(NamedTuple):
     """Evaluation of a learner in games that it was not trained on.
 
     `payoffs` are its own, ``(episodes,)``. `regret` is its mean gain a step by other moves in
-    hindsight, `nash_conv` that of all seats together; `exploitability` is a best reply's gain a
-    step on copies of the learner's play. The last three are NaN where the game's theory does not
-    define them.
+    hindsight, `nash_conv` that of all seats, `exploitability` a best reply's gain a step on copies
+    of its play; NaN where the game's theory does not define them.
     """
 
     payoffs: Array
@@ -223,22 +204,15 @@ class Evaluation(NamedTuple):
 
     def values(self) -> dict[str, float]:
         """Return the defined measures by the name under which they are logged."""
-        measures = {
-            "payoff": self.payoff,
-            "regret": self.regret,
-            "nash_conv": self.nash_conv,
-            "exploitability": self.exploitability,
-        }
+        measures = {"payoff": self.payoff, **self._asdict()}
+        del measures["payoffs"]
         return {name: value for name, value in measures.items() if not np.isnan(value)}
 
 
 def judge(
     table: TrainingTable, learner: Policy, episodes: int, first: int = FRESH, theory: bool = True
 ) -> Evaluation:
-    """Evaluate a learner at its table in games of the seeds from `first` on.
-
-    Without `theory` only payoffs are measured.
-    """
+    """Evaluate a learner in games of the seeds from `first` on; payoffs alone without `theory`."""
     rules, seats, episode = table.rules, table.seats(episodes), np.arange(episodes)
     players, sits = [*table.seating.policies, learner], table.sits(seats)
     payoffs, lost, conv = np.zeros(episodes), [], []
@@ -270,31 +244,24 @@ def _exploited(rules: Rulebook, records: Sequence[Mapping[str, Any]], seats: Arr
 # -- a training ------------------------------------------------------------------------------------
 
 
-Told = TypeVar("Told", bound=Options)
+OptionsOf = TypeVar("OptionsOf", bound=Options)
 
 
-class Training(Generic[Told]):
+class Training(Generic[OptionsOf]):
     """A running training, as ``with Training("ppo", options) as run:``.
 
-    Args:
-        method: the script's name.
-        options: its options; the folder is by default ``trainings/METHOD-GAME-SEED``.
+    `table` is the game with the players around the learner; `folder` (by default
+    ``trainings/METHOD-GAME-SEED``) has ``options.json``, ``curve.csv``, TensorBoard's files and
+    ``state``; `state` is that of a resumed training, else None; `step` counts decisions. `saving`
+    returns the state as bytes: a script sets it, `keep` calls it, also where a training is broken
+    off. `stopping`: Ctrl-C was pressed, stop at the next whole state.
 
     Raises:
         BadParameter: the folder has a training already and is not to be resumed, or has none and
             is, or one of other options.
-
-    Attributes:
-        table: the game and the players around the learner.
-        folder: the training's files: ``options.json``, ``curve.csv``, TensorBoard's, ``state``.
-        state: the state of a resumed training, None of a new one.
-        step: decisions so far; `advance` sets it.
-        saving: returns the state as bytes; a script sets it. `keep` saves the state, also when a
-            training is broken off.
-        stopping: whether Ctrl-C was pressed: stop at the next whole state.
     """
 
-    def __init__(self, method: str, options: Told) -> None:
+    def __init__(self, method: str, options: OptionsOf) -> None:
         self.method, self.options = method, options
         if find_spec("tensorboard") is None:
             raise BadParameter(f"training needs packages: {install('training')}")
@@ -312,23 +279,19 @@ class Training(Generic[Told]):
         return self.folder / "state"
 
     @property
-    def clients(self) -> list[Client]:
-        return [p.client for p in self.table.seating.policies if isinstance(p, LLMPolicy)]
+    def clients(self) -> list[Any]:
+        return [p.client for p in self.table.seating.policies if hasattr(p, "client")]
 
     @property
     def way_on(self) -> str:
-        """Return the command that resumes the training."""
         module, options = f"llm_games.baselines.training.{self.method}", self.options
         words = ["python", "-m", module, options.game]
         for entry in fields(options):
             value = getattr(options, entry.name)
-            usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
-            if entry.name not in ("game", "folder", "resume") and value != usual:
+            if entry.name not in ("game", "folder", "resume") and value != _default(entry):
                 flag = f"--{entry.name.replace('_', '-')}"
-                each = value if isinstance(value, list) else [value]
-                words += [
-                    w for item in each for w in ([flag] if item is True else [flag, str(item)])
-                ]
+                for item in value if isinstance(value, list) else [value]:
+                    words += [flag] if item is True else [flag, str(item)]
         return shlex.join([*words, "--folder", str(self.folder), "--resume"])
 
     def _state(self) -> bytes | None:
@@ -359,21 +322,19 @@ class Training(Generic[Told]):
     def read(self) -> Any:
         """Return the unpickled state, or raise BadParameter."""
         try:
-            return pickle.loads(self.state or b"")
+            return StateReader(BytesIO(self.state or b"")).load()
         except Exception as error:  # whatever a damaged pickle, or one of another version, comes to
-            raise BadParameter(
-                f"{self.file} cannot be read: {error}: train in another --folder"
-            ) from error
+            fault = f"{self.file} cannot be read: {error}: train in another --folder"
+            raise BadParameter(fault) from error
 
     def _about(self) -> dict[str, Any]:
         edition = self.table.rules.edition
         plain = {"method": self.method, "edition": edition, **self.options.plain()}
-        read: dict[str, Any] = json.loads(json.dumps(plain, default=str))
-        return read
+        return json.loads(json.dumps(plain, default=str))
 
     # -- the block ---------------------------------------------------------------------------------
 
-    def __enter__(self) -> Training[Told]:
+    def __enter__(self) -> Training[OptionsOf]:
         try:
             write_whole(self.folder / "options.json", json.dumps(self._about(), indent=1).encode())
             self._mend()
@@ -430,17 +391,16 @@ class Training(Generic[Told]):
 
     @cached_property
     def bar(self) -> Any:
+        from rich import progress
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
 
-        parts = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-        bar = Progress(*parts, TimeRemainingColumn(), console=Console(stderr=True))
+        bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
         self._task = bar.add_task(self.options.game, total=self.options.steps)
         return bar
 
@@ -459,11 +419,8 @@ class Training(Generic[Told]):
         self.sound, self._mark = step, step // max(1, self.options.steps // POINTS)
         log = self.folder / "curve.csv"
         rows = log.read_text("utf-8").splitlines() if log.exists() else []
-        steps = [int(row.partition(",")[0]) for row in rows]
-        if any(row_step > step for row_step in steps):
-            valid_rows = [
-                row for row, row_step in zip(rows, steps, strict=True) if row_step <= step
-            ]
+        valid_rows = [row for row in rows if int(row.partition(",")[0]) <= step]
+        if len(valid_rows) < len(rows):
             write_whole(log, "".join(f"{row}\n" for row in valid_rows).encode())
         if f"{step},payoff" in {row.rpartition(",")[0] for row in rows}:
             self._judged = step
@@ -484,11 +441,7 @@ class Training(Generic[Told]):
         return evaluation
 
     def log(self, **values: float) -> None:
-        """Write values of this step to TensorBoard's file and to ``curve.csv``.
-
-        Raises:
-            TrainingBroke: one is no finite number.
-        """
+        """Write finite values of this step to TensorBoard's file and ``curve.csv``; as `check`."""
         self.check(**values)
         for name, value in values.items():
             self._writer.add_scalar(name.replace("__", "/"), value, self.step)
@@ -510,10 +463,11 @@ class Training(Generic[Told]):
 
     def broke(self, name: str) -> NoReturn:
         """Raise TrainingBroke: the value of this name is no finite number."""
-        last = f"it was last sound at step {self.sound}, which is in {self.folder}"
-        last = last if self.sound >= 0 else "nothing was kept before"
-        way = "give a smaller --rate"
-        raise TrainingBroke(f"{name} is no number at step {self.step}; {last}; {way}")
+        sound = f"it was last sound at step {self.sound}, which is in {self.folder}"
+        last = sound if self.sound >= 0 else "nothing was kept before"
+        raise TrainingBroke(
+            f"{name} is no number at step {self.step}; {last}; give a smaller --rate"
+        )
 
     def keep(self) -> None:
         """Save the state, so that the training can resume here; `DiskFull` names the folder."""
@@ -526,9 +480,8 @@ class Training(Generic[Told]):
     ) -> Evaluation:
         """Evaluate the learner in further games, and print the measures and its player's name.
 
-        The method's own `measures` come first, then those among the opponents. `player` is its
-        name, such as ``sb3:PATH``; `games` are 5 times its `episodes` by default. A training that
-        was stopped before its end raises KeyboardInterrupt instead.
+        The method's own `measures` come first. `games` are 5 times its `episodes` by default. A
+        training that was stopped before its end raises KeyboardInterrupt instead.
         """
         if self.stopping and self.step < self.options.steps:
             raise KeyboardInterrupt
@@ -549,15 +502,14 @@ class Training(Generic[Told]):
     def _file_of_table(self, player: str) -> Path:
         """Write a file of the table for `llm-games run`, with `player` in the learner's seat."""
         options, table = self.options, self.table
-        others = [options.opponents[0]] * (table.rules.players - 1)
-        others = others if len(options.opponents) == 1 else list(options.opponents)
-        moves = isinstance(table.seat, str)
+        others = list(options.opponents)
+        others = others if len(others) > 1 else others * (table.rules.players - 1)
         seat = 0 if isinstance(table.seat, str) else table.seat
         games = {
             "game": options.game,
             "params": assigned("--param", options.param, "rounds=5"),
             "seats": [*others[:seat], player, *others[seat:]],
-            "order": "rotate" if moves else "fixed",
+            "order": "rotate" if isinstance(table.seat, str) else "fixed",
         }
         lines = [f"title = {toml(f'{self.method} in {options.game}')}", "episodes = 100"]
         if options.set:
@@ -569,9 +521,8 @@ class Training(Generic[Told]):
 
 def _in_words(payoff: float, responses: Sequence[BestResponse]) -> str:
     """Return the best response's value, or its bounds, and the payoff as a share of it."""
-    low, high = (
-        np.mean([getattr(reply, end) for reply in responses]) for end in ("value", "upper")
-    )
+    low = np.mean([reply.value for reply in responses])
+    high = np.mean([reply.upper for reply in responses])
     if all(reply.exact for reply in responses):
         return f"{low:.5g}, exact; the payoff is {payoff / low:.1%} of it"
     return f"{low:.5g} to {high:.5g}; the payoff is {payoff / high:.1%} to {payoff / low:.1%} of it"
@@ -587,10 +538,7 @@ def toml(value: Any) -> str:
 
 
 def curve(folder: str | Path) -> dict[str, Array]:
-    """Return the values that a training logged: by name, ``(2, points)`` of steps and values.
-
-    A step that was logged twice, by a resumed training, has its last value.
-    """
+    """Return logged values by name, ``(2, points)`` of steps and values; the last of each step."""
     points: dict[str, dict[int, float]] = {}
     with Path(folder, "curve.csv").open(newline="") as file:
         for step, name, value in csv.reader(file):
@@ -598,45 +546,87 @@ def curve(folder: str | Path) -> dict[str, Array]:
     return {name: np.array(sorted(of.items())).T for name, of in points.items()}
 
 
+# -- states of earlier versions --------------------------------------------------------------------
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split("=") for pair in text.split())
+
+
+OLD_MODULES = _pairs(
+    """scale=normalisation tables=table_batch wrappers.mixture=wrappers.player_mixture
+    wrappers.tabular=wrappers.tabular_player baselines.training.common=baselines.training.harness"""
+)
+OLD_CLASSES = _pairs(
+    """rules.Found=BoundRule rules.Memories=RuleMemories rules.Memory=RuleMemory
+    talkers.Memory=TalkerMemory learned.Memories=NetworkMemories learned.Memory=NetworkMemory
+    mixture.Mixture=PlayerMixture mixture.Drawn=MixtureMemory tabular.Memory=TableMemory
+    tabular.Rows=InformationSets turns.Said=Utterance codecs.Grid=NamedActions
+    geometry.Measure=Distances ippo.Learner=PPOLearner
+    ippo.Settings=PPOSettings __main__.Learner=PPOLearner __main__.Settings=PPOSettings"""
+)
+OLD_ATTRIBUTES = _pairs(
+    """GameVectorEnv._at=_indexes GameVectorEnv._seen=_cached_view GameVectorEnv._taken=_has_moves
+    GameVectorEnv._heard=_readings Windows._seen=_text_cache Tables._begun=_is_seeded
+    BatchSeats._many=_cell_counts BatchSeats.met=outcomes Codec.heard=reading State.place=position
+    QTable.known=index_by_key TabularPolicy._known=_sets_by_key"""
+)
+
+
+class StateReader(pickle.Unpickler):
+    """Reads states of earlier versions too: their modules, classes and attributes by old names."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        name = OLD_CLASSES.get(f"{module.rpartition('.')[2]}.{name}", name)
+        room = module.removeprefix("llm_games.")
+        kind = super().find_class(module.removesuffix(room) + OLD_MODULES.get(room, room), name)
+        bases = {base.__name__ for base in getattr(kind, "__mro__", ())}
+        renamed = ((*old.split("."), new) for old, new in OLD_ATTRIBUTES.items())
+        attributes = {old: new for base, old, new in renamed if base in bases}
+        if not attributes:
+            return kind
+
+        def set_state(instance: Any, state: dict[str, Any]) -> None:
+            object.__setattr__(instance, "__class__", kind)  # states are frozen
+            vars(instance).update({attributes.get(key, key): v for key, v in state.items()})
+
+        return type(name, (kind,), {"__setstate__": set_state})
+
+
 # -- the command -----------------------------------------------------------------------------------
 
 
 def command(train: Callable[[Any], Any], kind: type[Options]) -> None:
-    """Run a script: read options of this kind from the command line, and train.
-
-    Errors that a user can cause end with one message and exit code 2, Ctrl-C with 130.
-    """
+    """Run a script of these options. Errors of users end with a message and code 2, Ctrl-C 130."""
     app = Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command(help=inspect.getdoc(sys.modules[train.__module__]))(_typer_function(train, kind))
     app()
 
 
-def _print_error(text: str, error: BaseException, code: int) -> int:
-    print("\n".join([text, *getattr(error, "__notes__", ())]), file=sys.stderr)
-    return code
+def _default(entry: Field[Any]) -> Any:
+    return entry.default if entry.default_factory is MISSING else entry.default_factory()
 
 
 def _typer_function(train: Callable[[Any], Any], kind: type[Options]) -> Callable[..., None]:
     """Return a function with an argument for each option, in the form that Typer reads."""
-    hints, parameters = get_type_hints(kind, include_extras=True), []
-    for option_field in fields(kind):
-        factory = option_field.default_factory
-        usual = option_field.default if factory is MISSING else factory()
-        usual = inspect.Parameter.empty if usual is MISSING else usual
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(
-            inspect.Parameter(
-                option_field.name, keyword, default=usual, annotation=hints[option_field.name]
-            )
-        )
+    hints, keyword, parameters = get_type_hints(kind), inspect.Parameter.KEYWORD_ONLY, []
+    annotated: Any = Annotated
+    for entry in fields(kind):
+        flags, usual = [f"--{entry.name}"] * (hints[entry.name] is bool), _default(entry)
+        about = Option(*flags, **entry.metadata)
+        if usual is MISSING:
+            about, usual = Argument(**entry.metadata), inspect.Parameter.empty
+        hint: Any = annotated[hints[entry.name], about]
+        parameters.append(inspect.Parameter(entry.name, keyword, default=usual, annotation=hint))
 
     def run(**arguments: Any) -> None:
         try:
             train(kind(**arguments))
-        except LLMGamesError as error:
-            raise SystemExit(_print_error(f"error: {error}", error, 2)) from None
-        except KeyboardInterrupt as error:
-            raise SystemExit(_print_error("interrupted", error, 130)) from None
+        except (LLMGamesError, KeyboardInterrupt) as error:
+            ends = isinstance(error, KeyboardInterrupt)
+            text = "interrupted" if ends else f"error: {error}"
+            print("\n".join([text, *getattr(error, "__notes__", ())]), file=sys.stderr)
+            raise SystemExit(130 if ends else 2) from None
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

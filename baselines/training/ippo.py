@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from typer import Option
 
 from llm_games.baselines.training.harness import (
+    CODECS,
     Codec,
     Evaluation,
     Options,
     Training,
     TrainingTable,
     command,
+    flag,
     judge,
     option,
 )
@@ -37,27 +38,24 @@ from llm_games.wrappers.team_env import TeamVectorEnv
 from llm_games.wrappers.torch_player import ActorCritic, network, save_network
 
 FRESH = 10**6  # seeds of games of one training
-DRAWS = 400
-"""How often a player is asked in each situation of a tree."""
+DRAWS = 400  # how often a player is asked in each situation of a tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings(Options):
     """Options of independent PPO; `steps` are those of each seat."""
 
-    actions: Codec = "index"
-    shared: Annotated[bool, Option("--shared", help="one network plays all seats")] = False
-    exact: Annotated[bool, Option("--exact", help="log the exact NashConv, of a small game")] = (
-        False
-    )
-    rollout: Annotated[int, option("N", "steps of all copies before each update", min=1)] = 20
-    rate: Annotated[float, option("X", "learning rate at the start, 0 at the end", min=0)] = 1e-3
-    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
-    trace: Annotated[float, option("X", "lambda of advantages", min=0, max=1)] = 0.95
-    entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.01
-    epochs: Annotated[int, option("N", "times through each rollout", min=1)] = 4
-    batches: Annotated[int, option("N", "parts of a rollout", min=1)] = 4
-    clip: Annotated[float, option("X", "how far a chance may move", min=0)] = 0.2
+    actions: Codec = option("index", "CODEC", CODECS)
+    shared: bool = flag("one network plays all seats")
+    exact: bool = flag("log the exact NashConv, of a small game")
+    rollout: int = option(20, "N", "steps of all copies before each update", min=1)
+    rate: float = option(1e-3, "X", "learning rate at the start, 0 at the end", min=0)
+    gamma: float = option(0.99, "X", "discount of later rewards", min=0, max=1)
+    trace: float = option(0.95, "X", "lambda of advantages", min=0, max=1)
+    entropy: float = option(0.01, "X", "weight of the entropy", min=0)
+    epochs: int = option(4, "N", "times through each rollout", min=1)
+    batches: int = option(4, "N", "parts of a rollout", min=1)
+    clip: float = option(0.2, "X", "how far a chance may move", min=0)
 
 
 class PPOLearner:
@@ -72,8 +70,7 @@ class PPOLearner:
 class RolloutBuffer(NamedTuple):
     """A rollout of some seats, ``(steps, seats, copies, ...)``.
 
-    `lives` is 0 where a seat was out before the step, `goes_on` where it was out after it, and
-    `asked` where it had nothing to decide.
+    `lives`, `goes_on`: not out before, after the step; `asked`: it had something to decide.
     """
 
     numbers: Tensor
@@ -122,13 +119,12 @@ class Team:
         return np.stack([by_agent[agent] for agent in self.env.agents])
 
     def _look(self, observations: Any, infos: Any) -> None:
-        numbers = {
-            a: v["observation"] if isinstance(v, dict) else v for a, v in observations.items()
-        }
-        self.numbers = torch.as_tensor(self._each(numbers), dtype=torch.float32)
+        by_seat = (observations[agent] for agent in self.env.agents)
+        numbers = np.stack([v["observation"] if isinstance(v, dict) else v for v in by_seat])
+        self.numbers = torch.as_tensor(numbers, dtype=torch.float32)
         masks = self._each(self.env.action_masks()) if self.discrete else self.numbers[..., :0] > 0
         self.masks = torch.as_tensor(masks)
-        asked = self._each({agent: infos[agent]["asked"] for agent in self.env.agents})
+        asked = np.stack([infos[agent]["asked"] for agent in self.env.agents])
         self.asked = torch.as_tensor(asked, dtype=torch.float32)
 
     def _each_learner(self, ask: Any) -> list[Any]:
@@ -139,7 +135,6 @@ class Team:
 
     @torch.no_grad()
     def step(self) -> RolloutBuffer:
-        """Play one step and return it."""
         numbers, masks, asked, lives = self.numbers, self.masks, self.asked, self.lives
 
         def decided(net: ActorCritic, seats: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -173,7 +168,6 @@ class Team:
 
     @torch.no_grad()
     def worth(self) -> Tensor:
-        """Return the critics' values of all seats."""
         return torch.cat(self._each_learner(lambda net, seats: net.worth(self.numbers[seats])))
 
 
@@ -195,13 +189,8 @@ def update(learner: PPOLearner, rows: RolloutBuffer, gains: Tensor, options: PPO
     losses = []
     for _ in range(options.epochs):
         for part in alive[torch.randperm(len(alive))].chunk(options.batches):
-            loss = _loss(
-                learner.net,
-                RolloutBuffer(*(v[part] for v in flat)),
-                gain[part],
-                target[part],
-                options,
-            )
+            batch = RolloutBuffer(*(v[part] for v in flat))
+            loss = _loss(learner.net, batch, gain[part], target[part], options)
             learner.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(learner.net.parameters(), 0.5)
@@ -227,7 +216,6 @@ def _loss(
 
 
 def learned(run: Training[PPOSettings], team: Team) -> float:
-    """Play a rollout and update all learners; return the mean loss."""
     options: PPOSettings = team.told
     steps = (team.step() for _ in range(options.rollout))
     rows = RolloutBuffer(*map(torch.stack, zip(*steps, strict=True)))
@@ -235,9 +223,8 @@ def learned(run: Training[PPOSettings], team: Team) -> float:
     losses = []
     for k, learner in enumerate(team.learners):
         seats = slice(None) if options.shared else slice(k, k + 1)
-        learner.optimizer.param_groups[0]["lr"] = options.rate * max(
-            0.0, 1 - run.step / options.steps
-        )
+        rate = options.rate * max(0.0, 1 - run.step / options.steps)
+        learner.optimizer.param_groups[0]["lr"] = rate
         mine = RolloutBuffer(*(part[:, seats] for part in rows))
         losses.append(update(learner, mine, gains[:, seats], options))
         run.check(**{name: value.numpy() for name, value in learner.net.state_dict().items()})
@@ -282,7 +269,6 @@ def self_measures(run: Training[PPOSettings], policy: Policy, tree: Tree | None)
 
 
 def train(options: PPOSettings) -> Evaluation:
-    """Train, and return the evaluation among the opponents."""
     torch.set_num_threads(1)
     with Training("ippo", options) as run:
         rules, team = run.table.rules, first_team(run)

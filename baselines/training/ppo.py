@@ -7,7 +7,7 @@ Ontañón, A closer look at invalid action masking, 2022, arXiv:2006.14171.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from gymnasium.spaces import Dict
 from sb3_contrib import MaskablePPO
@@ -16,7 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.harness import Evaluation, command, option
-from llm_games.baselines.training.stable import Make, StableOptions, learn
+from llm_games.baselines.training.stable import StableOptions, learn
 from llm_games.errors import BadParameter
 
 
@@ -24,51 +24,33 @@ from llm_games.errors import BadParameter
 class PPOOptions(StableOptions):
     """Options of PPO."""
 
-    rollout: Annotated[int, option("N", "decisions of each copy between updates", min=1)] = 20
-    batches: Annotated[int, option("N", "parts of a rollout in an epoch", min=1)] = 4
-    epochs: Annotated[int, option("N", "how often an update goes through it", min=1)] = 4
-    entropy: Annotated[float, option("X", "weight of entropy at first; it falls to 0", min=0)] = 0.0
-    trace: Annotated[float, option("X", "lambda of the advantages", min=0, max=1)] = 0.95
+    rollout: int = option(20, "N", "decisions of each copy between updates", min=1)
+    batches: int = option(4, "N", "parts of a rollout in an epoch", min=1)
+    epochs: int = option(4, "N", "how often an update goes through it", min=1)
+    entropy: float = option(0.0, "X", "weight of entropy at first; it falls to 0", min=0)
+    trace: float = option(0.95, "X", "lambda of the advantages", min=0, max=1)
 
+    def algorithm(self, env: VecEnv) -> type[BaseAlgorithm]:
+        return MaskablePPO if isinstance(env.observation_space, Dict) else PPO
 
-def minibatch_size(options: PPOOptions) -> int:
-    """Return the size of a rollout's parts; no part is a single decision.
-
-    Raises:
-        BadParameter: a rollout is one decision, which has none to be compared with.
-    """
-    decisions = options.rollout * options.copies
-    if decisions < 2:
-        raise BadParameter("an update needs two decisions: give --copies or --rollout of 2 or more")
-    least = max(2, decisions // options.batches)
-    return next(size for size in range(least, decisions + 1) if decisions % size != 1)
-
-
-def rollout_settings(options: PPOOptions) -> dict[str, Any]:
-    """Return the model's settings of rollouts; raises as `minibatch_size`."""
-    return {
-        "n_steps": options.rollout,
-        "batch_size": minibatch_size(options),
-        "n_epochs": options.epochs,
-        "ent_coef": options.entropy,
-        "gae_lambda": options.trace,
-    }
-
-
-def maker(options: PPOOptions) -> Make:
-    """Return the function that makes the model."""
-    rollouts = rollout_settings(options)
-
-    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        kind = MaskablePPO if isinstance(env.observation_space, Dict) else PPO
-        return kind(**common, **rollouts)
-
-    return make
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of rollouts, with no part of a single decision; else BadParameter."""
+        decisions = self.rollout * self.copies
+        if decisions < 2:
+            fault = "an update needs two decisions: give --copies or --rollout of 2 or more"
+            raise BadParameter(fault)
+        least = max(2, decisions // self.batches)
+        return {
+            "n_steps": self.rollout,
+            "batch_size": next(n for n in range(least, decisions + 1) if decisions % n != 1),
+            "n_epochs": self.epochs,
+            "ent_coef": self.entropy,
+            "gae_lambda": self.trace,
+        }
 
 
 def train(options: PPOOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
-    return learn("ppo", options, maker(options))
+    return learn("ppo", options)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from llm_games.baselines.players import make_player, players_for, rule_of
 from llm_games.baselines.rules import RulePolicy
 from llm_games.baselines.training import ppo
 from llm_games.baselines.training.harness import LONGEST, Evaluation, Training, command, option
-from llm_games.baselines.training.stable import TRAINED, WIDEST, settings
+from llm_games.baselines.training.stable import TRAINED, WIDEST
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
@@ -43,70 +43,53 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player
 from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_of
 
-MATCHES, TRIALS = 10**9, 15 * 10**8
-"""First seeds of the games of the population, and of those in which replies are tried."""
-DRAWN = 1024
-"""How often a player that draws is asked in each information set of a whole game."""
+MATCHES, TRIALS = 10**9, 15 * 10**8  # first seeds of the population's games, and of tries
+DRAWN = 1024  # how often a player that draws is asked in each information set of a whole game
 EXACT = 1e-9  # of the range of payoffs: what gains less is found for rounding
-LEAST = 1e-3
-"""Weight from which a player is in the mixture."""
+LEAST = 1e-3  # weight from which a player is in the mixture
 
 
 @dataclass(frozen=True, kw_only=True)
 class PSROOptions(ppo.PPOOptions):
     """Options of PSRO; `steps` are decisions of all rounds together."""
 
-    start: Annotated[list[str], option("PLAYER", "who is in the population first")] = field(
-        default_factory=lambda: ["random"]
+    start: list[str] = option(["random"], "PLAYER", "who is in the population first")
+    rounds: int = option(6, "N", "replies that join, at most", min=1)
+    oracle: Literal["ppo", "rules", "exact"] = option(
+        "ppo", "HOW", "who replies: ppo, rules or exact"
     )
-    rounds: Annotated[int, option("N", "replies that join, at most", min=1)] = 6
-    oracle: Annotated[
-        Literal["ppo", "rules", "exact"], option("HOW", "who replies: ppo, rules or exact")
-    ] = "ppo"
-    solver: Annotated[
-        Literal["nash", "alpha_rank", "uniform"], option("HOW", "nash, alpha_rank or uniform")
-    ] = "nash"
+    solver: Literal["nash", "alpha_rank", "uniform"] = option(
+        "nash", "HOW", "nash, alpha_rank or uniform"
+    )
 
 
 class Population:
-    """Players by name, their meta-game, and a solver's weights of them.
-
-    With a `whole` game the payoffs are exact, else means over games.
-    """
+    """Players by name, their meta-game (exact of a `whole` game, else means), and their weights."""
 
     def __init__(
-        self,
-        options: PSROOptions,
-        rules: Rulebook,
-        names: Sequence[str],
-        whole: Whole | None = None,
+        self, options: PSROOptions, rules: Rulebook, names: Sequence[str], whole: Whole | None
     ) -> None:
         self.options, self.names, self.rules, self.whole = options, list(names), rules, whole
         self.players = {name: make_player(name, self.rules) for name in self.names}
+        self.steps = None if rules.turns else LONGEST
         self.game = self._meta_game() if len(self.names) > 1 else None
-        self.weights = self._weights(options.solver)
+        if self.game is None or options.solver == "uniform":
+            self.weights: Array = np.full(len(self.names), 1 / len(self.names))
+        elif options.solver == "alpha_rank":
+            self.weights = alpha_rank(self.game)
+        else:
+            self.weights = equilibria(self.game)[0].mixture
 
     def _meta_game(self) -> MetaGame:
         if self.whole is not None:
             return self.whole.meta_game(self.players)
         seeds = range(MATCHES, MATCHES + self.options.episodes)
-        steps = None if self.rules.turns else LONGEST
-        return crossplay(self.rules, self.names, seeds, ALL, steps).meta()
-
-    def _weights(self, solver: str) -> Array:
-        count = len(self.names)
-        if self.game is None or solver == "uniform":
-            return np.full(count, 1 / count)
-        if solver == "alpha_rank":
-            return alpha_rank(self.game)
-        return equilibria(self.game)[0].mixture
+        return crossplay(self.rules, self.names, seeds, ALL, self.steps).meta()
 
     @property
     def mixture(self) -> PlayerMixture:
-        weighted = self._weighted_names
-        return PlayerMixture(
-            [self.players[name] for name, _ in weighted], [w for _, w in weighted], "population"
-        )
+        names, weights = zip(*self._weighted_names, strict=True)
+        return PlayerMixture([self.players[name] for name in names], [*weights], "population")
 
     @property
     def name(self) -> str:
@@ -121,29 +104,21 @@ class Population:
         return [(name, weight) for name, weight in pairs if weight >= LEAST]
 
     def earned(self, replies: Sequence[str | Policy]) -> Array:
-        """Return the payoffs of replies among the mixture, and last its own, ``(replies + 1,)``.
-
-        All play the same chance, in all seats in turn.
-        """
+        """Return payoffs among the mixture, then its own, ``(replies + 1,)``, of equal chance."""
         mixture, episodes, seats = self.mixture, self.options.episodes, self.rules.players
         count = (len(replies) + 1) * episodes
         table = np.arange(count)
         sits = np.full((seats, count), len(replies))
         sits[table % episodes % seats, table] = table // episodes
         players, seeds = [*replies, mixture], (TRIALS + table % episodes).tolist()
-        steps = None if self.rules.turns else LONGEST
-        rewards = np.zeros(sits.shape)
-        for _, outcome in play_batch(self.rules, players, sits, seeds, max_steps=steps):
-            rewards += outcome.rewards
-        return np.asarray(
-            rewards[table % episodes % seats, table].reshape(-1, episodes).mean(axis=1)
-        )
+        games = play_batch(self.rules, players, sits, seeds, max_steps=self.steps)
+        rewards: Any = sum(outcome.rewards for _, outcome in games)
+        by_reply = rewards[table % episodes % seats, table].reshape(-1, episodes)
+        return np.asarray(by_reply.mean(axis=1))
 
 
 class Whole:
-    """A small game as a tree, in which players are strategies.
-
-    A drawing player's strategy is estimated by `DRAWN` draws in each information set.
+    """A small game as a tree, where players are strategies (if they draw, by `DRAWN` draws a set).
 
     Raises:
         BadParameter: the tree is too large, or chance is not enumerated.
@@ -152,10 +127,9 @@ class Whole:
     def __init__(self, rules: Rulebook) -> None:
         self.tree = Tree(rules)
         if self.tree.deals:
-            raise BadParameter(
-                f"an exact reply needs to know what chance may bring, which no room says of "
-                f"{rules.name} with these parameters: give --oracle ppo"
-            )
+            fault = "an exact reply needs to know what chance may bring, which no room says of"
+            way = "with these parameters: give --oracle ppo"
+            raise BadParameter(f"{fault} {rules.name} {way}")
         self._strategies: dict[str, Array] = {}
 
     def strategy(self, player: Policy) -> Array:
@@ -238,7 +212,7 @@ def by_learning(run: Training, population: Population, number: int) -> tuple[str
         actions=options.actions, normalize=True,
     )  # fmt: skip
     env = VecNormalize(SB3VecEnv(games), norm_obs=False, clip_reward=WIDEST, gamma=options.gamma)
-    model = ppo.maker(options)(env, {**settings(options, env), "seed": options.seed + number})
+    model = replace(options, seed=options.seed + number).model(env)
     env.seed(TRAINED * (options.seed + 1) + number * 10**4)
     model.learn(options.steps // options.rounds, callback=EarlyStop(run, run.step))
     if run.stopping:

@@ -7,14 +7,13 @@ at first, such as those of ``mix:``. Pleines and others, Memory gym, 2022, and t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from sb3_contrib import RecurrentPPO
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from llm_games.baselines.training.harness import Evaluation, command, option
-from llm_games.baselines.training.ppo import PPOOptions, rollout_settings
+from llm_games.baselines.training.ppo import PPOOptions
 from llm_games.baselines.training.stable import learn
 
 
@@ -22,19 +21,18 @@ from llm_games.baselines.training.stable import learn
 class RecurrentOptions(PPOOptions):
     """Options of recurrent PPO."""
 
-    memory: Annotated[int, option("N", "numbers that the network remembers", min=1)] = 32
+    memory: int = option(32, "N", "numbers that the network remembers", min=1)
+
+    def algorithm(self, env: VecEnv) -> type[RecurrentPPO]:
+        return RecurrentPPO
+
+    def network(self, env: VecEnv) -> tuple[str, dict[str, Any]]:
+        policy, sizes = super().network(env)
+        return policy.replace("Policy", "LstmPolicy"), sizes | {"lstm_hidden_size": self.memory}
 
 
 def train(options: RecurrentOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
-    rollouts = rollout_settings(options)
-
-    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        policy = common["policy"].replace("Policy", "LstmPolicy")
-        network = common["policy_kwargs"] | {"lstm_hidden_size": options.memory}
-        return RecurrentPPO(**common | {"policy": policy, "policy_kwargs": network}, **rollouts)
-
-    return learn("recurrent_ppo", options, make)
+    return learn("recurrent_ppo", options)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from typer import Option
 
 from llm_games.arrays import Array
-from llm_games.baselines.training.harness import Evaluation, command
+from llm_games.baselines.training.harness import Evaluation, command, flag, option
 from llm_games.baselines.training.solving import Solver, SolvingOptions, solve
 from llm_games.baselines.tree import Tree
 from llm_games.errors import BadParameter
@@ -26,15 +25,14 @@ from llm_games.errors import BadParameter
 class RegretOptions(SolvingOptions):
     """Options of regret matching."""
 
-    steps: Annotated[int, Option(metavar="N", help="plays", min=1)] = 20_000
-    swap: Annotated[bool, Option("--swap", help="regrets of each move apart, see above")] = False
+    steps: int = option(20_000, "N", "plays", min=1)
+    swap: bool = flag("regrets of each move apart, see above")
 
 
 class RegretMatching(Solver):
     """The algorithm. `counts` ``moves by seat`` are of joint moves; regrets are sums over plays.
 
-    `regrets` are ``(seats, moves, moves)``: the gain that the second move would have brought where
-    the first was played; padded with 0 for seats with fewer moves.
+    `regrets` ``(seats, moves, moves)`` are gains of the second move where the first was played.
     """
 
     state_names: ClassVar = ("counts", "regrets", "last", "plays")
@@ -63,7 +61,6 @@ class RegretMatching(Solver):
         self.last, self.plays = np.array(played), self.plays + 1
 
     def _chances(self, seat: int, count: int) -> Array:
-        """Return the probabilities of a seat's moves."""
         if self.swap and self.plays:
             last = int(self.last[seat])
             chances = np.maximum(self.regrets[seat, last, :count], 0) / (self.plays * self.inertia)
@@ -74,7 +71,6 @@ class RegretMatching(Solver):
         return good / good.sum() if good.sum() > 0 else np.full(count, 1 / count)
 
     def average(self) -> Array:
-        """Return the frequencies of each seat's moves."""
         weights = np.zeros(self.tree.count)
         for index, seat in enumerate(self.tree.rows.seat.tolist()):
             row_span = slice(*self.tree.rows.first[index : index + 2])
@@ -83,10 +79,9 @@ class RegretMatching(Solver):
         return self.tree.scaled(weights)
 
     def measures(self) -> Mapping[str, float]:
-        """Return the gain a play of the best other move, one for all plays, and one for each move.
+        """Return gains a play by one other move, and by one for each move, summed over seats.
 
-        The first is 0 in coarse correlated equilibrium, the second in correlated equilibrium; both
-        are sums over seats.
+        The first is 0 in coarse correlated equilibrium, the second in correlated equilibrium.
         """
         plays = max(1, int(self.plays))
         coarse = self.regrets.sum(axis=1).max(axis=1)
@@ -104,11 +99,7 @@ class SwapRegretMatching(RegretMatching):
 
 
 def normal_form(tree: Tree) -> Array:
-    """Return the mean payoffs of joint moves over chance, ``(players, moves of seat 0, ...)``.
-
-    Raises:
-        BadParameter: it is no game of one simultaneous move without private information.
-    """
+    """Return the mean payoffs of joint moves over chance, ``(players, moves of seat 0, ...)``."""
     players = tree.game.players
     if len(tree.levels) > 1 or tree.rows.seat.tolist() != list(range(players)):
         raise BadParameter(
@@ -117,12 +108,10 @@ def normal_form(tree: Tree) -> Array:
         )
     level, move_counts = tree.levels[0], np.diff(tree.rows.first)
     whole = level.rewards * level.chance[level.node]
-    summed: Array = whole.reshape(players, len(level.begin), *move_counts).sum(axis=1)
-    return summed
+    return whole.reshape(players, len(level.begin), *move_counts).sum(axis=1)
 
 
 def train(options: RegretOptions) -> Evaluation:
-    """Play, and return the strategy's evaluation."""
     kind = SwapRegretMatching if options.swap else RegretMatching
     return solve("regret_matching", kind, options)
 

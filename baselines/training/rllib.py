@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import ray
 import torch
@@ -28,6 +28,7 @@ from ray.tune.registry import register_env
 
 from llm_games.baselines.learner import learners
 from llm_games.baselines.training.harness import (
+    CODECS,
     Codec,
     Evaluation,
     Options,
@@ -46,15 +47,15 @@ ROOM = 100 * 2**20  # bytes of memory for what nodes share
 class RLlibSettings(Options):
     """Options of RLlib's PPO."""
 
-    actions: Codec = "index"
-    nodes: Annotated[int, option("N", "nodes of the cluster that is made here", min=1)] = 2
-    address: Annotated[str, option("HOST:PORT", "a cluster that is there")] = ""
-    rollout: Annotated[int, option("N", "decisions of each copy between updates", min=1)] = 20
-    rate: Annotated[float, option("X", "learning rate", min=0)] = 1e-3
-    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
-    entropy: Annotated[float, option("X", "weight of the entropy", min=0)] = 0.0
-    epochs: Annotated[int, option("N", "times through each rollout", min=1)] = 4
-    batches: Annotated[int, option("N", "parts of a rollout", min=1)] = 4
+    actions: Codec = option("index", "CODEC", CODECS)
+    nodes: int = option(2, "N", "nodes of the cluster that is made here", min=1)
+    address: str = option("", "HOST:PORT", "a cluster that is there")
+    rollout: int = option(20, "N", "decisions of each copy between updates", min=1)
+    rate: float = option(1e-3, "X", "learning rate", min=0)
+    gamma: float = option(0.99, "X", "discount of later rewards", min=0, max=1)
+    entropy: float = option(0.0, "X", "weight of the entropy", min=0)
+    epochs: int = option(4, "N", "times through each rollout", min=1)
+    batches: int = option(4, "N", "parts of a rollout", min=1)
 
 
 class Module(TorchRLModule, ValueFunctionAPI):
@@ -138,14 +139,11 @@ def make_algorithm(run: Training[RLlibSettings], nodes: int) -> Algorithm:
 
 
 def playing_nodes(algorithm: Algorithm) -> list[str]:
-    def node_id(_: Any) -> str:
-        node: str = ray.get_runtime_context().get_node_id()
-        return node
-
-    workers: list[str] = algorithm.env_runner_group.foreach_env_runner(
-        node_id, local_env_runner=False
+    group: Any = algorithm.env_runner_group
+    nodes: list[str] = group.foreach_env_runner(
+        lambda _: ray.get_runtime_context().get_node_id(), local_env_runner=False
     )
-    return workers
+    return nodes
 
 
 class RLlibLearner:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -38,21 +38,23 @@ from llm_games.wrappers.policy import Policy, RandomPolicy
 from llm_games.wrappers.sb3 import save_player
 from llm_games.wrappers.single_agent import seating
 
-MATCHES = 10**9
-"""First seed of the games between a learner and its past selves."""
-SELDOM = 0.01
-"""What is added to each past self's weight, so that none is forgotten."""
+MATCHES = 10**9  # first seed of the games between a learner and its past selves
+SELDOM = 0.01  # what is added to each past self's weight, so that none is forgotten
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelfPlaySettings(ppo.PPOOptions):
     """Options of self-play."""
 
-    latest: Annotated[
-        float, option("X", "share of opponents that are the newest copy", min=0, max=1)
-    ] = 0.5
-    draw: Annotated[Literal["pfsp", "uniform"], option("HOW", "of those before it")] = "pfsp"
-    matches: Annotated[int, option("N", "games against each past self that weigh it", min=1)] = 64
+    latest: float = option(0.5, "X", "share of opponents that are the newest copy", min=0, max=1)
+    draw: Literal["pfsp", "uniform"] = option("pfsp", "HOW", "of those before it")
+    matches: int = option(64, "N", "games against each past self that weigh it", min=1)
+
+    def model(self, env: VecEnv) -> BaseAlgorithm:
+        """Return a new model, whose copy is the first in the league."""
+        model, (league,) = super().model(env), env.get_attr("opponents")[0]
+        league.join(copied(model, env))
+        return model
 
 
 class Copy:
@@ -76,7 +78,6 @@ class League(PlayerMixture):
         self.latest, self.draw, self.joined = latest, draw, 0
 
     def join(self, past: Policy) -> None:
-        """Add a past self as the newest."""
         self.players.append(past)
         self.weigh(np.zeros(len(self.players)))
 
@@ -96,14 +97,13 @@ class League(PlayerMixture):
 
 
 def beaten(rules: Rulebook, learner: Policy, past: Sequence[Policy], matches: int) -> Array:
-    """Return the share of games in which a learner beats each past self.
+    """Return the share of games in which a learner beats each past self, ties half.
 
-    It beats one if it earns more than the mean of the others, who all are that past self. Ties
-    count half.
+    It beats one if it earns more than the mean of the others, who all are that past self.
     """
-    players, count = [*past, learner], len(past) * matches
-    match = np.arange(count) % matches
-    seats, tables = match % rules.players, np.arange(count)
+    players, tables = [*past, learner], np.arange(len(past) * matches)
+    match = tables % matches
+    seats = match % rules.players
     sits = np.tile(tables // matches, (rules.players, 1))
     sits[seats, tables] = len(past)
     steps = None if rules.turns else LONGEST
@@ -138,15 +138,7 @@ def copied(model: BaseAlgorithm, env: VecEnv) -> LearnedPolicy:
 
 
 def train(options: SelfPlaySettings) -> Evaluation:
-    """Train, and return the learner's evaluation among the opponents."""
-    league, make_model = League(options.latest, options.draw), ppo.maker(options)
-
-    def make(env: VecEnv, common: dict[str, Any]) -> BaseAlgorithm:
-        model = make_model(env, common)
-        league.join(copied(model, env))
-        return model
-
-    return learn("self_play", options, make, league, grown)
+    return learn("self_play", options, League(options.latest, options.draw), grown)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,13 @@
-"""Base of the scripts that solve small games: the game's tree, the loop, and the evaluation.
-
-A script defines a `Solver` with its algorithm, and `solve` runs it.
-"""
+"""Base of the scripts that solve small games: a `Solver` has its algorithm, and `solve` runs it."""
 
 from __future__ import annotations
 
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,20 +22,17 @@ from llm_games.wrappers.tabular_player import TabularPolicy, save_table, table_o
 class SolvingOptions(Options):
     """Options of a solver. It plays all seats itself; opponents only evaluate its strategy."""
 
-    opponents: Annotated[
-        list[str], option("PLAYER", "who it is judged against, one for all other seats or for each")
-    ] = field(default_factory=lambda: ["rational"])
-    copies: Annotated[
-        int, option("N", "deals that are drawn where no room says what chance may bring", min=1)
-    ] = 256
-    steps: Annotated[int, option("N", "iterations", min=1)] = 1000
+    opponents: list[str] = option(
+        ["rational"], "PLAYER", "who it is judged against, one for all other seats or for each"
+    )
+    copies: int = option(
+        256, "N", "deals that are drawn where no room says what chance may bring", min=1
+    )
+    steps: int = option(1000, "N", "iterations", min=1)
 
 
 class Solver(ABC):
-    """An algorithm on a game's tree.
-
-    `state_names` are the attributes, arrays, that a resumed training needs.
-    """
+    """An algorithm on a game's tree; a resumed training needs its arrays of `state_names`."""
 
     state_names: ClassVar[tuple[str, ...]]
 
@@ -54,15 +48,13 @@ class Solver(ABC):
         """Return the current average strategy, ``(rows,)``."""
 
     def measures(self) -> Mapping[str, float]:
-        """Return further measures for the log."""
         return {}
 
 
 def solve(method: str, kind: type[Solver], options: SolvingOptions) -> Evaluation:
     """Run a solver and return its strategy's evaluation; raises as `Training`.
 
-    Its log has ``tree/nash_conv``, the exact sum of seats' gains by best replies, at powers of two
-    and at every evaluation.
+    It logs ``tree/nash_conv`` at powers of two and evaluations: seats' gains by best replies.
     """
     with Training(method, options) as run:
         tree = Tree(run.table.rules, options.seed, options.copies)

@@ -1,7 +1,4 @@
-"""Base of the scripts on Stable-Baselines3: copies of a table, and a model's training there.
-
-A script makes its model of the environment, and `learn` trains it.
-"""
+"""Base of the scripts on Stable-Baselines3: options of models, and their training by `learn`."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,38 +16,66 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
-from typer import Option
 
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Codec, Evaluation, Options, Training, option
+from llm_games.baselines.training.harness import (
+    CODECS,
+    Codec,
+    Evaluation,
+    Options,
+    Training,
+    flag,
+    option,
+)
 from llm_games.errors import LLMGamesError
 from llm_games.wrappers.clients.stack import booked, spent, tally
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.sb3 import SB3VecEnv, save_player, spread_of
 
-TRAINED = 10**6
-"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
-WIDEST = 100.0
-"""Deviations at which a scaled reward is cut."""
-LEGACY: Any = np.random
-"""NumPy's one generator for all, which Stable-Baselines3 draws from."""
-Make = Callable[[VecEnv, dict[str, Any]], BaseAlgorithm]
-"""Makes a model for an environment, of settings that all algorithms take."""
+TRAINED = 10**6  # first seed of a training of seed 0; those of two seeds are as far apart
+WIDEST = 100.0  # deviations at which a scaled reward is cut
+LEGACY: Any = np.random  # NumPy's one generator for all, which Stable-Baselines3 draws from
 Grown = Callable[[Training[Any], BaseAlgorithm, VecEnv], Mapping[str, float]]
 """Is called whenever a model is judged, and returns what else is to be logged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StableOptions(Options):
-    """Options of models of Stable-Baselines3."""
+    """Options of models of Stable-Baselines3, and the model that they make."""
 
-    actions: Codec = "index"
-    rate: Annotated[float, option("X", "learning rate at first; it falls to 0", min=0)] = 1e-3
-    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
-    width: Annotated[int, option("N", "units of both hidden layers", min=1)] = 64
-    spread: Annotated[
-        bool, Option("--spread", help="scale what is seen by its deviation as it is found, too")
-    ] = False
+    actions: Codec = option("index", "CODEC", CODECS)
+    rate: float = option(1e-3, "X", "learning rate at first; it falls to 0", min=0)
+    gamma: float = option(0.99, "X", "discount of later rewards", min=0, max=1)
+    width: int = option(64, "N", "units of both hidden layers", min=1)
+    spread: bool = flag("scale what is seen by its deviation as it is found, too")
+
+    def algorithm(self, env: VecEnv) -> type[BaseAlgorithm]:
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """Return the algorithm's own settings; BadParameter if options do not go together."""
+        raise NotImplementedError
+
+    def network(self, env: VecEnv) -> tuple[str, dict[str, Any]]:
+        """Return the policy's name, by the kind of observations, and its sizes."""
+        policy = "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy"
+        return policy, {"net_arch": [self.width, self.width]}
+
+    def schedule(self) -> LinearSchedule:
+        return LinearSchedule(self.rate, 0.0, 1.0)
+
+    def model(self, env: VecEnv) -> BaseAlgorithm:
+        (policy, sizes), kind = self.network(env), cast(Any, self.algorithm(env))
+        return kind(
+            policy,
+            env,
+            self.schedule(),
+            policy_kwargs=sizes,
+            seed=self.seed,
+            gamma=self.gamma,
+            device="cpu",
+            **self.settings(),
+        )
 
 
 Run = Training[StableOptions]
@@ -63,7 +87,6 @@ class SB3Callback(BaseCallback):
     def __init__(self, run: Run, env: VecEnv, grown: Grown | None = None) -> None:
         super().__init__()
         self.run, self.env, self.stopped, self.grown = run, env, False, grown
-        self.clients = clients_of(run)
 
     def _on_rollout_start(self) -> None:
         self.boundary()
@@ -73,42 +96,24 @@ class SB3Callback(BaseCallback):
         run, model = self.run, self.model
         run.advance(model.num_timesteps)
         check(run, model)
-        if hasattr(run.options, "entropy"):
-            remaining_share = max(
-                0.0, 1 - run.step / run.options.steps
-            )  # explore first, be sure at last
+        if hasattr(run.options, "entropy"):  # explore first, be sure at last
+            remaining_share = max(0.0, 1 - run.step / run.options.steps)
             cast(Any, model).ent_coef = run.options.entropy * remaining_share
-        if run.due():
+        if due := run.due():
             logged = model.logger.name_to_value
-            train = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
-            costs = {f"opponents/{name}": v for name, v in tally(self.clients).items()}
-            extra = self.grown(run, model, self.env) if self.grown else {}
-            run.judge(
-                player(model, self.env, run.method),
-                **train,
-                **(costs if self.clients else {}),
-                **extra,
-            )
-            self.keep()
-        elif run.stopping:
-            self.keep()
+            values = {name: float(v) for name, v in logged.items() if name.startswith("train/")}
+            if run.clients:
+                values |= {f"opponents/{name}": v for name, v in tally(run.clients).items()}
+            if self.grown:
+                values |= self.grown(run, model, self.env)
+            run.judge(player(model, self.env, run.method), **values)
+        if due or run.stopping:
+            run.keep()
+            save_player(model, self.env, run.folder / "player.zip")
         self.stopped = run.stopping
-
-    def keep(self) -> None:
-        """Save the state, and the model as a player."""
-        self.run.keep()
-        save_player(self.model, self.env, player_file(self.run))
 
     def _on_step(self) -> bool:
         return not self.stopped
-
-
-def clients_of(run: Run) -> list[Any]:
-    return [p.client for p in run.table.seating.policies if hasattr(p, "client")]
-
-
-def player_file(run: Run) -> Path:
-    return run.folder / "player.zip"
 
 
 def player(model: Any, env: VecEnv, name: str, *, sure: bool = True) -> LearnedPolicy:
@@ -127,26 +132,22 @@ def check(run: Run, model: BaseAlgorithm) -> None:
 
 
 def learn(
-    method: str,
-    options: StableOptions,
-    make: Make,
-    opponents: Any = None,
-    grown: Grown | None = None,
+    method: str, options: StableOptions, opponents: Any = None, grown: Grown | None = None
 ) -> Evaluation:
-    """Train a model and return its evaluation; raises as `Training`.
+    """Train a model and return its evaluation; raises as `Training` and `StableOptions.settings`.
 
-    `opponents`, as `GameVectorEnv` takes them, play in the training; by default those of the table
-    at which it is evaluated.
+    `opponents`, as `GameVectorEnv` takes them, play in the training; else those of the table.
     """
+    options.settings()  # what does not go together leaves no folder
     torch.set_num_threads(1)
     with Training(method, options) as run:
         saved = None if run.state is None else run.read()
         env = environment(run, saved, opponents)
         if saved is None:
-            model = make(env, settings(options, env))
+            model = options.model(env)
             env.seed(TRAINED * (options.seed + 1))
         else:
-            model = restore_model(run, make, env, saved)
+            model = restore_model(run, env, saved)
         run.saving = lambda: state(run, model, env)
         loop, remaining = SB3Callback(run, env, grown), options.steps - model.num_timesteps
         loop.init_callback(model)
@@ -161,59 +162,35 @@ def learn(
             raise
         if not loop.stopped:
             loop.boundary()
-        return run.end(player(model, env, method), f"sb3:{player_file(run)}")
+        return run.end(player(model, env, method), f"sb3:{run.folder / 'player.zip'}")
 
 
 def environment(run: Run, saved: dict[str, Any] | None, opponents: Any = None) -> VecEnv:
     """Return the copies of the table, with the games of a saved state if it has some.
 
-    Rewards are divided by their running deviation, observations scaled by their columns, and with
-    `--spread` by their running deviation as well.
+    Rewards are divided by their running deviation, with `--spread` observations as well.
     """
     options, table = run.options, run.table
     games = learners(
         table.rules, options.copies, opponents=opponents or table.opponents, seat=table.seat,
         actions=options.actions, normalize=True,
     )  # fmt: skip
-    if saved is not None and saved["games"] is not None:
-        games = saved["games"]
+    if saved is not None:
+        scaled: VecNormalize = saved["scaled"]
+        scaled.set_venv(SB3VecEnv(saved["games"] or games))
+        return scaled
     env = SB3VecEnv(games)
-    if saved is None:
-        scaled_keys = ["observation"] if isinstance(env.observation_space, Dict) else None
-        return VecNormalize(
-            env, norm_obs=options.spread, norm_obs_keys=scaled_keys if options.spread else None,
-            clip_reward=WIDEST, gamma=options.gamma,
-        )  # fmt: skip
-    scaled: VecNormalize = saved["scaled"]
-    scaled.set_venv(env)
-    return scaled
-
-
-def settings(options: StableOptions, env: VecEnv) -> dict[str, Any]:
-    """Return the settings of all algorithms; the policy's name depends on the observation space."""
-    return {
-        "policy": "MultiInputPolicy" if isinstance(env.observation_space, Dict) else "MlpPolicy",
-        "env": env,
-        "seed": options.seed,
-        "learning_rate": schedule(options),
-        "gamma": options.gamma,
-        "policy_kwargs": {"net_arch": [options.width, options.width]},
-        "device": "cpu",
-    }
-
-
-def schedule(options: StableOptions) -> LinearSchedule:
-    return LinearSchedule(options.rate, 0.0, 1.0)
+    keys = ["observation"] if options.spread and isinstance(env.observation_space, Dict) else None
+    return VecNormalize(
+        env, norm_obs=options.spread, norm_obs_keys=keys, clip_reward=WIDEST, gamma=options.gamma
+    )
 
 
 # -- a state from which the training goes on as if it had never stopped ----------------------------
 
 
 def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
-    """Return the pickled state of the training: model, games, scales, memories and chance.
-
-    Games whose players ask models are left out: such a training resumes with new ones.
-    """
+    """Return the pickled state; without games whose players ask models: these begin anew."""
     content, scaled = BytesIO(), env
     model.save(content)
     assert isinstance(scaled, VecNormalize)
@@ -226,7 +203,7 @@ def state(run: Run, model: BaseAlgorithm, env: VecEnv) -> bytes:
         "returns": scaled.returns,
         "memories": getattr(model, "_last_lstm_states", None),
         "buffer": getattr(model, "replay_buffer", None),
-        "spent": spent(clients_of(run)),
+        "spent": spent(run.clients),
         "chance": chance(model),
     }
     return pickle.dumps(contents)
@@ -238,13 +215,12 @@ def chance(model: BaseAlgorithm) -> tuple[Any, ...]:
     return random.getstate(), LEGACY.get_state(), torch.get_rng_state(), moves
 
 
-def restore_model(run: Run, make: Make, env: VecEnv, saved: dict[str, Any]) -> BaseAlgorithm:
+def restore_model(run: Run, env: VecEnv, saved: dict[str, Any]) -> BaseAlgorithm:
     """Return the model of a state; restores chance and the clients' costs too."""
-    kind = type(make(env, settings(run.options, env)))
-    anew = saved["games"] is None
-    rate = {"learning_rate": schedule(run.options)}  # may be another one now
-    model = kind.load(
-        BytesIO(saved["model"]), env=env, device="cpu", force_reset=anew, custom_objects=rate
+    anew, content = saved["games"] is None, BytesIO(saved["model"])
+    rate = {"learning_rate": run.options.schedule()}  # may be another one now
+    model = run.options.algorithm(env).load(
+        content, env=env, device="cpu", force_reset=anew, custom_objects=rate
     )
     if anew:
         env.seed(TRAINED * (run.options.seed + 1) + model.num_timesteps)
@@ -254,7 +230,7 @@ def restore_model(run: Run, make: Make, env: VecEnv, saved: dict[str, Any]) -> B
             cast(Any, model)._last_lstm_states = saved["memories"]
     if saved["buffer"] is not None:
         cast(Any, model).replay_buffer = saved["buffer"]
-    booked(clients_of(run), saved["spent"])
+    booked(run.clients, saved["spent"])
     python_state, numbers, draws, moves = saved["chance"]
     random.setstate(python_state)
     LEGACY.set_state(numbers)

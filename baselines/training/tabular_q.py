@@ -8,44 +8,48 @@ firms of Calvano and others, AER 110(10), 2020.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from typer import Option
 
 from llm_games.arrays import Array
 from llm_games.baselines.learner import learners
-from llm_games.baselines.training.harness import Evaluation, Options, Training, command, option
+from llm_games.baselines.training.harness import (
+    Evaluation,
+    Options,
+    Training,
+    command,
+    flag,
+    option,
+)
 from llm_games.errors import unknown
 from llm_games.wrappers.clients.stack import booked, spent
 from llm_games.wrappers.learned import LearnedPolicy, Trained
 from llm_games.wrappers.tabular_player import QTable
 from llm_games.wrappers.team_env import TeamVectorEnv
 
-FIRST = 10**6
-"""First seed of the games of a training of seed 0, and how far those of two seeds are apart."""
+FIRST = 10**6  # first seed of a training of seed 0; those of two seeds are as far apart
 
 
 @dataclass(frozen=True, kw_only=True)
 class QOptions(Options):
     """Options of Q-learning."""
 
-    column: Annotated[
-        list[str], option("NAME", "a number of the observation that makes the state; all if none")
-    ] = field(default_factory=list)
-    every: Annotated[bool, Option("--every", help="learn in all seats; opponents only judge")] = (
-        False
+    column: list[str] = option(
+        [], "NAME", "a number of the observation that makes the state; all if none"
     )
-    rate: Annotated[
-        float, option("X", "least weight of what is new; until then 1 / visits", min=0, max=1)
-    ] = 0.01
-    gamma: Annotated[float, option("X", "discount of later rewards", min=0, max=1)] = 0.99
-    begin: Annotated[float, option("X", "value of an action that was never tried")] = 0.0
-    explore: Annotated[float, option("X", "share of the steps that explore", min=0, max=1)] = 0.5
-    least: Annotated[float, option("X", "share of random moves after that", min=0, max=1)] = 0.02
+    every: bool = flag("learn in all seats; opponents only judge")
+    rate: float = option(
+        0.01, "X", "least weight of what is new; until then 1 / visits", min=0, max=1
+    )
+    gamma: float = option(0.99, "X", "discount of later rewards", min=0, max=1)
+    begin: float = option(0.0, "X", "value of an action that was never tried")
+    explore: float = option(0.5, "X", "share of the steps that explore", min=0, max=1)
+    least: float = option(0.02, "X", "share of random moves after that", min=0, max=1)
 
 
 class QLearning:
@@ -81,10 +85,7 @@ class QLearning:
         return places
 
     def step(self, done: float) -> float:
-        """Play one move at all copies and learn from it; `done` is the share of the training.
-
-        Returns the mean reward.
-        """
+        """Play a move at all copies, `done` of the training, and learn; return the mean reward."""
         legal = self.games.action_masks()  # type: ignore[attr-defined]
         values = np.where(legal, self.table.values[self.here], -np.inf)
         falls = 1 - done / self.options.explore if self.options.explore else 0.0
@@ -112,12 +113,10 @@ class QLearning:
         values[cells] += weight * (means - values[cells])
 
     def player(self) -> LearnedPolicy:
-        """Return a player of the table with the best action each time."""
         game = self.games.game  # type: ignore[attr-defined]
         return LearnedPolicy(self.table, trained=Trained.of(game.core), name="tabular_q")
 
     def save(self, path: Path) -> Path:
-        """Save the table as a player, named ``tabular:PATH``."""
         return self.table.save(path, self.games.game)  # type: ignore[attr-defined]
 
 
@@ -132,11 +131,9 @@ def games_of(run: Training, options: QOptions) -> VectorEnv[Any, Any, Any]:
 
 
 def train(options: QOptions) -> Evaluation:
-    """Train, and return the learner's evaluation."""
     with Training("tabular_q", options) as run:
-        clients = [p.client for p in run.table.seating.policies if hasattr(p, "client")]
-        learner = restored(run, options, clients) if run.state else QLearning(run, options)
-        run.saving = lambda: packed(run.step, learner, clients)
+        learner = restored(run, options) if run.state else QLearning(run, options)
+        run.saving = lambda: packed(run, learner)
         while run.step < options.steps and not run.stopping:
             reward = learner.step(run.step / options.steps)
             run.advance(run.step + learner.games.num_envs)
@@ -150,26 +147,25 @@ def train(options: QOptions) -> Evaluation:
         return run.end(learner.player(), f"tabular:{path}")
 
 
-def packed(step: int, learner: QLearning, clients: list[Any]) -> bytes:
+def packed(run: Training, learner: QLearning) -> bytes:
     """Return the pickled learner, without its games if their players ask models."""
-    games, learner.games = learner.games, None if clients else learner.games  # type: ignore[assignment]
-    try:
-        return pickle.dumps((step, learner, spent(clients)))
-    finally:
-        learner.games = games
+    saved: Any = copy(learner)
+    if run.clients:
+        saved.games = None
+    return pickle.dumps((run.step, saved, spent(run.clients)))
 
 
-def restored(run: Training, options: QOptions, clients: list[Any]) -> QLearning:
+def restored(run: Training, options: QOptions) -> QLearning:
     """Return the learner of a saved state; without its games it begins new ones."""
+    learner: QLearning
     step, learner, costs = run.read()
     run.go_on(step)
     learner.options = options
     if learner.games is None:
         learner.games = games_of(run, options)
         learner.anew(step)
-    booked(clients, costs)
-    restored_learner: QLearning = learner
-    return restored_learner
+    booked(run.clients, costs)
+    return learner
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ bounds. See `llm_games.baselines.best_response`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from llm_games.baselines.best_response import BestResponse, best_response
 from llm_games.baselines.training.harness import Options, Training, command, option
@@ -20,16 +19,12 @@ from llm_games.wrappers.tabular_player import TabularPolicy, save_table
 class IterationOptions(Options):
     """Options of value iteration: each seat has its own best response."""
 
-    seat: Annotated[str, option("SEAT", "the learner's, a number")] = "0"
-    steps: Annotated[int, option("N", "there are none to count", min=1)] = 1
+    seat: str = option("0", "SEAT", "the learner's, a number")
+    steps: int = option(1, "N", "there are none to count", min=1)
 
 
 def train(options: IterationOptions) -> BestResponse:
-    """Find the best response, save it as a player, and return it.
-
-    Raises:
-        BadParameter: the seat is no number, or an opponent asks a model.
-    """
+    """Find, save and return the best response; BadParameter: no seat, or who asks a model."""
     with Training("value_iteration", options) as run:
         rules, seat = run.table.rules, run.table.seat
         if not isinstance(seat, int):

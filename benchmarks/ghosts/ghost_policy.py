@@ -153,7 +153,6 @@ class GhostPolicy(Policy):
 GHOST = Kind(
     "answers as a player of a recorded run, or as one fitted to it",
     value="<file>#<seat>",
-    needs_value=True,
     read=GhostAddress.read,
     made=GhostPolicy,
 )

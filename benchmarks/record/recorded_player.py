@@ -58,6 +58,4 @@ def player(value: str, client: Mapping[str, Any], settings: Mapping[str, Any]) -
     return llm_player(from_run(path, label), settings)
 
 
-RECORDED = Kind(
-    "gives the completions of a recorded run again", None, "<file.db>", True, model=player
-)
+RECORDED = Kind("gives the completions of a recorded run again", None, "<file.db>", model=player)

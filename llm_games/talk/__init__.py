@@ -1,10 +1,8 @@
 """Cheap talk: a rulebook around a rulebook, in which players may speak before they move.
 
-Words bind nobody, cost nothing and change no payoff. `Talk` has the parameters, `Talking` plays a
-game with them. It knows no game by name, and a game knows no more of talk than what `Rulebook` asks
-it: where talk may stand (`talks`), who decides (`speakers`) and where people are (`positions`).
-
-Source: Wu et al., "Shall We Talk", arXiv 2402.12327.
+Words change no payoff. `Talk` has the parameters, `Talking` plays a game with them; a game knows no
+more of talk than what `Rulebook` asks it: `talks`, `speakers` and `positions`. Wu et al., "Shall We
+Talk", arXiv 2402.12327.
 """
 
 from __future__ import annotations
@@ -23,15 +21,11 @@ from llm_games.talk.turns import TalkState, Utterance
 
 __all__ = ["PARAMETERS", "Talk", "TalkState", "Talking", "Utterance", "split", "talking"]
 
-PARAMETERS = "talk_"
-"""What stands before a parameter of the talk among those of a game."""
+PARAMETERS = "talk_"  # what stands before a parameter of the talk among those of a game
 
 
 def split(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split parameters into those of a game and those of its talk.
-
-    The latter are under ``talk``, or single ones such as ``talk_turns``, which take precedence.
-    """
+    """Split parameters into a game's and its talk's: ``talk``, then single ``talk_turns``."""
     flat = {k: v for k, v in parameters.items() if k.startswith(PARAMETERS)}
     rest = {k: v for k, v in parameters.items() if k not in flat and k != "talk"}
     talk = parameters.get("talk") or {}
@@ -45,9 +39,8 @@ def split(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
 def talking(game: Rulebook, parameters: Mapping[str, Any]) -> Rulebook:
     """Let the players of a game talk, if there are turns in any round; else return the game.
 
-    Raises:
-        UnknownName: no such parameter of a talk; names the nearest.
-        BadParameter: a value outside its range, or talk that cannot be placed in the game.
+    Raises UnknownName for no such parameter, BadParameter for one out of range or that does not
+    fit.
     """
     names = [f.name for f in dataclasses.fields(Talk)]
     for name in parameters:

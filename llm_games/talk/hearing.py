@@ -33,26 +33,23 @@ class Hearing:
             return listeners
         if self._reach is not None:
             return listeners & np.moveaxis(self._reach[speaker], -1, 0)
-        distances = self._squares(state, speaker)
-        return listeners & (distances <= math.floor(self.talk.radius**2))
+        return listeners & (self._squares(state, speaker) <= math.floor(self.talk.radius**2))
 
     @cached_property
     def _reach(self) -> Array | None:
         return self.talk.reach(self.game.players)
 
     def _squares(self, state: TalkState, seat: Array) -> PerPlayer:
-        """Return everybody's squared distance to one seat of each table."""
         positions = self.game.positions(state.game)
         assert positions is not None, "checked at the start"
-        squares: PerPlayer = ((positions - at(positions, np.asarray(seat))) ** 2).sum(axis=1)
-        return squares
+        return np.asarray(((positions - at(positions, np.asarray(seat))) ** 2).sum(axis=1))
 
     def symbols(
         self, state: TalkState, actions: Array, speaking: Array, audiences: Heard
     ) -> Spoken:
         """Return the symbols said now, int64 ``(players, *batch)``, and changes of the state.
 
-        `speaking` is bool ``(players, *batch)``; an illegal symbol is silence. `audiences` are by
+        `speaking` is bool ``(players, *batch)``; an illegal symbol is silence. `audiences`: by
         speaker.
         """
         legal = speaking & (actions >= 0) & (actions <= self.talk.alphabet)
@@ -79,10 +76,7 @@ class Hearing:
         return texts, {"said": record}
 
     def last_heard(self, state: TalkState) -> Array:
-        """Return the last symbol heard from each other seat in seat order, -1 for none.
-
-        The shape is ``(others, listeners, *batch)``.
-        """
+        """Return each other seat's last symbol heard, -1: none, ``(others, listeners, *batch)``."""
         is_heard = state.hearers & (state.talked == state.round)
         symbols = np.where(is_heard, state.symbols[:, None], -1)
         n = self.game.players
@@ -90,10 +84,7 @@ class Hearing:
         return symbols[others, np.arange(n)]
 
     def messages(self, state: TalkState) -> list[Utterance]:
-        """Return the stored messages of one table, in the order in which they were said.
-
-        With an alphabet these are everybody's last symbols of this round.
-        """
+        """Return the messages of one table as they were said; of symbols, this round's last."""
         if self.talk.alphabet is None:
             return [*state.said.item()]
         spoken = np.flatnonzero(state.symbols * (state.talked == state.round)).tolist()
@@ -102,18 +93,11 @@ class Hearing:
         return [Utterance(round_, 0, *line) for line in zip(spoken, texts, hearers, strict=True)]
 
     def heard(self, state: TalkState, seat: int) -> list[Utterance]:
-        """Return the messages that a seat of one table is shown, in the order of `heard_order`.
-
-        With an alphabet these are everybody's last symbols of this round.
-        """
+        """Return the messages that a seat of one table is shown, in the order of `heard_order`."""
         talk, round_ = self.talk, int(state.round) + 1
         shows, first = talk.own == "shown", 0 if talk.memory == "all" else round_ - int(talk.memory)
-        messages = [
-            message
-            for message in self.messages(state)
-            if (seat in message.hearers or (shows and message.seat == seat))
-            and message.round >= first
-        ]
+        messages = [m for m in self.messages(state) if m.round >= first]
+        messages = [m for m in messages if seat in m.hearers or (shows and m.seat == seat)]
         if talk.heard_order == "nearest":
             distances = self._squares(state, np.asarray(seat)).tolist()
             messages.sort(key=lambda message: distances[message.seat])

@@ -152,12 +152,10 @@ class Talk:
 
     @property
     def silence(self) -> Action:
-        """The speech of a seat that says nothing."""
         return "" if self.alphabet is None else 0
 
     @property
     def question(self) -> Question:
-        """The question to a speaker."""
         if self.alphabet is None:
             return Speech(most_words=self.words)
         return integer("speech", 0, self.alphabet)
@@ -190,7 +188,6 @@ class Talk:
         self._check_audience(n)
 
     def _check_seats(self, n: int) -> None:
-        """Raise BadParameter if a seat is named that does not exist among `n` players."""
         for name in ("speakers", "silent", "order"):
             seats = getattr(self, name)
             if isinstance(seats, tuple) and max(seats, default=0) >= n:
@@ -199,7 +196,6 @@ class Talk:
             raise BadParameter(f"talk: order must name all {n} seats, got {list(self.order)}")
 
     def _check_audience(self, n: int) -> None:
-        """Raise BadParameter if among `n` players nobody speaks, or nobody would hear it."""
         if self.groups is not None and self.audience != "groups":
             raise BadParameter(
                 'talk: groups are for audience = "groups": say so, or leave them out'
@@ -220,7 +216,6 @@ class Talk:
             raise BadParameter("talk: audience names nobody who would hear a speaker")
 
     def may_speak(self, players: int) -> Array:
-        """Return which seats may speak at all, bool ``(players,)``."""
         seats = np.arange(players)
         named = np.isin(seats, self.speakers) if isinstance(self.speakers, tuple) else True
         return named & ~np.isin(seats, self.silent)

@@ -40,14 +40,13 @@ def _of_state(name: str) -> Any:
 
 
 def _attribute(name: str) -> Any:
-    """Return a property that reads the game inside."""
     return property(lambda self: getattr(self.game, name))
 
 
 _COPIED = (
     *("name", "title", "source", "turns", "presets", "fewest_players", "edition", "lasting"),
     *("idle", "mends", "personal", "narrows", "picks", "decline", "steps"),
-    *("players", "failed_reply"),
+    *("players", "failed_reply", "shared_goal"),
 )
 """What a game says by its class, or else as a plain attribute."""
 
@@ -56,8 +55,8 @@ _COPIED = (
 class Talking(Rulebook):
     """A game whose players may talk; apart from the speeches it is the game inside, its `core`.
 
-    Whoever plays, judges or scores this game is handed the core (`Rulebook.core`, `Sight.core`,
-    `View.core`); an environment shows the speeches as well.
+    Whoever plays, judges or scores it is handed the core; an environment shows the speeches as
+    well.
     """
 
     game: Rulebook
@@ -74,15 +73,11 @@ class Talking(Rulebook):
         return Talking, (self.game, self.talk)
 
     def __repr__(self) -> str:
-        changed = ", ".join(
-            f"{f.name}={getattr(self.talk, f.name)!r}"
-            for f in dataclasses.fields(Talk)
-            if getattr(self.talk, f.name) != f.default
-        )
+        pairs = ((f, getattr(self.talk, f.name)) for f in dataclasses.fields(Talk))
+        changed = ", ".join(f"{f.name}={value!r}" for f, value in pairs if value != f.default)
         return f"Talking({self.game!r}, Talk({changed}))"
 
     def __getattr__(self, name: str) -> Any:
-        """Return a parameter of the game inside."""
         if name.startswith("__") or "game" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self.game, name)
@@ -103,14 +98,12 @@ class Talking(Rulebook):
 
     @property
     def symbols(self) -> int:
-        """The number of symbols, silence among them; 0 where talk is in words."""
         return 0 if self.talk.alphabet is None else self.talk.alphabet + 1
 
     def inside(self, state: TalkState) -> Any:
         return state.game
 
     def length(self) -> int | None:
-        """Return the largest number of the game's steps and of speeches."""
         steps, rounds = self.game.length(), self.game.lasts()
         if steps is None:
             return None
@@ -232,11 +225,8 @@ class Talking(Rulebook):
     def step(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
         """Resolve a speech, or a turn of speeches, at tables that talk, and a step at the others.
 
-        `actions` are integers ``(players, *batch)``, or objects with speeches as texts. An entry
-        that is no text, or no symbol, is silence.
-
-        Raises:
-            IllegalAction: `actions` are of another shape or kind.
+        `actions` are integers ``(players, *batch)``, or objects with texts; what is no text, or no
+        symbol, is silence. Raises IllegalAction for another shape or kind.
         """
         actions, talking = np.asarray(actions), self.talking(state)
         shape, words = (self.players, *state.round.shape), self.talk.alphabet is None
@@ -262,7 +252,6 @@ class Talking(Rulebook):
         return moved_state.merged(next_state, talking), outcome
 
     def _moved(self, state: TalkState, moves: Array) -> tuple[TalkState, Outcome]:
-        """Play a step of the game."""
         game, outcome = self.game.step(state.game, moves)
         next_state = state.replace(
             game=game, round=game.round, over=game.over, void=game.void, finished=outcome.finished
@@ -270,19 +259,13 @@ class Talking(Rulebook):
         return self._turns.begun(next_state), outcome
 
     def _spoken(self, state: TalkState, actions: Array) -> tuple[TalkState, Outcome]:
-        """Resolve the speeches at the tables that talk."""
         speaking, order = self._turns.speakers_now(state), state.order
         together = self.talk.mode == "together"
-        speakers = (
-            order[: int(speaking.sum(axis=0).max())] if together else [at(order, state.position)]
-        )
-        audiences = [
-            (np.asarray(speaker), self._hearing.hearers(state, speaker)) for speaker in speakers
-        ]
-        if self.talk.alphabet is None:
-            speeches, changes = self._hearing.words(state, actions, speaking, audiences)
-        else:
-            speeches, changes = self._hearing.symbols(state, actions, speaking, audiences)
+        count, hearing = int(speaking.sum(axis=0).max()), self._hearing
+        speakers = order[:count] if together else [at(order, state.position)]
+        audiences = [(np.asarray(seat), hearing.hearers(state, seat)) for seat in speakers]
+        resolve = hearing.words if self.talk.alphabet is None else hearing.symbols
+        speeches, changes = resolve(state, actions, speaking, audiences)
         none = np.zeros(speaking.shape)
         outcome = Outcome(none, state.finished, self._record(state, speeches, audiences), none > 0)
         return self._turns.gone_on(state.replace(**changes)), outcome
@@ -321,11 +304,9 @@ class Talking(Rulebook):
         return [*map(_inside, self.game.recalled())]
 
     def messages(self, state: TalkState) -> list[Utterance]:
-        """Return the stored messages of one table, see `Hearing.messages`."""
         return self._hearing.messages(state)
 
     def heard(self, state: TalkState, seat: int) -> list[Utterance]:
-        """Return the messages that a seat of one table is shown, see `Hearing.heard`."""
         return self._hearing.heard(state, seat)
 
     def teller(self, state: TalkState) -> Callable[[int], dict[str, Any]]:

@@ -26,30 +26,18 @@ class Utterance(NamedTuple):
 
 @dataclass(frozen=True)
 class TalkState(State):
-    """A game's state, which talk never touches, and the state of the talk.
-
-    `round`, `over` and `void` are the game's.
-    """
+    """A game's state, which talk never touches (`round`, `over` and `void` too), and the talk's."""
 
     game: Any
-    turn: PerTable
-    """of the talk that goes on, from 1; 0: it is the game's own move"""
-    position: PerTable
-    """whose turn it is in `order`"""
-    order: PerPlayer
-    """seats in the order in which they speak in this turn, -1 after the last"""
-    talked: PerTable
-    """the last round with a talk, counted from 0; -1: none"""
-    key: PerTable
-    """what orders are drawn from"""
-    mute: PerPlayer
-    """who has no words and is never stopped for"""
-    finished: PerPlayer
-    """who has nothing more to do"""
-    symbols: Array
-    """with an alphabet, everybody's last symbol of the round `talked`, 0 for silence"""
-    hearers: Array
-    """with an alphabet, who heard it, bool ``(speakers, listeners, *batch)``"""
+    turn: PerTable  # of the talk that goes on, from 1; 0: it is the game's own move
+    position: PerTable  # whose turn it is in `order`
+    order: PerPlayer  # seats in the order in which they speak in this turn, -1 after the last
+    talked: PerTable  # the last round with a talk, counted from 0; -1: none
+    key: PerTable  # what orders are drawn from
+    mute: PerPlayer  # who has no words and is never stopped for
+    finished: PerPlayer  # who has nothing more to do
+    symbols: Array  # with an alphabet, everybody's last symbol of the round `talked`, 0 for silence
+    hearers: Array  # with an alphabet, who heard it, bool ``(speakers, listeners, *batch)``
     said: Array
     """messages in words that somebody may still be shown, a tuple of `Said` for each table"""
 
@@ -65,7 +53,6 @@ class TalkState(State):
 
 
 def everybody(game: Rulebook, state: TalkState) -> PerPlayer:
-    """Return seat numbers that broadcast against one number a table."""
     return tall(np.arange(game.players), state.round.shape)
 
 
@@ -107,25 +94,20 @@ class Turns:
         return begun.replace(order=np.where(due, order, state.order))
 
     def _remembered(self, state: TalkState, due: PerTable) -> Array:
-        """Drop the messages that no seat will be shown any more."""
         if self.talk.memory == "all" or self.talk.alphabet is not None:
             return state.said
         messages = state.said.copy()
         for table in zip(*np.nonzero(due), strict=True) if messages.ndim else [()] * bool(due):
             first = int(state.round[table]) + 1 - int(self.talk.memory)
-            messages[table] = tuple(
-                message for message in messages[table] if message.round >= first
-            )
+            messages[table] = tuple(line for line in messages[table] if line.round >= first)
         return messages
 
     def _order(self, state: TalkState, speaks: PerPlayer) -> PerPlayer:
-        """Return the seats that speak in this turn in order, -1 after the last."""
         order, batch = self.talk.order, state.round.shape
         if order == "shuffled" or order == "shuffled_per_round":
             noise = Noise.keyed(state.key).of(state.round)
-            drawn = (noise.of(state.turn) if order == "shuffled" else noise).order(
-                self.game.players
-            )
+            noise = noise.of(state.turn) if order == "shuffled" else noise
+            drawn = noise.order(self.game.players)
         else:
             seats = np.arange(self.game.players) if order == "fixed" else np.array(order)
             drawn = np.broadcast_to(tall(seats, batch), (self.game.players, *batch))
@@ -134,7 +116,6 @@ class Turns:
         return np.take_along_axis(drawn, last.argsort(axis=0, kind="stable"), 0)
 
     def speakers_now(self, state: TalkState) -> PerPlayer:
-        """Return the seats that speak now, bool ``(players, *batch)``."""
         talking = state.turn > 0
         if self.talk.mode == "together":
             return self.speaking(state) & talking
@@ -144,9 +125,8 @@ class Turns:
         """Pass on to the next speaker, to the next turn, or to the game's move, after a speech."""
         talking = state.turn > 0
         index = state.position + talking
-        if self.talk.mode == "together":
-            ended = talking
-        else:
+        ended = talking
+        if self.talk.mode != "together":
             ended = talking & (index == (state.order >= 0).sum(axis=0))
         if not any_true(ended):
             return state.replace(position=index)

@@ -1,16 +1,19 @@
 """SuperSuit: all seats learn with one network, as copies of Stable-Baselines3's environment."""
 
 import supersuit
-from stable_baselines3 import PPO
 from trial import report, table
 
+import llm_games as lg
 
-def plain(game, form):
+
+def plain(game, form, **parameters):
     """Most of SuperSuit's wrappers take a Box, so that masks are in infos."""
-    return table(game, form, masks="info")
+    return table(game, form, masks="info", **parameters)
 
 
 def shared(game):
+    from stable_baselines3 import PPO
+
     env = supersuit.black_death_v3(plain(game, "parallel"))
     copies = supersuit.pettingzoo_env_to_vec_env_v1(env)
     copies = supersuit.concat_vec_envs_v1(copies, 2, base_class="stable_baselines3")
@@ -25,5 +28,42 @@ def stacked(game):
         env.step(None if terminated or truncated else env.action_space(agent).sample())
 
 
+WRAPPERS = {
+    "clip reward": lambda env: supersuit.clip_reward_v0(env, -1e9, 1e9),
+    "delay": lambda env: supersuit.delay_observations_v0(env, 1),
+    "stack": lambda env: supersuit.frame_stack_v1(env, 2),
+    "indicator": supersuit.agent_indicator_v0,
+    "pad": supersuit.pad_observations_v0,
+    "lambda": lambda env: supersuit.observation_lambda_v0(env, lambda seen, space: 0 * seen),
+}
+
+
+def seated(game):
+    """Our players play the same under wrappers; one that changes actions is refused."""
+    parameters = {"max_rounds": 3, "players": 4} if "evacuation" in game else {}
+    for form in ("parallel", "aec"):
+        for name, wrap in WRAPPERS.items():
+            env = wrap(plain(game, form, **parameters))
+            rules = env.unwrapped.game
+            payoffs = dict.fromkeys(env.possible_agents, 0.0)
+            players = [
+                lg.player(("random", "rational")[i % 2], rules) for i in range(rules.players)
+            ]
+            seats = {a: lg.sit(p, env, a) for a, p in zip(payoffs, players, strict=True)}
+            if form == "aec":
+                env.reset(seed=3)
+                for agent in env.agent_iter():
+                    seen, reward, terminated, truncated, _ = env.last()
+                    payoffs[agent] += reward
+                    env.step(None if terminated or truncated else seats[agent](seen))
+            else:
+                seen, _ = env.reset(seed=3)
+                while env.agents:
+                    seen, rewards, *_ = env.step({a: seats[a](seen[a]) for a in env.agents})
+                    for agent, reward in rewards.items():
+                        payoffs[agent] += reward
+            assert [*payoffs.values()] == lg.play(rules, players, 3).payoffs.tolist(), (form, name)
+
+
 if __name__ == "__main__":
-    report({"PPO, all seats": shared, "wrappers, AEC": stacked})
+    report({"PPO, all seats": shared, "wrappers, AEC": stacked, "our players": seated})

@@ -18,8 +18,7 @@ from llm_games.wrappers.clients.chat import Chat, Message
 
 __all__ = ["Chat", "Message"]  # from where they are taken by clients
 
-LEFT = "default"
-"""In place of a sampling option: it is left to the server, as by None."""
+LEFT = "default"  #: in place of a sampling option: it is left to the server, as by None
 
 
 def _setting(default: Any, allowed: str, kind: Any = Real, **limits: float) -> Any:
@@ -45,7 +44,6 @@ class Sampling:
     )
 
     def __post_init__(self) -> None:
-        """Check the values."""
         for option in fields(self):
             value, how = getattr(self, option.name), option.metadata
             if isinstance(value, str) and value == LEFT:
@@ -75,8 +73,7 @@ def _is_json(value: Mapping[str, Any]) -> bool:
 
 CACHING = ("cache_control", "prompt_cache_key")
 """Options that make a prompt cheaper and change no reply: no cache and no `left_out` knows them."""
-USUAL = Sampling()
-"""How replies are drawn unless somebody says otherwise."""
+USUAL = Sampling()  #: how replies are drawn unless somebody says otherwise
 
 
 @dataclass(frozen=True)
@@ -84,10 +81,8 @@ class Request:
     """One call: a chat, its question, how to sample, and its purpose (see `Attempt`)."""
 
     messages: Chat
-    question: Question | None = None
-    """for clients that can constrain their answers; None for free text"""
-    reasoning: bool = False
-    """the reply may hold an explanation first"""
+    question: Question | None = None  #: for clients that can constrain answers; else None
+    reasoning: bool = False  #: the reply may hold an explanation first
     sampling: Sampling = USUAL
     seed: int = 0
     who: Who = NOBODY
@@ -98,11 +93,9 @@ class Request:
     """what the seat sees, for clients that decide by more than the words"""
     stays: bool = field(default=True, compare=False)
     """the next call of its seat begins with all these messages; else with those before the last"""
-    guarded: bool = False
-    """`sampling.max_tokens` is what a budget has left for the reply, and not the player's"""
+    guarded: bool = False  #: `max_tokens` is what a budget has left, and not the player's
 
     def __post_init__(self) -> None:
-        """Take any messages as a chat."""
         object.__setattr__(self, "messages", Chat.of(self.messages))
 
     @property
@@ -113,10 +106,7 @@ class Request:
         return hashlib.sha256(name.encode(errors="replace")).hexdigest()[:32] if who.run else ""
 
     def schema(self, calls: bool = True) -> dict[str, Any] | None:
-        """Return the JSON schema of a legal reply, if a question is known.
-
-        Without `calls` those of tools are none: they are made in another way.
-        """
+        """Return the JSON schema of a legal reply to a question, with or without `calls`."""
         question = self.question if calls else getattr(self.question, "alone", self.question)
         return None if question is None else question.schema(self.reasoning)
 
@@ -126,37 +116,26 @@ class Completion:
     """One answer as it came. Tokens are as the server counted them, 0 if it did not."""
 
     text: str
-    finish: Finish = "stop"
-    """``length`` when it was cut off, ``refusal`` when declined"""
-    tokens_in: int = 0
-    """of the prompt, with those `tokens_cached` and `tokens_written`"""
-    tokens_out: int = 0
-    """of the reply, with those of thoughts, `tokens_reasoning`"""
-    latency: float = 0.0
-    """seconds"""
-    model: str = ""
-    """its name as the server gave it"""
-    thoughts: str = ""
-    """what the server told of its thoughts, apart from the text"""
-    refusal: str = ""
-    """the words of one who declined, where the server tells them apart"""
-    tool_calls: list[dict[str, Any]] | None = None
-    """native calls, each ``{"name": …, "arguments": …}``"""
+    finish: Finish = "stop"  #: ``length`` when it was cut off, ``refusal`` when declined
+    tokens_in: int = 0  #: of the prompt, with those `tokens_cached` and `tokens_written`
+    tokens_out: int = 0  #: of the reply, with those of thoughts, `tokens_reasoning`
+    latency: float = 0.0  #: seconds
+    model: str = ""  #: its name as the server gave it
+    thoughts: str = ""  #: what the server told of its thoughts, apart from the text
+    refusal: str = ""  #: the words of one who declined, where the server tells them apart
+    tool_calls: list[dict[str, Any]] | None = None  #: native, each ``{"name", "arguments"}``
     tokens_cached: int = 0
     tokens_reasoning: int = 0
-    tokens_written: int = 0
-    """of the prompt, put into the server's cache where that has a price of its own"""
-    left_out: list[str] | None = None
-    """options that the server had refused, so that they were left out"""
+    tokens_written: int = 0  #: of the prompt, put into the server's cache at a price of its own
+    left_out: list[str] | None = None  #: options that the server had refused
 
 
 class ClientError(LLMGamesError):
     """A call that brought no completion.
 
     A `transient` one may succeed later, after the `retry_after` seconds that the server asked for;
-    `status` is the server's HTTP status. With `unsure` it was sent, and nobody knows whether it was
-    answered, and is paid for. The call had `waited` so many seconds for its turn at a server that
-    answered nobody.
+    `status` is the server's. An `unsure` one was sent, and may have been answered and paid for. It
+    had `waited` so many seconds for its turn at a server that answered nobody.
     """
 
     def __init__(

@@ -15,8 +15,7 @@ from llm_games.view import Who
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.tokens import Lengths
 
-WOKEN = 16
-"""Calls that look again whether they may go when another one is over; all, if none is in flight."""
+WOKEN = 16  # calls that look again when another is over; all, if none is in flight
 
 
 class BudgetExceeded(LLMGamesError):
@@ -29,10 +28,7 @@ class BudgetExceeded(LLMGamesError):
 
 @dataclass(frozen=True)
 class Budget:
-    """The most to spend, in all and by each seat over all its episodes; None: no limit.
-
-    Money is in the currency of the prices.
-    """
+    """The most to spend, in the prices' currency, in all and by seat; None: no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -68,9 +64,8 @@ def budget_of(asked: Budget | Mapping[str, Any]) -> Budget:
 class Usage:
     """What was spent. `calls` includes failed ones; `seconds` adds up the answers' latency.
 
-    Cached tokens, and those put into the server's cache, are among `tokens_in`, those of thoughts
-    among `tokens_out`. `unknown` calls, which are among the failed ones, may or may not be paid
-    for: their largest possible cost is counted apart, and against no budget.
+    Tokens cached or written into the server's cache are among `tokens_in`, thoughts among
+    `tokens_out`. `unknown` failed calls may be paid for: their most possible cost counts apart.
     """
 
     calls: int = 0
@@ -89,11 +84,9 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of prompts and replies together."""
         return self.tokens_in + self.tokens_out
 
     def add(self, other: Usage, sign: int = 1) -> None:
-        """Add what else was spent."""
         for name, value in vars(other).items():
             if value:
                 setattr(self, name, getattr(self, name) + sign * value)
@@ -108,8 +101,7 @@ class Usage:
         return Usage(self.calls, self.calls, *EMPTY, *may)
 
 
-EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)
-"""Tokens, seconds and money of calls that brought nothing."""
+EMPTY = (0, 0, 0.0, Decimal(0), 0, 0, 0)  # tokens, seconds and money of calls that brought nothing
 
 
 def usage_of(plain: Mapping[str, Any]) -> Usage:
@@ -138,11 +130,10 @@ def seat_of(who: Who) -> str:
 class Ledger:
     """The books of a run: what was answered for is spent, and no call goes out that is too dear.
 
-    Before a call the most that it may cost is held, apart from what is spent, until it is over. If
-    it fits only when calls in flight turn out cheaper than they might, it waits for them. If it
-    cannot fit, no further call is made, those in flight are waited for, and all who ask get
-    `BudgetExceeded`. What was spent is kept by model, by seat (see `seat_of`, which a run may
-    replace), and by `pairs` of both. `lengths` is what is known of each model's replies.
+    Before a call the most that it may cost is held until it is over. If it fits only when calls in
+    flight turn out cheaper than they might, it waits for them. If it cannot fit, those in flight
+    are waited for, and all who ask get `BudgetExceeded`. What was spent is kept by model, by seat
+    (see `seat_of`, which a run may replace), and by `pairs` of both; `lengths` is of replies.
     """
 
     def __init__(
@@ -201,11 +192,8 @@ class Ledger:
     async def hold(self, model: str, seat: str, estimate: Callable[[], Usage | None]) -> Usage:
         """Wait until a call may be made; hold the most that it may cost, and return that.
 
-        `most` tells it whenever something has changed, None if others in flight come first.
-        `release` it when the call is over.
-
-        Raises:
-            BudgetExceeded: it may be more than is left.
+        `estimate` tells it at each change, None if others in flight come first. `release` it when
+        the call is over. Raises BudgetExceeded if it may be more than is left.
         """
         while True:
             needed = estimate()
@@ -223,7 +211,6 @@ class Ledger:
         return needed
 
     def release(self, model: str, seat: str, held_usage: Usage) -> None:
-        """Release the hold of a call."""
         for held in (self._held, self._held_of["seat", seat], self._held_of["model", model]):
             held.add(held_usage, -1)
         count = WOKEN if self._held.calls else len(self._waiting)

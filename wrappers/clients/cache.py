@@ -23,14 +23,10 @@ from llm_games.wrappers.clients.base import Client, Completion, Layer, Request
 
 log = logging.getLogger(__name__)
 
-APPLICATION = 0x6C6C6D63
-"""What marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")."""
-EDITION = 2
-"""Of the file: what was kept by an earlier one is of other keys and never found again."""
-MEMORY = Path(":memory:")
-"""In place of a file: replies are kept until nobody uses them any more, see sqlite3."""
-MOST_EPISODES = 10_000
-"""Episodes at the same time of which is known who has asked in their latest step."""
+APPLICATION = 0x6C6C6D63  # marks a SQLite file as one of ours, in PRAGMA application_id ("llmc")
+EDITION = 2  # of the file: what was kept by an earlier one is of other keys and never found again
+MEMORY = Path(":memory:")  # in place of a file: kept until nobody uses it any more, see sqlite3
+MOST_EPISODES = 10_000  # at the same time, of which is known who has asked in their latest step
 _TABLE = """CREATE TABLE IF NOT EXISTS replies (
   key BLOB PRIMARY KEY,     -- sha256 of the request and where it went
   source TEXT NOT NULL,     -- the server's address or the model's folder
@@ -70,9 +66,7 @@ def default_path() -> Path:
 
 
 class ReplyCache:
-    """A file of replies, made if there is none. Several processes may use it at the same time.
-
-    At the path `MEMORY` there is none: they are in memory, of this process alone.
+    """A file of replies for several processes; at the path `MEMORY` it is in memory alone.
 
     Raises:
         CacheError: it is another file, or cannot be written.
@@ -108,10 +102,8 @@ class ReplyCache:
 
     def _prepare(self, base: sqlite3.Connection) -> None:
         base.execute("BEGIN IMMEDIATE")
-        application, edition = (
-            base.execute(f"PRAGMA {name}").fetchone()[0]
-            for name in ("application_id", "user_version")
-        )
+        names = "application_id", "user_version"
+        application, edition = (base.execute(f"PRAGMA {n}").fetchone()[0] for n in names)
         if application != APPLICATION and base.execute("SELECT 1 FROM sqlite_schema").fetchone():
             raise CacheError(f"{self.path} is not a cache of replies: name another file")
         if edition > EDITION:
@@ -141,7 +133,6 @@ class ReplyCache:
         return Completion(text, model=model, thoughts=thoughts, left_out=json.loads(left_out))
 
     def put(self, key: bytes, source: str, model: str, completion: Completion) -> None:
-        """Keep a reply."""
         texts = (completion.text, completion.thoughts)
         whole = [text.encode(errors="replace").decode() for text in texts]  # no half characters
         left_out = json.dumps(completion.left_out)
@@ -200,7 +191,6 @@ class ReplyCache:
         return gone
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     @contextmanager
@@ -235,13 +225,11 @@ class _Near:
 class Cache(Layer):
     """Serves a request that was answered before; the same request at the same time is asked once.
 
-    Only whole replies are kept: no failure, no refusal, none that was cut off, and none at a
-    temperature above 0, unless `always`. Requests are the same if model, source (the server's
-    address or the model's folder), messages, schema, tools, sampling, the client's ways of asking
-    (`how`) and draw are. Who asks makes no difference. A draw is an episode's seed, a step, and how
-    many asked the same in it before, so that each draw of a mixed strategy stays one of its own
-    until that episode is played again; of a request outside of games it is the seed. `hits` and
-    `misses` count.
+    Only whole replies are kept: no failure, refusal or cut one, and none at a temperature above 0,
+    unless `always`. Requests are the same if model, source (the server's address or the model's
+    folder), messages, schema, tools, sampling, ways of asking (`how`) and draw are, whoever asks. A
+    draw is an episode's seed, a step, and how many asked the same in it before, so that each draw
+    of a mixed strategy stays its own; of a request outside of games it is the seed.
     """
 
     def __init__(
@@ -258,7 +246,6 @@ class Cache(Layer):
         self.hits = self.misses = 0
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         if request.sampling.temperature != 0 and not self.always:
             return await self.client.complete(request)
         return await self._served(request, self._key(request))

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar, overload
 
-Message = dict[str, str]
-"""``{"role": "system" | "user" | "assistant" | "tool", "content": …}``"""
+Message = dict[str, str]  # ``{"role": "system" | "user" | "assistant" | "tool", "content": …}``
 T = TypeVar("T")
 
 
@@ -40,10 +39,7 @@ class Grown(Generic[T]):
 
 
 class Chat(Grown[Message], Sequence[Message]):
-    """Messages in order. Chats are equal if their messages are.
-
-    `size` is the bytes of all contents together.
-    """
+    """Messages in order, equal if these are; `size` is the bytes of all contents together."""
 
     __slots__ = ("_digest", "size")
 
@@ -64,7 +60,6 @@ class Chat(Grown[Message], Sequence[Message]):
         return chat
 
     def plus(self, role: str, content: str) -> Chat:
-        """Return the chat with one more message at its end."""
         return Chat(self, {"role": role, "content": content})
 
     @property

@@ -11,18 +11,15 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-LONGEST = 600.0
-"""Seconds for which a call is waited for whose client has no limit of its own."""
-GRACE = 1.0
-"""Seconds more than a client's limit, so that it is the client that says that time is up."""
+LONGEST = 600.0  # seconds for which a call is waited for whose client has no limit of its own
+GRACE = 1.0  # seconds more than a client's limit: it is to say that time is up
 
 
 class Flights:
     """The calls of one piece of work, see `drained`.
 
-    Once the work ends, by its first error or since somebody stops it, no call begins. Those under
-    way are waited for, each for its client's time at most, and go the way of all answers, so that
-    who records answers records them. Who stops it again cuts them off.
+    Once it ends, by an error or since somebody stops it, no call begins. Those under way are waited
+    for, each for its client's time at most, and recorded. Who stops it again cuts them off.
     """
 
     def __init__(self) -> None:
@@ -56,10 +53,7 @@ class Flights:
             self.work.cancel()
 
     def stop(self) -> None:
-        """End it; cut off the calls the second time, and what else is waited for the third.
-
-        The first time cuts nothing off either if it has ended by an error meanwhile.
-        """
+        """End it; cut off the calls the second time, and what else is waited for the third."""
         self.stops += 1
         if not self.ended:
             self.end()
@@ -113,10 +107,7 @@ async def flown(call: Coroutine[Any, Any, Any], seconds: float) -> Any:
 
 
 async def drained(work: Coroutine[Any, Any, Any], calls: Flights | None = None) -> Any:
-    """Wait for work and then for its calls; cancelling this stops the work, see `Flights`.
-
-    The first error of any part is raised once all have ended.
-    """
+    """Wait for work, then for its calls; cancelling stops it. Raises the first error last."""
     calls = Flights() if calls is None else calls
     if calls.ended:
         work.close()

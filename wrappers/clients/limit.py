@@ -14,16 +14,11 @@ from llm_games.wrappers.clients.base import Client, ClientError, Completion, Lay
 from llm_games.wrappers.clients.retry import backoff
 from llm_games.wrappers.clients.tokens import Estimator
 
-FIRST = 32
-"""Calls in flight at the start, unless fewer are allowed."""
-COOLDOWN = 15.0
-"""Seconds after a cut in which further refusals cut nothing: they are of the same crowd."""
-LONGEST_CLOSED = 120.0
-"""Seconds for which a server may ask all to wait; a longer wish is each call's own matter."""
-DOWN = 8
-"""Failures in a row, of whatever calls, after which a server is taken to be down."""
-SLACK = 1.0
-"""Seconds of a pace that may be caught up with at once."""
+FIRST = 32  # calls in flight at the start, unless fewer are allowed
+COOLDOWN = 15.0  # seconds after a cut in which refusals cut nothing: they are of one crowd
+LONGEST_CLOSED = 120.0  # seconds a server may ask all to wait; more is each call's own matter
+DOWN = 8  # failures in a row, of whatever calls, after which a server is taken to be down
+SLACK = 1.0  # seconds of a pace that may be caught up with at once
 
 
 class Pace:
@@ -45,15 +40,13 @@ class Pace:
 class Gate:
     """A queue that lets calls to one server through, in their order. For one event loop.
 
-    The number in flight (`limit`, at most `maximum`) doubles with each round of calls without a
-    refusal, until the first refusal for being too many (status 429); from then on it grows by 5 % a
-    round. A refusal cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not replaced
-    by others. Rounds count only if nearly all places were taken and no call failed. Nothing but
-    such a refusal cuts. While a server asks to wait, nobody is let through. `history` holds the
-    last 1000 limits, each with the seconds since the start.
-
-    While a server is down, one call at a time tries it, with pauses as of `backoff`; once it
-    answers, places double with each round, so that nobody storms it.
+    The number in flight (`limit`, at most `maximum`) doubles with each round of calls until the
+    first refusal for being too many (status 429); from then on it grows by 5 % a round. Such a
+    refusal, and nothing else, cuts it to 80 %, once in `COOLDOWN`, for which refused calls are not
+    replaced by others. Rounds count only if nearly all places were taken and no call failed. While
+    a server asks to wait, nobody is let through. While it is down, one call at a time tries it,
+    with pauses as of `backoff`; then places double again, so that nobody storms it. `history` holds
+    the last 1000 limits, each with the seconds since the start.
     """
 
     def __init__(
@@ -189,7 +182,6 @@ class Gates:
         return Gates, self._settings
 
     def here(self) -> Gate:
-        """Return the gate of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._gates:
             self._gates[loop] = Gate(*self._settings)
@@ -208,7 +200,6 @@ class Limit(Layer):
         self.gates, self.estimator = gates, estimator or Estimator()
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         gate, tokens = self.gates.here(), 0
         if self.gates.counts_tokens:
             tokens = self.estimator.tokens_in(request) + self.estimator.tokens_out(request)

@@ -27,13 +27,11 @@ from llm_games.wrappers.clients.tokens import LONGEST_REPLY, Estimator, tokens_o
 
 log = logging.getLogger(__name__)
 
-PLACES = 64
-"""Calls among which what is left is shared, where nobody says how many are in flight at most."""
+PLACES = 64  # calls that share what is left, where nobody limits those in flight
 FIRST_SHARE, FIRST_ROOM = 8, 256
 """Until a model's first reply: a reply has such a part of what is left, but at least so many
 tokens."""
-THIN = 8
-"""Bytes of a text that a token has at most, on average."""
+THIN = 8  # bytes of a text that a token has at most, on average
 SLACK = 16
 """Tokens by which a server may count a reply that it cuts otherwise than its limit; a tenth less,
 too, as some count no marks of thoughts or calls."""
@@ -48,9 +46,9 @@ class Metered(Layer):
 
     No server is trusted to keep to a limit: there are never more calls in flight than there is room
     for replies twice as long as the longest before; nor, unless there is room for as many of
-    `LONGEST_REPLY`, more than there were replies, and one. So the budget is passed by one reply at
-    most, or by those in flight where a server changes its ways. Of one that does not count the
-    tokens of a reply, what was held is booked, since thoughts may be hidden.
+    `LONGEST_REPLY`, more than there were replies, and one: so the budget is passed by one reply at
+    most, or by those in flight where a server changes its ways. Where one does not count a reply's
+    tokens, what was held is booked, since thoughts may be hidden.
 
     Raises:
         BadParameter: there is a budget of money and no price for the model.
@@ -77,12 +75,7 @@ class Metered(Layer):
         self.seconds = float(getattr(inside, "timeout", None) or LONGEST)
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: as the client raises it; or whatever room there is, the reply is cut.
-            BudgetExceeded: the call might cost too much and was not made.
-        """
+        """Return one completion; raises ClientError, BudgetExceeded if it might cost too much."""
         seat, room, cut, guard = self.ledger.seat_of(request.who), 0, 0, 0
 
         def most() -> Usage | None:
@@ -197,15 +190,8 @@ class Metered(Layer):
         if request.kind != "greeting":
             lengths.seen, lengths.longest = lengths.seen + 1, max(lengths.longest, length)
 
-    def _guards(self, request: Request) -> bool:
-        """Test whether a limit that comes from the budget is sent."""
-        return self._limited and self.ledger.lengths[self.name].limited and not self._limit(request)
-
     def _limit_and_hold(self, request: Request, seat: str, room: int) -> tuple[int, Usage | None]:
-        """Return the limit to send (0: none of ours), and what to hold; None: others come first.
-
-        `room` is for a reply that was cut off with less.
-        """
+        """Return the limit to send (0: none) and what to hold; None: others first."""
         if not self._limited:
             return 0, Usage(1)
         lengths, flying = self.ledger.lengths[self.name], self.ledger.in_flight(self.name)
@@ -214,7 +200,7 @@ class Metered(Layer):
         if flying > lengths.seen and not self.ledger.bears(seat, ample):
             return 0, None
         least = self._limit(request) or lengths.longest or FIRST_ROOM
-        if self._guards(request):
+        if lengths.limited and not self._limit(request):  # the limit of the budget is sent
             guard = least = self._room(seat, prompt, room, flying)
         spare = max(least, self._spare(seat, prompt, 1))
         feared = self._usage(prompt, max(least, lengths.feared))
@@ -250,15 +236,10 @@ class Metered(Layer):
         return Usage(1, 0, tokens_in, tokens_out, money=self._highest.of(tokens_in, tokens_out))
 
     def _less(self, guard: int, cut: int, error: ClientError) -> int:
-        """Return the room to ask for after a failure: half of a limit that the server refuses.
-
-        Raises the failure if there was another reason, or if no less will do.
-        """
+        """Return half of a limit that the server refuses; raise the failure if it is of no use."""
         lengths = self.ledger.lengths[self.name]
-        refused = isinstance(error, ContextOverflow) or (
-            error.status in (400, 422) and "token" in str(error).lower()
-        )
-        if not (guard and refused):
+        refused = error.status in (400, 422) and "token" in str(error).lower()
+        if not guard or not (refused or isinstance(error, ContextOverflow)):
             raise error
         lengths.most, half = max(FIRST_ROOM, guard // 2), guard // 2
         if cut and half <= cut:
@@ -275,11 +256,8 @@ class Metered(Layer):
 def price_of(client: Client, ledger: Ledger) -> Price | None:
     """Return the price of a client's model, a ledger's or a listed one; None if unknown.
 
-    A listed price is of one server: elsewhere a model of that name has a price of its own, which is
-    kept by ``NAME at ADDRESS``.
-
-    Raises:
-        BadParameter: there is a budget of money and no price for the model.
+    A listed price is of one server; elsewhere a model has its own, kept by ``NAME at ADDRESS``.
+    BadParameter if there is a budget of money and no price.
     """
     name, url = client.name, str(getattr(client, "base_url", "") or "")
     key, price = name, ledger.prices.get(name)

@@ -9,10 +9,9 @@ from llm_games.wrappers.clients.base import Completion, Request
 
 
 class MockClient:
-    """Gives legal replies, their actions drawn as `Question.sample` draws them.
+    """Gives legal replies, drawn by `Question.sample` from the request's seed alone.
 
-    Chance hangs on the request's seed alone. A call that says no question, as with
-    ``structured=False``, is replied to as to the move that its seat is asked for.
+    A call that says no question is replied to as to the move that its seat is asked for.
     """
 
     def __init__(self, name: str = "") -> None:

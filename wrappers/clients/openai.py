@@ -41,14 +41,10 @@ from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
 log = logging.getLogger(__name__)
 
 OFFICIAL = "https://api.openai.com/v1"
-TIMEOUT = 600.0
-"""Seconds; thoughts of many minutes are paid for, whether they are waited for or not."""
-MOST_AT_ONCE = 10_000
-"""Connections to one server; below, `Limit` decides."""
-CONNECT = 15.0
-"""Seconds to connect."""
-PASSING = 408, 409, 424, 425, 429
-"""Statuses below 500 of what another try may mend."""
+TIMEOUT = 600.0  # seconds; thoughts of many minutes are paid for, whether waited for or not
+MOST_AT_ONCE = 10_000  # connections to one server; below, `Limit` decides
+CONNECT = 15.0  # seconds to connect
+PASSING = 408, 409, 424, 425, 429  # statuses below 500 of what another try may mend
 OPTIONS = (
     "temperature", "top_p", "max_tokens", "reasoning_effort", "stop", "seed", "response_format",
     "service_tier", "tools", "stream", "stream_options", *CACHING,
@@ -57,10 +53,7 @@ OPTIONS = (
 
 
 class _StreamLine(NamedTuple):
-    """Connections of one event loop.
-
-    `account` is the library's, for streams; to have whole answers of `http` takes half the time.
-    """
+    """Connections of one event loop: the library's for streams, and `http`, twice as fast."""
 
     account: Any
     http: Any
@@ -73,8 +66,7 @@ class _StreamLine(NamedTuple):
 
 LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
 """Words of schemas that OpenAI's strict mode does not take."""
-JSON_OBJECT = {"type": "json_object"}
-"""The form of an answer that is any JSON object."""
+JSON_OBJECT = {"type": "json_object"}  # the form of an answer that is any JSON object
 
 
 class OpenAIClient:
@@ -84,16 +76,16 @@ class OpenAIClient:
 
     Args:
         model: its name, as the server knows it.
-        base_url: such as ``http://127.0.0.1:8000/v1``; by default the environment variable
-            ``OPENAI_BASE_URL``, else OpenAI itself.
-        api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or the
-            environment variable it is in (default ``OPENAI_API_KEY``; "" for a server that takes
-            none; a server on this machine gets none unless one of the three is given).
+        base_url: such as ``http://127.0.0.1:8000/v1``; by default ``OPENAI_BASE_URL`` of the
+            environment, else OpenAI itself.
+        api_key, api_key_file, api_key_env: the key, a file that holds nothing else, or its
+            environment variable (default ``OPENAI_API_KEY``; "" for a server that takes none; one
+            on this machine gets none unless one of the three is given).
         timeout: seconds for one call, the whole answer included.
         structured: ``auto`` asks for the answer's JSON schema until the server refuses it,
             ``always`` insists, ``never`` does not ask.
-        tool_calls: how tools are called: ``native`` insists on the server's own way, ``json``
-            is as text in every reply, ``auto`` takes both, and text alone once the server refuses.
+        tool_calls: ``native`` insists on the server's own way, ``json`` is as text in every reply,
+            ``auto`` takes both, and text alone once the server refuses.
         stream: let answers come in pieces, for gateways that cut silent connections.
         service_tier: the server's name of a tariff, such as ``flex``.
         leave_out: names of options that are never sent, see `OPTIONS`.
@@ -137,7 +129,8 @@ class OpenAIClient:
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
         self._refused: set[str] = set()
-        self._begin()
+        self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
+        weakref.finalize(self, _hang_up, self._accounts)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle neither connections, which are of this process, nor what a key was put into."""
@@ -145,13 +138,9 @@ class OpenAIClient:
         return {name: value for name, value in vars(self).items() if name not in excluded}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read what is not pickled anew."""
         vars(self).update(state)
         self._headers, _ = read_headers(self._header_settings)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._accounts: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._accounts = {}
         weakref.finalize(self, _hang_up, self._accounts)
 
     def __repr__(self) -> str:
@@ -205,12 +194,9 @@ class OpenAIClient:
                     self._refused -= blamed
                 return failure
             if name == "response_format":
-                plain = body[name]["type"] == "json_object"
-                name = (
-                    _form(request)
-                    if plain or not response_parsing.of_kind(refusal)
-                    else _schema(request)
-                )
+                is_json = body[name]["type"] == "json_object"
+                whole = is_json or not response_parsing.of_kind(refusal)
+                name = _form(request) if whole else _schema(request)
             blamed |= {name} - self._refused
             self._leave_out(name)
             if ended():
@@ -218,10 +204,11 @@ class OpenAIClient:
 
     def _optional(self, body: Mapping[str, Any]) -> set[str]:
         """Return the names in a body that can be left out."""
-        required = {"model", "messages"}
-        required |= {"response_format"} if self.structured == "always" else set()
-        required |= {"tools"} if self.tool_calls == "native" else set()
-        return {*body} - required
+        insists = {
+            "response_format": self.structured == "always",
+            "tools": self.tool_calls == "native",
+        }
+        return {k for k in body if k not in ("model", "messages") and not insists.get(k)}
 
     def _leave_out(self, name: str) -> None:
         if name not in self._refused:  # else another call has learned of it meanwhile
@@ -235,6 +222,7 @@ class OpenAIClient:
         # OpenAI has a new name for the limit of tokens, most others know the old one.
         names = LIMITS if self.base_url == OFFICIAL else LIMITS[::-1]
         limit = next((name for name in names if name not in self._refused), "max_tokens")
+        bare = _schema(request) in self._refused  # only JSON of any schema is taken
         options: dict[str, Any] = {
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
@@ -244,7 +232,7 @@ class OpenAIClient:
             "stop": sampling.stop,
             "service_tier": self.service_tier,
             "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
-            "response_format": form and self._wanted_form(request, form),
+            "response_format": form and (JSON_OBJECT if bare else _named(form)),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
             "stream_options": {"include_usage": True} if self.stream else None,
@@ -252,9 +240,10 @@ class OpenAIClient:
         }
         never = {*self.leave_out, *(LIMITS if "max_tokens" in self.leave_out else ())}
         never |= {"tools"} if self.tool_calls == "json" else set()
-        refused = self._refused | (
-            {"response_format"} if _form(request) in self._refused else set()
-        )
+        refused = {
+            *self._refused,
+            *(["response_format"] if _form(request) in self._refused else []),
+        }
         wanted = {k: v for k, v in options.items() if v not in (None, "", []) and k not in never}
         body = {"model": self.model, "messages": rendered(request.messages, native)}
         body |= {name: value for name, value in wanted.items() if name not in refused}
@@ -262,10 +251,6 @@ class OpenAIClient:
         if body.get("response_format") == JSON_OBJECT:
             left_out |= {"response_format"}  # its schema
         return body, sorted(left_out) or None
-
-    def _wanted_form(self, request: Request, form: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the form of an answer: its schema, or JSON alone where only that is taken."""
-        return JSON_OBJECT if _schema(request) in self._refused else _named(form)
 
     def _calls_natively(self) -> bool:
         return self.tool_calls != "json" and "tools" not in self._refused | self.leave_out
@@ -322,7 +307,6 @@ class OpenAIClient:
         return got.status_code, whole.whole() if whole.finish else b"", got.headers
 
     def _account(self) -> Any:
-        """Return the connections of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._accounts:
             _hang_up(self._accounts, ended=True)
@@ -353,37 +337,29 @@ class OpenAIClient:
         self, answer: Any, body: Mapping[str, Any], left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
         if isinstance(answer, str):
-            page = answer.lstrip()[:1] == "<"
-            what = (
+            page = (
                 "answers with a page, not with a completion: is base_url right? It usually ends "
                 f"in /v1. The page begins {self._shown(answer)[:300]!r}"
             )
-            return self._broken(what if page else "sent an answer that is cut off or no JSON")
+            cut = "sent an answer that is cut off or no JSON"
+            return self._broken(page if answer.lstrip()[:1] == "<" else cut)
+        offered = [tool["function"]["name"] for tool in body.get("tools", ())]
+        texts = (str(message.get("content") or "") for message in body["messages"])
+        size = sum(len(text.encode(errors="replace")) for text in texts)
         try:
-            offered = [tool["function"]["name"] for tool in body.get("tools", ())]
-            texts = (str(message.get("content") or "") for message in body["messages"])
-            got = response_parsing.read(
-                answer, offered, sum(len(t.encode(errors="replace")) for t in texts)
-            )
+            got = response_parsing.read(answer, offered, size)
         except ValueError as error:
             return self._broken(f"sent no completion ({self._shown(str(error))})")
-        return replace(
-            got,
-            model=got.model or self.model,
-            latency=latency,
-            left_out=left_out,
-        )
+        return replace(got, model=got.model or self.model, latency=latency, left_out=left_out)
 
     def _late(self) -> ClientError:
-        return ClientError(
-            f"{self.base_url} gave no answer within {self.timeout:g} s: it may be busy, or "
-            "timeout may be too short for this model",
-            transient=True,
-            unsure=True,
-        )
+        late = f"gave no answer within {self.timeout:g} s: it may be busy, or timeout may be too "
+        return self._broken(f"{late}short for this model")
 
     def _unreached(self, error: Exception) -> ClientError:
-        cause = _cause(error)
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # down to the one that led to it
+            cause = cause.__cause__
         if isinstance(cause, ClientError):
             return ClientError(str(cause))
         return ClientError(
@@ -396,7 +372,7 @@ class OpenAIClient:
     def _filtered(self, words: str, left_out: list[str] | None, latency: float) -> Completion:
         """Return the outcome of a call that a filter of prompts declined."""
         return Completion(
-            "", "refusal", 0, 0, latency, self.model, refusal=words, left_out=left_out
+            "", "refusal", latency=latency, model=self.model, refusal=words, left_out=left_out
         )
 
     def _broken(self, what: str) -> ClientError:
@@ -431,10 +407,7 @@ class OpenAIClient:
         )
 
     def _masked(self, value: Any, reply: bool = False) -> Any:
-        """Mask secrets in a text, or in all texts of a JSON value.
-
-        In a `reply` only those that it cannot hold by chance.
-        """
+        """Mask secrets in texts of a JSON value; in a `reply` not what it can hold by chance."""
         if isinstance(value, str):
             for secret in self._secrets:
                 value = value if reply and secret.plain else secret.redact(value)
@@ -471,11 +444,8 @@ def rendered(chat: Iterable[Message], native: bool) -> list[dict[str, Any]]:
 
 
 def _named(form: Mapping[str, Any]) -> dict[str, Any]:
-    schema = {
-        "name": response_parsing.REPLY,
-        "strict": "type" in form and _is_strict(form),
-        "schema": form,
-    }
+    strict = "type" in form and _is_strict(form)
+    schema = {"name": response_parsing.REPLY, "strict": strict, "schema": form}
     return {"type": "json_schema", "json_schema": schema}
 
 
@@ -507,10 +477,9 @@ def _form(request: Request) -> str:
 
 
 def connections(base_url: str, timeout: float, masked: Callable[[str], str]) -> Any:
-    """Open connections for one event loop; the limit of time is on connecting alone.
+    """Open connections for one event loop, to this server alone; the limit is on connecting.
 
-    What is sent, keys among it, goes to no other server, wherever one sends calls to. `masked`
-    takes secrets out of what an error shows.
+    `masked` hides secrets in errors.
     """
     import httpx2
     import openai
@@ -579,10 +548,7 @@ def _checked(base_url: str) -> str:
 
 
 def knows_keys(base_url: str) -> bool:
-    """Return whether a server sends calls of one `prompt_cache_key` to where the prompt is cached.
-
-    OpenAI and Azure do; others refuse it, or know it as nothing.
-    """
+    """Return whether `prompt_cache_key` is of use: with OpenAI and Azure; others may refuse it."""
     return base_url == OFFICIAL or (urlsplit(base_url).hostname or "").endswith(".azure.com")
 
 
@@ -622,13 +588,6 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
             hidden.append(Secret(value.split()[-1], f"the header {header}"))
         resolved[header] = prefix + hidden[-1].reveal() if mark else value
     return resolved, hidden
-
-
-def _cause(error: BaseException) -> BaseException:
-    """Return the lowest error that led to this one."""
-    while (below := error.__cause__) is not None:
-        error = below
-    return error
 
 
 def _unconnected(cause: BaseException) -> bool:

@@ -54,10 +54,7 @@ class Price:
         return self.longer.for_prompt(tokens_in)
 
     def bound(self, choose: Callable[[Iterable[Decimal]], Decimal]) -> Price:
-        """Return the lowest (`min`) or highest (`max`) price of calls known by their length alone.
-
-        Tokens may have been cached or not, thoughts or not.
-        """
+        """Return the `min` or `max` price by length alone: cached or not, thoughts or not."""
         prompts = (self.input, self.cached, self.written)
         return Price(
             choose(price for price in prompts if price is not None),
@@ -78,14 +75,12 @@ class Price:
 
 
 def listed(name: str, url: str = "", provider: str = "") -> Price | None:
-    """Return today's price by the package ``genai-prices``, which is never updated by us.
+    """Return today's price by the package ``genai-prices``, None without it or if it is not listed.
 
-    Known are models (``gpt-5``) at the address of a provider, or of a provider by name, which
-    may also begin the model's (``openai/gpt-5``). None: it is not in the list, or the package is
-    not there. A model's name alone says nothing: anybody may serve it.
+    Known are models (``gpt-5``, ``openai/gpt-5``) at the address of a provider, or of one by name.
+    A model's name alone says nothing: anybody may serve it.
     """
-    first, _, model = name.partition("/")
-    tried: list[dict[str, str]] = []
+    (first, _, model), tried = name.partition("/"), list[dict[str, str]]()
     if url:
         tried = [{"model_ref": ref, "provider_api_url": url} for ref in (name, model) if ref]
     elif model and not provider:

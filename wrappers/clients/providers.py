@@ -30,14 +30,14 @@ from llm_games.wrappers.clients.openai import (
     knows_keys,
     rendered,
 )
+from llm_games.wrappers.clients.response_parsing import LONGEST_TEXT, REPLY
 
 
 class Provider(NamedTuple):
     """A provider's address, and the environment variables that may hold the key."""
 
     base_url: str
-    keys: tuple[str, ...] = ()
-    """none: it takes a key only if one is given"""
+    keys: tuple[str, ...] = ()  # none: it takes a key only if one is given
 
 
 COMPATIBLE = {
@@ -74,9 +74,7 @@ ADAPTED = {
     "google": Provider(
         "https://generativelanguage.googleapis.com", ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     ),
-    "bedrock": Provider(
-        "https://bedrock-runtime.amazonaws.com"
-    ),  # keys and region: as AWS has them
+    "bedrock": Provider("https://bedrock-runtime.amazonaws.com"),  # keys, region: as AWS has them
     "openai-responses": Provider(OFFICIAL, ("OPENAI_API_KEY",)),
 }
 """Providers that are called through pydantic-ai."""
@@ -91,16 +89,17 @@ _WRITTEN = {
     "response_format": "(text_?)?format|response_?(json_?)?schema",
 }
 """How options are called in what is sent, by any provider."""
-_UNKNOWN = {"google": {"minLength", "multipleOf"}}
-"""Words of schemas that a provider does not take, nor its library in its place."""
+_UNKNOWN = {"google": {"minLength", "multipleOf"}}  # words of schemas that are not taken
 _UNREADABLE = AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError
 """What libraries raise that trust what a server sends."""
 _sent: ContextVar[list[bytes]] = ContextVar("sent")
-_NAMES = {"stop": "stop_sequences", "reasoning_effort": "thinking"}
-_NAMES["prompt_cache_key"] = "openai_prompt_cache_key"
+_NAMES = {
+    "stop": "stop_sequences",
+    "reasoning_effort": "thinking",
+    "prompt_cache_key": "openai_prompt_cache_key",
+}
 """What pydantic-ai calls them."""
-_CACHES = ("anthropic", "bedrock")
-"""Providers that cache what is marked with `cache_control`, and name a price for it."""
+_CACHES = ("anthropic", "bedrock")  # cache what is marked with `cache_control`, at its own price
 
 
 def client_for(name: str, **settings: Any) -> OpenAIClient:
@@ -118,15 +117,13 @@ def client_for(name: str, **settings: Any) -> OpenAIClient:
     defaults = (COMPATIBLE | ADAPTED).get(provider)
     if defaults is None:
         raise unknown("provider", provider, {*COMPATIBLE, *ADAPTED})
-    if not (settings.get("base_url") or defaults.base_url):
-        raise BadParameter(
-            f"{provider} needs base_url, such as https://RESOURCE.openai.azure.com/openai/v1"
-        )
     settings["base_url"] = address = settings.get("base_url") or defaults.base_url
+    if not address:
+        way = "base_url, such as https://RESOURCE.openai.azure.com/openai/v1"
+        raise BadParameter(f"{provider} needs {way}")
     if all(settings.get(key) is None for key in ("api_key", "api_key_file", "api_key_env")):
         keys = () if is_loopback(address) else defaults.keys
-        keys_set = [key for key in keys if os.environ.get(key)]
-        settings["api_key_env"] = (keys_set or [*keys, ""])[0]
+        settings["api_key_env"] = next(filter(os.environ.get, keys), [*keys, ""][0])
     if provider in ADAPTED:
         return ProviderClient(provider, model, **settings)
     return OpenAIClient(model, **settings)
@@ -144,13 +141,7 @@ class _Model:
 
 
 class ProviderClient(OpenAIClient):
-    """Completes chats of providers with other protocols than OpenAI's chat completions.
-
-    Settings and behaviour are those of `OpenAIClient`.
-
-    Raises:
-        UnknownName, BadParameter, ClientError: as `client_for` does; a package is missing.
-    """
+    """Completes chats of providers with other protocols; settings and errors of `OpenAIClient`."""
 
     def __init__(self, provider: str, model: str, **settings: Any) -> None:
         package = {"anthropic": "anthropic", "google": "google.genai", "bedrock": "boto3"}
@@ -169,21 +160,24 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai import exceptions as faults
 
         self._account()
-        began, blamed = time.perf_counter(), set[str]()
+        began, blamed, sent = time.perf_counter(), set[str](), list[bytes]()
         odd: Any = (faults.UnexpectedModelBehavior, *_UNREADABLE, *self._odd)
+
+        def ends() -> tuple[list[str] | None, float]:
+            return self._left_out(request, b"".join(sent[-1:])), time.perf_counter() - began
+
         while True:
-            options, fault, sent = self._options(request), None, list[bytes]()
+            options, fault = self._options(request), None
+            sent.clear()
             _sent.set(sent)
             try:
                 async with asyncio.timeout(self.timeout):
                     response = await self._ask(request, options)
-                left_out = self._left_out(request, b"".join(sent[-1:]))
-                return self._completion(response, request, left_out, time.perf_counter() - began)
+                return self._completion(response, request, *ends())
             except TimeoutError:
                 return self._late()
             except faults.ContentFilterError as error:
-                left_out = self._left_out(request, b"".join(sent[-1:]))
-                return self._filtered(str(error), left_out, time.perf_counter() - began)
+                return self._filtered(str(error), *ends())
             except (faults.ModelAPIError, faults.UserError) as error:
                 fault, name = error, self._refused_by(error, options)
             except odd as error:
@@ -195,8 +189,7 @@ class ProviderClient(OpenAIClient):
                     self._refused -= blamed
                     return ClientError(f"{self.provider}: nothing was sent ({self._shown(words)})")
             if name is None:
-                left_out = self._left_out(request, b"".join(sent[-1:]))
-                failure = self._fault(fault, left_out, time.perf_counter() - began)
+                failure = self._fault(fault, *ends())
                 if isinstance(failure, ClientError) and not failure.transient:
                     self._refused -= blamed  # it was not for what was left out
                 return failure
@@ -241,11 +234,8 @@ class ProviderClient(OpenAIClient):
         from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.tools import ToolDefinition
 
-        how = {
-            _NAMES.get(k, k): v
-            for k, v in options.items()
-            if k not in ("response_format", "tools", "cache_control")
-        }
+        apart = {"response_format", "tools", "cache_control"}
+        how = {_NAMES.get(k, k): v for k, v in options.items() if k not in apart}
         marks = bool(options.get("cache_control"))
         if marks:
             how |= {f"{self.provider}_cache_instructions": True}
@@ -253,18 +243,18 @@ class ProviderClient(OpenAIClient):
         how |= {"timeout": self.timeout, "max_retries": 0, "extra_headers": self._headers}
         form, tools = options.get("response_format"), options.get("tools", ())
         form = _without(_UNKNOWN.get(self.provider, {"minLength"}), form)
+        tool_forms = [
+            ToolDefinition(
+                name=tool["name"],
+                parameters_json_schema=tool["parameters"],
+                description=tool["description"],
+            )
+            for tool in tools
+        ]
         parameters = ModelRequestParameters(
-            function_tools=[
-                ToolDefinition(
-                    name=tool["name"],
-                    parameters_json_schema=tool["parameters"],
-                    description=tool["description"],
-                )
-                for tool in tools
-            ],
+            function_tools=tool_forms,
             output_mode="native" if form else "text",
-            output_object=form
-            and OutputObjectDefinition(form, response_parsing.REPLY, strict=True),
+            output_object=form and OutputObjectDefinition(form, REPLY, strict=True),
             allow_text_output=True,
         )
         asked = (self._account().model, _messages(request, bool(tools), marks))
@@ -328,9 +318,9 @@ class ProviderClient(OpenAIClient):
                 "bedrock/ needs a region: set the environment variable AWS_DEFAULT_REGION, or give "
                 "base_url, such as https://bedrock-runtime.us-east-1.amazonaws.com"
             )
-        how: dict[str, Any] = {"signature_version": "bearer"} if self._key else {}
+        how: dict[str, Any] = {}
         if self._key:
-            token = FrozenAuthToken(self._key.reveal())
+            how, token = {"signature_version": "bearer"}, FrozenAuthToken(self._key.reveal())
             session.get_auth_token = lambda **_: token
         config = Config(
             retries={"total_max_attempts": 1},
@@ -339,12 +329,10 @@ class ProviderClient(OpenAIClient):
             max_pool_connections=64,
             **how,
         )
+        address = self.base_url if custom else None
         try:
             client = session.create_client(
-                "bedrock-runtime",
-                region_name=region,
-                config=config,
-                endpoint_url=self.base_url if custom else None,
+                "bedrock-runtime", region_name=region, config=config, endpoint_url=address
             )
         except (BotoCoreError, ValueError) as error:
             raise ClientError(f"bedrock/ cannot be called: {self._shown(str(error))}") from error
@@ -354,7 +342,6 @@ class ProviderClient(OpenAIClient):
     def _completion(
         self, got: Any, request: Request, left_out: list[str] | None, latency: float
     ) -> Completion:
-        """Read a response of pydantic-ai."""
         parts: dict[str, list[Any]] = {}
         for part in got.parts:
             parts.setdefault(part.part_kind, []).append(part)
@@ -372,20 +359,18 @@ class ProviderClient(OpenAIClient):
         failed = got.finish_reason == "error" and self.provider == "openai-responses"
         if got.finish_reason is None or failed:
             raise ValueError(f"it ended with {got.finish_reason!r}")
-        usage = got.usage
+        usage, text = got.usage, "".join(texts)
         details = usage.details
         thought = details.get("reasoning_tokens") or details.get("thoughts_tokens") or 0
-        text = "".join(texts)
-        whole = len(text) <= response_parsing.LONGEST_TEXT
-        finish: Any = ends.get(got.finish_reason, "stop") if whole else "length"
+        finish: Any = ends.get(got.finish_reason, "stop") if len(text) <= LONGEST_TEXT else "length"
         return Completion(
-            text=text[: response_parsing.LONGEST_TEXT],
+            text=text[:LONGEST_TEXT],
             finish=finish,
             tokens_in=usage.input_tokens,
             tokens_out=usage.output_tokens,
             latency=latency,
             model=got.model_name or self.model,
-            thoughts=thoughts[: response_parsing.LONGEST_TEXT],
+            thoughts=thoughts[:LONGEST_TEXT],
             tool_calls=calls or None,
             tokens_cached=usage.cache_read_tokens,
             tokens_written=usage.cache_write_tokens,
@@ -402,7 +387,6 @@ class ProviderClient(OpenAIClient):
     def _fault(
         self, fault: Any, left_out: list[str] | None, latency: float
     ) -> Completion | ClientError:
-        """Say what failed."""
         from pydantic_ai import exceptions as faults
 
         refusal, status = _refusal(fault), getattr(fault, "status_code", None)
@@ -427,13 +411,11 @@ def _without(words: Collection[str], form: Any) -> Any:
         return [_without(words, part) for part in form]
     if not isinstance(form, dict):
         return form
-    fields = {name: value for name, value in form.items() if name not in words}
-    return {
-        name: {key: _without(words, part) for key, part in value.items()}
-        if name == "properties"
-        else _without(words, value)
-        for name, value in fields.items()
-    }
+    fields = {name: _without(words, part) for name, part in form.items() if name not in words}
+    if "properties" in fields:  # whose names are no words of schemas
+        parts = form["properties"].items()
+        fields["properties"] = {name: _without(words, part) for name, part in parts}
+    return fields
 
 
 def _refusal(fault: Any) -> dict[str, Any]:
@@ -448,10 +430,8 @@ def _installed(module: str) -> bool:
 
 
 def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
-    """Write a chat as pydantic-ai reads it; `marks` where what stays ends before the last message.
-
-    The mark is at the last thing that was told before it and answered.
-    """
+    """Write a chat as pydantic-ai reads it; with `marks`, one is where what stays ends."""
+    # That is at the last thing told and answered before the last message.
     from pydantic_ai import messages as of
 
     written: list[Any] = []
@@ -459,10 +439,8 @@ def _messages(request: Request, native: bool, marks: bool) -> list[Any]:
     chat, last = rendered(request.messages, native), None
     if not request.stays:
         answered = [i for i, message in enumerate(chat) if message["role"] == "assistant"]
-        answered_texts = [
-            message for message in chat[: max(answered, default=0)] if message["role"] == "user"
-        ]
-        last = answered_texts[-1] if answered_texts else None
+        earlier = reversed(chat[: max(answered, default=0)])
+        last = next((message for message in earlier if message["role"] == "user"), None)
     for message in chat:
         body = message["content"]
         if message["role"] == "assistant":

@@ -15,10 +15,7 @@ from llm_games.wrappers.clients.base import (
 
 
 class RecordedClient:
-    """Serves recorded completions, or that a prompt was too long, by prompt and seed.
-
-    A later row replaces an earlier one of the same prompt and seed.
-    """
+    """Serves recorded completions, or overflows, by prompt and seed; the last one of each."""
 
     def __init__(
         self,
@@ -29,7 +26,6 @@ class RecordedClient:
         self._completions = {(Chat.of(chat).digest, seed): reply for chat, seed, reply in rows}
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded completion of this prompt and seed."""
         completion = self._completions.get((request.messages.digest, request.seed))
         if completion is None:
             last = request.messages[-1]["content"] if request.messages else ""

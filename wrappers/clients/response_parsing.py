@@ -12,18 +12,13 @@ from typing import Any
 
 from llm_games.wrappers.clients.base import Completion
 
-LONGEST_TEXT = 2_000_000
-"""Characters, more than any model writes; a longer reply is cut, and counts as cut off."""
-LONGEST_WORDS = 10_000
-"""Characters of what a server says of an error that are read."""
-REPLY = "reply"
-"""How the form of an answer is called where a server wants a name for it."""
+LONGEST_TEXT = 2_000_000  # characters, more than any model writes: the rest is cut off
+LONGEST_WORDS = 10_000  # characters of what a server says of an error that are read
+REPLY = "reply"  # how the form of an answer is called where a server wants a name for it
 
-LIMITS = ("max_completion_tokens", "max_tokens")
-"""The names of the limit of a reply: OpenAI's new one, and the one that most others know."""
+LIMITS = ("max_completion_tokens", "max_tokens")  # OpenAI's name, and that of most
 
-USUAL = 4
-"""Bytes of a text that a token usually has."""
+USUAL = 4  # bytes of a text that a token usually has
 
 _FINISH = {
     "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded",
@@ -33,8 +28,7 @@ _FINISH = {
 }
 _ENDS = {word: kind for kind, words in _FINISH.items() for word in words.split()}
 
-_OF_ACCOUNTS = 401, 402, 403, 429
-"""Statuses that are about a key, money or pace, whatever the words say beside it."""
+_OF_ACCOUNTS = 401, 402, 403, 429  # of a key, money or pace, whatever the words say beside it
 _TOO_LONG = re.compile(
     r"context_length_exceeded|ContextWindowExceeded|exceed_context_size|tokens_limit_reached"
     r"|(context|prompt) (length|size|window|limit)|context the overflows|context size has been"
@@ -78,8 +72,7 @@ _TOO_LONG_CODES = frozenset({"1261"})
 _FILTER_CODES = frozenset({"1301"})
 _BROKE_CODES = frozenset(["1113", "1304", *map(str, {*range(1308, 1322)} - {1312})])
 """Numbers by which Z.ai names a prompt that is too long, its filter, and what is used up."""
-_LONGEST_RESET = 60.0
-"""Seconds to wait at most until a limit is whole again: less may do."""
+_LONGEST_RESET = 60.0  # seconds to wait at most until a limit is whole again: less may do
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,12})?) ?(ms|milli|[smhd])[a-z]*", re.I)
 _LATER = re.compile(rf"(?:try again|retry)(?: in| after)? ((?:{_SPAN.pattern}[ ,]*)+)", re.I)
@@ -108,12 +101,9 @@ _WORDS = {  # how servers call some options beside their names
 
 
 def read(answer: Any, offered: Collection[str] = (), size: int = 0) -> Completion:
-    """Read an answer of the shape of chat completions; `offered` are the tools' names.
+    """Read chat completions with calls of `offered` tools; ValueError says why it is none.
 
-    `size` is the prompt's in bytes, by which a count is shared out that is of prompt and reply.
-
-    Raises:
-        ValueError: it is no completion, and why.
+    `size` is the prompt's in bytes, to share out a count that is of prompt and reply.
     """
     try:
         choice = answer["choices"][0]
@@ -179,12 +169,10 @@ def _text(part: Any, *names: str) -> str:
 
 
 def _thoughts(message: Mapping[str, Any]) -> str:
-    """Return the text of thoughts beside a message's content."""
     details = message.get("reasoning_details")
+    parts = details if isinstance(details, list) else ()
     text = _text(message, "reasoning_content", "reasoning", "thinking")
-    return text or "".join(
-        _text(part, "text", "summary") for part in (details if isinstance(details, list) else ())
-    )
+    return text or "".join(_text(part, "text", "summary") for part in parts)
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -249,11 +237,9 @@ class Stream:
         self._calls: dict[str, dict[str, str]] = {}
         self._places: dict[int, str] = {}
         self._whole: dict[str, Any] = {}
-        self.finish: Any = None
-        """how it ended; None: it has not"""
+        self.finish: Any = None  # how it ended; None: it has not
 
     def add(self, chunk: Any) -> None:
-        """Take the next piece."""
         if not isinstance(chunk, dict):
             return
         self._whole |= {n: chunk[n] for n in ("model", "usage") if chunk.get(n)}
@@ -267,12 +253,8 @@ class Stream:
         delta = choice.get("delta") or choice.get("message")
         for name, value in (delta if isinstance(delta, dict) else {}).items():
             if name == "content" and isinstance(value, list):
-                texts, thoughts, refusals = _parts(value)
-                for key, pieces in (
-                    ("content", texts),
-                    ("reasoning", thoughts),
-                    ("refusal", refusals),
-                ):
+                names = ("content", "reasoning", "refusal")
+                for key, pieces in zip(names, _parts(value), strict=True):
                     self._texts.setdefault(key, []).extend(pieces)
             elif name == "reasoning_details" and isinstance(value, list):
                 self._details += value
@@ -299,7 +281,6 @@ class Stream:
                     call[name] += fragment  # vLLM may tell the name with each piece
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer."""
         message: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message["reasoning_details"] = self._details
         message["tool_calls"] = [{"function": call} for call in self._calls.values()]
@@ -381,10 +362,7 @@ def _of_call(status: int | None) -> bool:
 
 
 def filtered(status: int | None, refusal: Mapping[str, Any]) -> bool:
-    """Test whether a filter refused the prompt, which is an outcome, as with Azure.
-
-    With OpenRouter it is a 403, as of a key that may not use a model.
-    """
+    """Test whether a filter refused the prompt, which is an outcome (Azure; OpenRouter's 403)."""
     of_call = status in (None, 403) or (400 <= status < 500 and status not in _OF_ACCOUNTS)
     named = str(refusal.get("code")) in _FILTER_CODES
     flagged = isinstance(refusal.get("metadata"), dict) and "flagged_input" in refusal["metadata"]
@@ -409,11 +387,10 @@ def refused(status: int, refusal: Mapping[str, Any], sent: Iterable[str]) -> str
         elif match := re.search("|".join([words, *_WORDS.get(name, ())]), text, re.I):
             positions[name] = match.start()
     first = min(positions, key=lambda name: positions[name], default=None)
-    if first is None:
+    if first is None or (first in LIMITS and _SIZE.search(text)):  # fewer tokens may do
         return None
-    if status not in (400, 422) and positions[first] >= 0 and not _REFUSING.search(text):
-        return None
-    return None if first in LIMITS and _SIZE.search(text) else first  # fewer tokens may do
+    says_so = status in (400, 422) or positions[first] < 0 or _REFUSING.search(text)
+    return first if says_so else None
 
 
 def of_kind(refusal: Mapping[str, Any]) -> bool:

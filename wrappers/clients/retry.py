@@ -16,16 +16,11 @@ from llm_games.wrappers.clients.flights import ended
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.5
-"""Seconds before the second try; each further pause is twice as long, all less up to 50 %."""
-LONGEST_PAUSE = 8.0
-"""Seconds between two tries, but for a server that asks to wait longer."""
-LONGEST_REFUSED = 60.0
-"""The same where the server asks for fewer calls (status 429)."""
-GREETING = 5.0
-"""Seconds for which the short question before a run waits for a server that is down."""
-WORTH_TELLING = 2.0
-"""Seconds of waiting before it is logged and shown."""
+FIRST_PAUSE = 0.5  # seconds before the second try; then twice as long, all less up to 50 %
+LONGEST_PAUSE = 8.0  # seconds between two tries, but for a server that asks to wait longer
+LONGEST_REFUSED = 60.0  # the same where the server asks for fewer calls (status 429)
+GREETING = 5.0  # seconds for which the short question before a run waits for a server that is down
+WORTH_TELLING = 2.0  # seconds of waiting before it is logged and shown
 
 
 @dataclass
@@ -34,8 +29,7 @@ class Wait:
 
     limit: float
     why: str = ""
-    since: dict[object, float] = field(default_factory=dict)
-    """by call"""
+    since: dict[object, float] = field(default_factory=dict)  # by call
     is_logged: bool = False
     began: float = field(default_factory=time.monotonic)
 
@@ -52,10 +46,7 @@ class Wait:
 
 
 class Waits(dict[str, Wait]):
-    """The waits for servers, by server, for a display. Long ones are logged once.
-
-    `past` adds up the seconds for which somebody waited for a server, without the present waits.
-    """
+    """The waits for servers, by server, for a display; long ones are logged; `past` seconds."""
 
     past = 0.0
 
@@ -93,11 +84,7 @@ class Retry(Layer):
         self.waits = Waits() if waits is None else waits
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion.
-
-        Raises:
-            ClientError: the failure lasts: it cannot pass, or `max_wait` is over or would be.
-        """
+        """Return one completion, or raise a ClientError that lasts longer than `max_wait`."""
         try:
             return await self.client.complete(request)
         except ClientError as error:

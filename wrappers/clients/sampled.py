@@ -16,10 +16,8 @@ from llm_games.wrappers.clients.base import Chat, Client, Completion, Request, S
 from llm_games.wrappers.clients.budget import BudgetExceeded, Ledger
 from llm_games.wrappers.clients.cache import Cache, ReplyCache, digest_of, key_of, tried
 
-MOST_SEATS = 100_000
-"""Seats of which is known what they asked last."""
-NEIGHBOURS = 8
-"""Situations that are looked through for one with a reply."""
+MOST_SEATS = 100_000  # seats of which is known what they asked last
+NEIGHBOURS = 8  # situations that are looked through for one with a reply
 
 
 class SampledRequest(NamedTuple):
@@ -34,15 +32,13 @@ class ReplySampler(Cache):
     """Keeps so many replies (`samples`) for each situation, and draws one whenever it comes up.
 
     A situation is a request without its seed: model, source, messages, schema, tools, sampling and
-    ways of asking. Which reply is drawn is keyed noise of the episode's seed, the step and how many
-    asked the same in it before. A share (`fresh`) of draws is asked for anew; what comes takes the
-    place of the reply before. The sampling seed that is sent comes from the key, so that it makes
-    no difference who asks first.
+    ways of asking. The draw is keyed noise of the episode's seed, the step and how many asked the
+    same in it before. A share (`fresh`) of draws is asked for anew, in place of the reply before.
+    The sampling seed that is sent comes from the key: it makes no difference who asks first.
 
-    Once a budget has ended, what is known of a situation is served. Where nothing is, `nearest`
-    serves a reply that the model gave in the nearest situation of the same game, rules, question
-    and settings, by all that the seat knows as numbers; without it, or if there is none,
-    `BudgetExceeded` comes out. `hits`, `misses` and `near` count.
+    Once a budget has ended, what is known is served; else, with `nearest`, a reply in the nearest
+    situation of the same game, rules, question and settings, by all that the seat knows as numbers;
+    without one `BudgetExceeded` comes out. `hits`, `misses` and `near` count.
     """
 
     def __init__(
@@ -67,7 +63,6 @@ class ReplySampler(Cache):
         self._placed: set[bytes] = set()
 
     async def complete(self, request: Request) -> Completion:
-        """Return one completion; raises what the client raises."""
         asked, who = self._asked(request), request.who
         situation = digest_of(asked)
         draw, anew = self._draw(situation, request)
@@ -82,7 +77,9 @@ class ReplySampler(Cache):
                 return fallback
             way = "" if self.nearest else ", or let the nearest known situation answer (nearest)"
             raise BudgetExceeded(error.limit, f"{error}{way}") from error
-        self._store_coordinates(asked, situation, request)
+        if request.view is not None and situation not in self._placed:
+            self._placed.add(situation)
+            tried(self.file.put_coordinates, situation, *_lies(asked, request))
         return completion
 
     def situation(self, request: Request) -> bytes:
@@ -94,7 +91,6 @@ class ReplySampler(Cache):
 
     @property
     def ended(self) -> bool:
-        """The budget has ended."""
         return self.ledger is not None and self.ledger.ended
 
     def draws(self, seeds: Any, steps: Any, ranks: Any, sampling: Sampling) -> tuple[Any, Any]:
@@ -125,22 +121,16 @@ class ReplySampler(Cache):
         draw, anew = self.draws(who.seed, who.step, asked.rank, request.sampling)
         return int(draw), bool(anew)
 
-    def _store_coordinates(self, asked: dict[str, Any], situation: bytes, request: Request) -> None:
-        """Keep where a situation lies."""
-        if request.view is not None and situation not in self._placed:
-            self._placed.add(situation)
-            tried(self.file.put_coordinates, situation, *_lies(asked, request))
-
     def _stored(self, asked: dict[str, Any], request: Request, draw: int) -> Completion | None:
         """Return a stored reply to a situation, or to the nearest one."""
         situation = digest_of(asked)
         completion = self._any(situation, draw)
         self.hits += completion is not None
         if completion is None and self.nearest and request.view is not None:
-            for near in self.file.nearest(*_lies(asked, request), NEIGHBOURS):
-                if (completion := self._any(near, draw)) is not None:
-                    self.near += 1
-                    break
+            near = self.file.nearest(*_lies(asked, request), NEIGHBOURS)
+            replies = (self._any(situation, draw) for situation in near)
+            completion = next((reply for reply in replies if reply is not None), None)
+            self.near += completion is not None
         return completion
 
     def _any(self, situation: bytes, first: int) -> Completion | None:
@@ -151,10 +141,7 @@ class ReplySampler(Cache):
 
 
 def _lies(asked: dict[str, Any], request: Request) -> tuple[bytes, Array]:
-    """Return the family of a situation and its coordinates there, the seat's numbers.
-
-    Situations of a family have the game, its rules, the question and all settings in common.
-    """
+    """Return the family of a situation (game, rules, question, settings) and the numbers."""
     rules = Chat.of(request.messages[:1]).digest.hex()
     assert request.view is not None
     return digest_of(asked | {"messages": rules}), np.append(request.view.numbers, request.who.call)

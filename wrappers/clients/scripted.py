@@ -23,7 +23,6 @@ class ScriptedClient:
         self._script: Any = script if callable(script) else iter(script)
 
     async def complete(self, request: Request) -> Completion:
-        """Return the scripted answer."""
         try:
             answer = self._script(request) if callable(self._script) else next(self._script)
             if inspect.isawaitable(answer):

@@ -16,10 +16,7 @@ MASK = "[key]"
 LEAST = 8  # characters of what no text holds by chance
 SECRETIVE = re.compile(r"auth|key|token|secret|cookie|password", re.I)
 """How headers are called whose values never show."""
-
-
-_WRITTEN = re.compile(r"[%&\\]")
-"""What something stands in that is not written as it is."""
+_WRITTEN = re.compile(r"[%&\\]")  # what something stands in that is not written as it is
 
 
 @lru_cache(64)
@@ -91,10 +88,8 @@ class Secret:
                 "OPENAI_API_KEY; what stands there is none, and is not shown lest it is the key"
             )
         if not os.environ.get(name):
-            raise ClientError(
-                f"no key: set the environment variable {name} (export {name}=…), or put the key "
-                "into a file and give api_key_file"
-            )
+            fault = f"no key: set the environment variable {name} (export {name}=…), or put the key"
+            raise ClientError(f"{fault} into a file and give api_key_file")
         secret = cls(os.environ[name], f"the environment variable {name}")
         secret._again = cls.from_environment, (name,)
         return secret
@@ -127,8 +122,6 @@ class Secret:
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         if self._again is None:
-            raise TypeError(
-                "a secret is not pickled: keep it in an environment variable or a file, or build "
-                "the client anew where it is needed"
-            )
+            way = "keep it in an environment variable or a file, or build the client anew where"
+            raise TypeError(f"a secret is not pickled: {way} it is needed")
         return self._again

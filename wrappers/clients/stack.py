@@ -29,14 +29,10 @@ class Shared:
     """The parts that the clients of one run share."""
 
     ledger: Ledger = field(default_factory=Ledger)
-    replies: ReplyCache | None = None
-    """None: no cache unless a client asks for it"""
-    use_cache: bool = True
-    """False: no cache, whatever clients ask for"""
-    gates: dict[Any, Gates] = field(default_factory=dict)
-    """of each server, by model, address and limits"""
-    waits: Waits = field(default_factory=Waits)
-    """what is waited for now"""
+    replies: ReplyCache | None = None  # none: no cache unless a client asks for it
+    use_cache: bool = True  # false: no cache, whatever clients ask for
+    gates: dict[Any, Gates] = field(default_factory=dict)  # by model, address and limits
+    waits: Waits = field(default_factory=Waits)  # what is waited for now
 
 
 def add_layers(
@@ -62,10 +58,9 @@ def add_layers(
             or 64 if there is a limit a minute.
         requests_per_minute, tokens_per_minute: what the server allows, replies included.
         cache: keep replies and serve them again, see `Cache`; None: only those at temperature 0,
-            and only if the run has a cache; False: never. A path: kept in that file, or with
-            ``:memory:`` in memory.
+            and only if the run has a cache; False: never; a path: in that file, or ``:memory:``.
         samples: replies kept for each situation, of which one is drawn whenever it comes up, for
-            opponents of learners, see `Sampled`; they are kept at any temperature.
+            opponents of learners, see `ReplySampler`; they are kept at any temperature.
         fresh: the share of draws that are asked for anew.
         nearest: once a budget has ended, the nearest known situation answers for unknown ones.
         budget: the most to spend, see `Budget`, or its limits by name, such as ``{"calls": 1000}``.
@@ -120,7 +115,7 @@ def _opened(path: Path) -> ReplyCache:
 
 
 LAYER_SETTINGS = tuple(signature(add_layers).parameters)[1:]
-"""What `dress` takes besides the client."""
+"""What `add_layers` takes besides the client."""
 
 
 def layers(client: Client) -> Iterator[Client]:
@@ -151,9 +146,7 @@ def spent(clients: Iterable[Client]) -> list[Any]:
 def booked(
     clients: Iterable[Client], records: Sequence[Any], ledgers_booked: Collection[Ledger] = ()
 ) -> None:
-    """Book what was spent before, as `spent` returned it; it counts against budgets again.
-
-    Books that are `known` have it already.
+    """Book what `spent` returned, against budgets again, but in books that have it already.
 
     Raises:
         BadParameter: these clients have another number of books.
@@ -172,10 +165,9 @@ def booked(
 def tally(clients: Iterable[Client]) -> dict[str, float]:
     """Return the costs of clients since they were made, and their savings by the cache.
 
-    ``hits`` are stored replies, ``near`` those to the nearest known situation, `hit_rate` the share
-    of both in all replies; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and ``money`` (in
-    the currency of the prices) are of those that were asked for; ``waited`` are seconds for which
-    servers were down, or refused calls as too many.
+    ``hits`` are stored replies, ``near`` those to the nearest known situation, ``hit_rate`` the
+    share of both; ``calls``, ``failures``, ``tokens_in``, ``tokens_out`` and ``money`` are of those
+    asked for; ``waited`` are seconds for which servers were down, or refused calls as too many.
     """
     clients = list(clients)
     caches = {id(c): c for client in clients for c in layers(client) if isinstance(c, Cache)}

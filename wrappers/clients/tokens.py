@@ -7,12 +7,9 @@ from math import ceil
 
 from llm_games.wrappers.clients.base import Completion, Request
 
-FIRST_RATE = 0.5
-"""Tokens for each byte of a prompt until the server's own counts are known: twice what is usual."""
-OPEN_END = 4096
-"""Tokens of a reply to a request that sets no limit."""
-LONGEST_REPLY = 65_536
-"""Tokens that a reply may have of which nothing is known."""
+FIRST_RATE = 0.5  # tokens a byte of a prompt until the server has counted: twice the usual
+OPEN_END = 4096  # tokens of a reply to a request that sets no limit
+LONGEST_REPLY = 65_536  # tokens that a reply may have of which nothing is known
 
 
 class Estimator:
@@ -44,14 +41,10 @@ class Lengths:
 
     seen: int = 0
     longest: int = 0
-    kept: bool = True
-    """False: a reply was longer than the limit that was sent"""
-    sent: bool = True
-    """False: the server takes no limit"""
-    most: int = LONGEST_REPLY
-    """tokens of a limit that the server takes"""
-    counted: bool = True
-    """False: the server does not say how many tokens a reply has"""
+    kept: bool = True  # false: a reply was longer than the limit that was sent
+    sent: bool = True  # false: the server takes no limit
+    most: int = LONGEST_REPLY  # tokens of a limit that the server takes
+    counted: bool = True  # false: the server does not say how many tokens a reply has
 
     @property
     def limited(self) -> bool:

@@ -116,8 +116,6 @@ class TransformersClient:
             await asyncio.to_thread(thread.join)
         self._loaded = None
 
-    # -- in the worker thread --------------------------------------------------------------------
-
     def _work(self) -> None:
         waiting: list[_Job | None] = []
         while None not in waiting:  # which ends the work
@@ -218,10 +216,9 @@ def load(path: str, device: str, dtype: str, download: bool = False) -> tuple[An
 
 
 def encode(tokenizer: Any, messages: Iterable[Message], **template_settings: Any) -> list[int]:
-    """Return the tokens of a chat and of the cue to reply; `more` is for the chat template.
+    """Return the tokens of a chat and of the cue to reply; ClientError if the template takes none.
 
-    Models that know no system text hear it from the user. ClientError: the template takes no chat
-    like this.
+    Models that know no system text hear it from the user.
     """
     from jinja2 import TemplateError
 

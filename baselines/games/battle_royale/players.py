@@ -16,7 +16,6 @@ WORDS = ("strongest", "weakest", "nobody")
 
 
 def living_others(view: View) -> Array:
-    """Return which other seats are alive, bool ``(*batch, players)``."""
     seats = np.arange(view.game.players)
     return np.moveaxis(view.each("living"), 0, -1) & (seats != np.asarray(view.seat)[..., None])
 
@@ -49,7 +48,6 @@ def follow(policy: Array, view: View, noise: Noise) -> Array:
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Play the equilibrium; a cap on the shots counts only if it is announced."""
     return follow(theory.solution(view.game).policy, view, noise)
 
 

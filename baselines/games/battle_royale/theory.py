@@ -1,20 +1,16 @@
 """Equilibrium and best responses of the sequential shooting game (Battle Royale).
 
-A state is the set of living players, a bit mask (bit i = seat i), and whose shot it is; with a cap,
-also the shots left. Actions are the seats 0 .. N-1 and -1, the miss on purpose, which comes last in
-a policy: probabilities ([shots left,] sets, seats, N + 1). The sole survivor gets 1, others 0.
-Ties between targets go to the highest rate, then to the highest seat; shooting wins over missing.
+A state is the bit mask of the living (bit i = seat i) and whose shot it is; with a cap, also the
+shots left. Actions are seats 0 .. N-1 and -1, the miss on purpose, last in a policy: probabilities
+([shots left,] sets, seats, N + 1). The sole survivor gets 1, others 0. Ties between targets go to
+the highest rate, then to the highest seat; shooting wins over missing.
 
-`solve` finds a stationary subgame-perfect equilibrium of the game without a cap, after Kilgour
-(1975, 1977) for three players. A hit leads to a smaller set, so sets are solved by size: the best
-target of a shooter does not depend on what is done inside the set, and what is left is who shoots
-and who passes. Shoot/pass vectors are tried with 0, 1, 2, ... players who randomise.
-Equilibria are not unique; the rule is: fewest randomisers, then the largest bit mask of sure
-shooters (the last seat being the highest bit), then the largest bit mask of randomisers.
-Nor need one exist: none is found with rates 62, 65, 68, 76, 92, for example. Such a set gets
+`solve` finds a stationary subgame-perfect equilibrium without a cap, after Kilgour (1975, 1977) for
+three players. Sets are solved by size: the best target does not depend on what is done inside the
+set, so only who shoots and who passes is left, tried with 0, 1, 2, ... players who randomise. Of
+several equilibria: fewest randomisers, then the largest bit mask of sure shooters (last seat
+highest), then of randomisers. None is found with, say, rates 62, 65, 68, 76, 92: such a set gets
 the probabilities with the smallest gain from deviating that a search finds, noted as its gap.
-
-`solve_capped` is plain backward induction for a game that stops after a number of shots.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,10 +44,9 @@ Decide = Callable[[Array, Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class Solution:
-    """An equilibrium. Entries whose shooter is not in the set have no meaning.
+    """An equilibrium; entries whose shooter is not in the set have no meaning.
 
-    With a cap, value and policy have a leading axis for the shots left, from 0 (where no policy is
-    played) to the cap.
+    With a cap, value and policy have a leading axis for the shots left, 0 (no policy) to the cap.
     """
 
     rates: Rates
@@ -63,8 +58,7 @@ class Solution:
     def q_values(self, mask: int, shooter: int, left: int | None = None) -> Array:
         """Expected payoff of the shooter by action, (N + 1,); NaN for seats that are no target.
 
-        Everybody follows the equilibrium afterwards. With a cap, `left` is the number of shots
-        left, this one included.
+        Everybody follows the equilibrium afterwards; `left` counts the shots left, with this one.
         """
         players = len(self.rates)
         inside = 0 <= mask < 1 << players and 0 <= shooter < players
@@ -79,7 +73,6 @@ class Solution:
         return self._by_action(np.array(mask), np.array(shooter), *shot_index)
 
     def _by_action(self, mask: Array, shooter: Array, *shots_left: Array) -> Array:
-        """Return `q_values` of states of any shape (*batch,): (*batch, N + 1)."""
         players, rate = len(self.rates), np.array(self.rates)[shooter, None] / 100
         following, shots_after = _following(players), [shots - 1 for shots in shots_left]
         missed = self.value[(*shots_after, mask, following[mask, shooter], shooter)][..., None]
@@ -98,11 +91,11 @@ class Solution:
 
 
 def solve(rates: Sequence[int]) -> Solution:
-    """Stationary subgame-perfect equilibrium for hit rates in percent, in shooting order.
+    """Stationary subgame-perfect equilibrium for hit rates in percent, in shooting order; cached.
 
-    Kept in memory and on disk. For the default rates 35, 40, .., 80 it is not unique; the rule of
-    this module gives win probabilities .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Look at
-    `gap` for other rates. A BadParameter if rates are out of range or players too many.
+    It is not unique for the default rates 35, 40, .., 80: this module's rule gives win
+    probabilities .153 .129 .201 .117 .129 .080 .081 .065 .032 .012. Raises BadParameter for bad
+    rates.
     """
     return _solve(_checked(rates))
 
@@ -116,7 +109,6 @@ def solve_capped(rates: Sequence[int], max_shots: int, share: bool = False) -> S
 
 
 def shoot_strongest(rates: Sequence[int]) -> Array:
-    """The rule "shoot the living other with the highest rate" as a policy."""
     checked = _checked(rates)
     equal = np.where(_legal(len(checked)), 0.0, -np.inf)
     return _with_miss(_best_target(equal, strength(checked)))
@@ -129,10 +121,9 @@ def best_response(
     max_shots: int | None = None,
     share: bool = False,
 ) -> tuple[float, Array]:
-    """Best reply of one player to the others' part of `policy`.
+    """Best reply to the others' part of `policy`: the payoff from the start, and the whole policy.
 
-    Returns its expected payoff from the start, and `policy` with its own part replaced, best in
-    every state, reached or not: a deterministic one, which a Markov decision process has.
+    The reply is best in every state, reached or not, and deterministic.
     """
     wins, reply = _play_out(rates, policy, player, max_shots, share)
     return float(wins[player]), reply
@@ -142,7 +133,6 @@ def best_response(
 
 
 def cap(game: BattleRoyale) -> int | None:
-    """Return the largest number of shots that players know of: `max_shots` if it is announced."""
     return game.max_shots if game.announce_cap else None
 
 
@@ -160,21 +150,18 @@ def level_k(level: int, game: BattleRoyale) -> Array:
     """Return the policy of all seats at a level; level 1 shoots the strongest."""
     rates, shot_cap = game.rates, cap(game)
     if level == 1:
-        policy = shoot_strongest(rates)
-        return (
-            policy if shot_cap is None else np.broadcast_to(policy, (shot_cap + 1, *policy.shape))
-        )
+        policy, axes = shoot_strongest(rates), () if shot_cap is None else (shot_cap + 1,)
+        return np.broadcast_to(policy, (*axes, *policy.shape))
     lower_policy, share = level_k(level - 1, game), game.cap_outcome == "share"
     policy = lower_policy.copy()
     for seat in range(len(rates)):
-        policy[..., seat, :] = best_response(rates, lower_policy, seat, shot_cap, share)[1][
-            ..., seat, :
-        ]
+        _, reply = best_response(rates, lower_policy, seat, shot_cap, share)
+        policy[..., seat, :] = reply[..., seat, :]
     return policy
 
 
 def mask_of(alive: Array) -> Array:
-    """Return the bit mask of each set of seats, from its members, bool ``(*batch, seats)``."""
+    """Return the bit mask of sets of seats, from their members, bool ``(*batch, seats)``."""
     return (alive << np.arange(alive.shape[-1])).sum(axis=-1)
 
 
@@ -188,16 +175,11 @@ def deviation(game: BattleRoyale, record: Steps) -> Measured:
     shooter, target, shots = (np.asarray(record[key]) for key in ("shooter", "target", "shots"))
     state = mask_of(np.moveaxis(alive, 0, -1)), shooter
     shots_left = () if shot_cap is None else (np.clip(shot_cap - shots + 1, 1, shot_cap),)
-    values, chances = (
-        equilibrium._by_action(*state, *shots_left),
-        equilibrium.policy[(*shots_left, *state)],
-    )
+    values = equilibrium._by_action(*state, *shots_left)
+    chances = equilibrium.policy[(*shots_left, *state)]
     target_seat, seats = target.clip(0, len(alive) - 1)[None], np.arange(len(alive))
-    hits = (
-        (target == target_seat[0])
-        & np.take_along_axis(alive, target_seat, 0)[0]
-        & (target != shooter)
-    )
+    lives = np.take_along_axis(alive, target_seat, 0)[0]
+    hits = (target == target_seat[0]) & lives & (target != shooter)
     choice = np.where(hits, target, MISS)[..., None]
     value, chance = (np.take_along_axis(x, choice, -1)[..., 0] for x in (values, chances))
     aims_at_self = target == shooter  # a hit on oneself wins nothing
@@ -209,7 +191,6 @@ def deviation(game: BattleRoyale, record: Steps) -> Measured:
 
 
 def interim(game: BattleRoyale, record: Steps) -> Array:
-    """Return the regret of a shot, which is an expectation over hits already."""
     return deviation(game, record)[0]
 
 
@@ -244,7 +225,6 @@ def ends_alike(game: BattleRoyale) -> bool:
 
 
 def replies(game: BattleRoyale) -> list[str]:
-    """Return constant and peaceful players; also solutions if the game is solvable."""
     rules = ["cooperative", *(f"fixed:{word}" for word in ("strongest", "weakest", "nobody"))]
     if game.players > MAX_PLAYERS:
         return rules
@@ -276,9 +256,9 @@ def _equilibrium(rates: Rates) -> Arrays:
 
 
 def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
-    """Equilibrium shooting probabilities (sets, n) of sets of n, and their gaps (sets,).
+    """Equilibrium shooting probabilities (sets, n), and their gaps (sets,); rate: (sets, n).
 
-    rate: (sets, n); kill[s, k]: value vector (n,) after the player at position k has hit.
+    kill[s, k]: value vector (n,) after the player at position k has hit.
     """
     vectors = _vectors(rate.shape[1], 1.0, 0.0)
     stable = _stable(vectors, rate[:, None], kill[:, None])
@@ -289,7 +269,6 @@ def _shoot_or_pass(rate: Array, kill: Array) -> tuple[Array, Array]:
 
 
 def _vectors(size: int, *levels: float) -> Array:
-    """All vectors of these levels, (.., size); with 1 before 0, the largest bit mask first."""
     return np.array(list(product(levels, repeat=size)))[:, ::-1]
 
 
@@ -326,7 +305,6 @@ def _least_gap(rate: Array, kill: Array) -> tuple[Array, float]:
 
 
 def _gap(x: Array, rate: Array, kill: Array) -> Array:
-    """Most that one player gains by always shooting or always passing instead, x (vectors, n)."""
     hit, gap = x * rate, np.zeros(len(x))
     value = _play(hit, hit[..., None] * kill)
     for k, other in product(range(len(rate)), (0.0, 1.0)):
@@ -337,10 +315,8 @@ def _gap(x: Array, rate: Array, kill: Array) -> Array:
 
 
 def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
-    """Make the randomisers at positions (vectors, r) of x (starts, vectors, n) indifferent.
-
-    Margins are affine in each probability: differences over its range are exact derivatives.
-    """
+    """Make the randomisers at positions (vectors, r) of x (starts, vectors, n) indifferent."""
+    # Margins are affine in each probability: differences over its range are exact derivatives.
     positions = np.broadcast_to(mixers, (*x.shape[:2], mixers.shape[1]))
     # with two, each margin depends on the other's probability only: one step solves, one polishes
     for _ in range(NEWTON_STEPS if positions.shape[-1] > 2 else 2):
@@ -351,23 +327,19 @@ def _newton(x: Array, mixers: Array, rate: Array, kill: Array) -> Array:
             slopes[..., column] = np.take_along_axis(high - low, positions, axis=-1)
         margin = np.take_along_axis(_margin(x, rate, kill), positions, axis=-1)
         step = (np.linalg.pinv(slopes) @ margin[..., None])[..., 0]
-        np.put_along_axis(
-            x, positions, np.clip(np.take_along_axis(x, positions, axis=-1) - step, 0, 1), axis=-1
-        )
+        moved = np.clip(np.take_along_axis(x, positions, axis=-1) - step, 0, 1)
+        np.put_along_axis(x, positions, moved, axis=-1)
     return x
 
 
 def _stable(x: Array, rate: Array, kill: Array) -> Array:
-    """Whether nobody gains by shooting more or less, given x (..., n)."""
     gain = rate * _advantage(x * rate, kill)
     return np.all(((gain >= -TOLERANCE) | (x == 0)) & ((gain <= TOLERANCE) | (x == 1)), axis=-1)
 
 
 def _margin(x: Array, rate: Array, kill: Array) -> Array:
-    """Advantage of hitting over missing, times the chance of a kill in one round of the set.
-
-    This factor clears the denominator: margin k is affine in every probability, x_k not included.
-    """
+    """Advantage of hitting over missing, times the chance of a kill in one round of the set."""
+    # This factor clears the denominator: margin k is affine in every probability, x_k not included.
     hit = x * rate
     return (1 - np.prod(1 - hit, axis=-1, keepdims=True)) * _advantage(hit, kill)
 
@@ -379,13 +351,12 @@ def _advantage(hit: Array, kill: Array) -> Array:
 
 
 def _play(hit: Array, reward: Array) -> Array:
-    """Return values by whose turn it is in a set, where shots go round until somebody is hit.
+    """Return values by whose turn it is in a set, where shots go round until a hit; without one 0.
 
-    hit (..., n): chance that the shooter at each position hits; reward (..., n, players): this
-    chance times the values after the kill. Without a hit for ever the value is 0.
+    hit (..., n): the chance of a hit at each position; reward (..., n, players): this times the
+    values after the kill.
     """
-    size = hit.shape[-1]
-    miss = 1 - hit[..., None]
+    size, miss = hit.shape[-1], 1 - hit[..., None]
     first, still = np.zeros(reward.shape[:-2] + reward.shape[-1:]), np.ones((*miss.shape[:-2], 1))
     for k in range(size):
         first = first + still * reward[..., k, :]
@@ -401,9 +372,9 @@ def _play(hit: Array, reward: Array) -> Array:
 def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
     """Return values (2^N, N, N) and policy (2^N, N, N + 1) of stationary play, smaller sets first.
 
-    `decide(masks, members, kill_values, aim)` returns the probability of each shot in sets of one
-    size n. All are by position among the members (sets, n): shots and best targets (sets, n, n),
-    and values after each kill (sets, shooter, target, player), undefined for the shooter itself.
+    `decide(masks, members, kill_values, aim)` returns each shot's probability in sets of one size
+    n. By position: shots and best targets (sets, n, n), values after each kill (sets, shooter,
+    target, player), undefined for the shooter itself.
     """
     players = len(rates)
     rate, alive, value = np.array(rates) / 100, _alive(players), _ended(players)
@@ -417,19 +388,15 @@ def _by_size(rates: Rates, decide: Decide) -> tuple[Array, Array]:
             kill_values = value[rest[..., None], turn[..., None], members[:, None, None]]
             own_values = np.einsum("skjk->skj", kill_values).copy()
             own_values[:, range(size), range(size)] = -np.inf
-            shot = decide(
-                masks, members, kill_values, _best_target(own_values, strength(rates)[members])
-            )
+            aim = _best_target(own_values, strength(rates)[members])
+            shot = decide(masks, members, kill_values, aim)
             cells = masks[:, None, None], members[:, :, None], members[:, None, :]
             shots[cells], value[cells] = shot, _value(shot, rate[members], kill_values)
     return value, _with_miss(shots)
 
 
 def _best_target(own_values: Array, strength: Array) -> Array:
-    """Return a mask of the strongest target with the highest own value; zeros without targets.
-
-    own_values (..., n, n) is -inf where there is no target, strength (..., n).
-    """
+    """Return a mask of the strongest target of the highest own value (-inf: no target)."""
     tied = (own_values >= own_values.max(-1, keepdims=True) - TOLERANCE) & np.isfinite(own_values)
     best = np.where(tied, strength[..., None, :], -1).argmax(-1)
     return tied & (np.arange(own_values.shape[-1]) == best[..., None])
@@ -473,9 +440,8 @@ def _play_out(
         mine = members == player  # who shoots at the best target or passes
         passing = np.where(mine[..., None], 0.0, fixed_shots)
         shooting = np.where(mine[..., None], aim, fixed_shots)
-        gain = _value(shooting, rate[members], kill_values) - _value(
-            passing, rate[members], kill_values
-        )
+        values = (_value(shots, rate[members], kill_values) for shots in (shooting, passing))
+        gain = np.subtract(*values)
         better = (gain * (mine[:, :, None] & mine[:, None, :])).sum((1, 2)) >= -TOLERANCE
         return np.where(better[:, None, None], shooting, passing)
 
@@ -535,9 +501,8 @@ def _checked_policy(policy: Array, players: int, max_shots: int | None) -> Array
     policy, shape = np.asarray(policy, float), (1 << players, players, players + 1)
     allowed = [shape] if max_shots is None else [shape, (max_shots + 1, *shape)]
     if policy.shape not in allowed:
-        raise BadParameter(
-            f"policy has shape {policy.shape}; must be {' or '.join(map(str, allowed))}"
-        )
+        shapes = " or ".join(map(str, allowed))
+        raise BadParameter(f"policy has shape {policy.shape}; must be {shapes}")
     legal = _legal(players)
     rows = np.where(legal, policy[..., :-1], 0).sum(-1) + policy[..., -1]
     off = np.abs(rows - 1)[..., legal.any(-1)].max()
@@ -566,13 +531,11 @@ def _ended(players: int, share: bool = False) -> Array:
 
 
 def _alive(players: int) -> Array:
-    """Return the members of each set, bool (2^N, N)."""
     return np.arange(1 << players)[:, None] >> np.arange(players) & 1 == 1
 
 
 @lru_cache(maxsize=MAX_PLAYERS)
 def _legal(players: int) -> Array:
-    """Return who may shoot at whom, bool [mask, shooter, target]."""
     alive = _alive(players)
     return alive[:, :, None] & alive[:, None, :] & ~np.eye(players, dtype=bool)
 

@@ -19,9 +19,9 @@ MANNERS = ("agreeable", "disagreeable", "neither")
 class Discussant(Policy):
     """Talks in one of `MANNERS`: its name, the persona of the game, or a drawn one.
 
-    The common number is the one named most in the talk, the midpoint before any was. An agreeable
-    player proposes and chooses it. A disagreeable one refuses, and replies best to all others
-    choosing it. The third says nothing and chooses it.
+    The agreeable propose and choose the common number, the one named most (before any: the
+    midpoint); the disagreeable refuse it and reply best to all others choosing it; others choose it
+    in silence.
     """
 
     speaks = True
@@ -30,7 +30,6 @@ class Discussant(Policy):
         self.name = name
 
     def start(self, game: Rulebook, seat: int, seed: int) -> int:
-        """Return the seed of its manner."""
         return seed
 
     def act(self, view: View, memory: int) -> tuple[Decision, int]:
@@ -65,10 +64,7 @@ class Discussant(Policy):
 
 
 def _common(view: View) -> tuple[int, bool]:
-    """Return the number named most often, the first of ties, in units, and True.
-
-    If none was named: the midpoint and False.
-    """
+    """Return the number named most often, the first of ties, and True; else the midpoint, False."""
     question, observation, texts = view.core.question, view.told, []
     if view.core is not view and view.game.talk.alphabet is None and observation:
         texts = [line["text"] for line in observation["talk"]["heard"]]

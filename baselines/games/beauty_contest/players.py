@@ -1,7 +1,4 @@
-"""Players of the beauty contest.
-
-They respect `min` and `max` whatever is legal, and use exact distances.
-"""
+"""Players of the beauty contest: they respect `min` and `max` whatever is legal."""
 
 from dataclasses import replace
 
@@ -17,7 +14,6 @@ from llm_games.view import View
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Name the number of the equilibrium that iterated dominance leaves."""
     return np.full(shape(view), theory.undominated(ContestRules.of(view.game)))
 
 
@@ -44,7 +40,6 @@ def _others_total(view: View) -> tuple[Array, Array]:
 
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
-    """Level 0 names the midpoint."""
     contest = ContestRules.of(view.game)
     number, highest = np.zeros(shape(view), np.int64), np.minimum(view.high, contest.high)
     for high in np.unique(highest):  # of each table

@@ -1,17 +1,13 @@
 """Guess a fraction of the average: winners, best replies and pure equilibria, in exact integers.
 
-A domain of decimals is the same game in units of its last digit. The target is ``ratio`` times the
-mean, the own number included.
-
-For ``ratio < players`` a seat can always be among the winners: with the others' sum ``s`` the
-number ``ratio * s / (players - ratio)`` is its own target, and the legal number nearest to it wins.
-So in every pure equilibrium of the prize rules that pay shared wins everybody wins. With ``split``
-(3 or more players, ``2 * ratio < players``) these are all-equal profiles only; with the rules that
-pay every winner in full, all all-equal profiles and those of two numbers with the target exactly
-between them. Of ``split`` with a ratio below 1, all at ``k`` above the lowest number holds unless
-``k - 1`` wins alone, which it does where ``2 * k * players * (1 - ratio) > players - 2 * ratio``:
-ten players with 2/3 can rest at 0 and at 1. Background: Moulin 1986; Nagel 1995; Ho, Camerer &
-Weigelt 1998.
+A domain of decimals is the same game in units of its last digit. For ``ratio < players`` a seat can
+always win: with the others' sum ``s`` the number ``ratio * s / (players - ratio)`` is its own
+target, and the legal number nearest to it wins. So in every pure equilibrium of rules that pay
+shared wins everybody wins: with ``split`` (3 or more players, ``2 * ratio < players``) all-equal
+profiles only; with rules that pay every winner in full, all of these and those of two numbers with
+the target exactly between. Of ``split`` with a ratio below 1, all at ``k`` above the lowest number
+holds unless ``k - 1`` wins alone: where ``2 * k * players * (1 - ratio) > players - 2 * ratio``.
+Moulin 1986; Nagel 1995; Ho, Camerer & Weigelt 1998.
 """
 
 from collections.abc import Callable
@@ -55,7 +51,6 @@ class ContestRules:
         return cls(game.players, game.ratio, low, high, game.prize_rule, first)
 
     def pay(self, wins: PerPlayer) -> PerPlayer:
-        """Return each seat's prize."""
         return wins * PRIZES[self.prize_rule](np.maximum(wins.sum(axis=0), 1).astype(float))
 
 
@@ -78,11 +73,9 @@ def winners(
 
 
 def _candidates(others: Array, counted: Array, contest: ContestRules) -> Array:
-    """Return replies of which one is best, ``(candidates, *batch)``.
-
-    A seat stops or starts to beat a rival only at the rival's number or at its mirror image in the
-    target, which moves with the reply; the numbers next to these cover every case.
-    """
+    """Return replies of which one is best, ``(candidates, *batch)``."""
+    # A seat stops or starts to beat a rival only at the rival's number or at its mirror image in
+    # the target, which moves with the reply; the numbers next to these cover every case.
     p, q = contest.ratio.numerator, contest.ratio.denominator
     scale = q * (counted.sum(axis=0) + 1)
     slope = 2 * p - scale
@@ -124,7 +117,6 @@ def regret(
     valid: Array | bool = True,
     counted: Array | None = None,
 ) -> PerPlayer:
-    """Return each seat's possible gain by another number, in prizes."""
     _, best = best_response(numbers, contest, valid, counted)
     return best - contest.pay(winners(numbers, contest, valid, counted))
 
@@ -134,12 +126,10 @@ def is_nash(numbers: PerPlayer, contest: ContestRules) -> PerTable:
 
 
 def equal_equilibria(contest: ContestRules) -> tuple[range, ...]:
-    """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges.
-
-    Under ``split`` and ``exclusive`` a seat leaves k exactly if some other number wins alone: a
-    step s towards ``ratio * k`` does if ``2 |k (1 - ratio)| > (1 - 2 ratio / players) |s|``.
-    With `first_number` a tie is enough.
-    """
+    """Return the k for which "all play k" is an equilibrium, as disjoint ascending ranges."""
+    # Under ``split`` and ``exclusive`` a seat leaves k exactly if another number wins alone: a step
+    # s towards ``ratio * k`` does if ``2 |k (1 - ratio)| > (1 - 2 ratio / players) |s|``, or, with
+    # `first_number`, ties.
     low, high, n, ratio = contest.low, contest.high, contest.players, contest.ratio
     cost = 1 - 2 * ratio / n
     tie = Fraction(1, n * ratio.denominator) if contest.first_number else 0  # seat 0 wins it alone
@@ -155,7 +145,6 @@ def equal_equilibria(contest: ContestRules) -> tuple[range, ...]:
 
 
 def _to_equal(ordered: Array, allowed: range) -> Array:
-    """Return the L1 distance of ascending numbers to the nearest "all play k", k allowed."""
     n = len(ordered)
     middles = np.stack([ordered[(n - 1) // 2], ordered[n // 2]])
     near = np.clip(middles, allowed.start, allowed.stop - 1)  # the distance is convex in k
@@ -163,12 +152,9 @@ def _to_equal(ordered: Array, allowed: range) -> Array:
 
 
 def _to_two_numbers(ordered: Array, upper: int, contest: ContestRules) -> Array:
-    """Return the L1 distance to profiles of two numbers with the target exactly between them.
-
-    `upper` seats play b, the others a. ``n (a + b) = 2 ratio ((n - upper) a + upper b)`` makes
-    ``(a, b) = t (x, y)`` for an integer t; the distance is convex in t, so its least value lies
-    next to a kink.
-    """
+    """Return the L1 distance to profiles of two numbers with the target exactly between them."""
+    # `upper` seats play b, the others a: ``(a, b) = t (x, y)`` for an integer t; the distance is
+    # convex in t, so its least value lies next to a kink.
     n, p, q = contest.players, contest.ratio.numerator, contest.ratio.denominator
     x, y = 2 * p * upper - n * q, n * q - 2 * p * (n - upper)
     far = np.full(ordered.shape[1:], np.iinfo(np.int64).max)
@@ -192,11 +178,10 @@ def _to_two_numbers(ordered: Array, upper: int, contest: ContestRules) -> Array:
 
 
 def distance(numbers: PerPlayer, contest: ContestRules) -> PerTable:
-    """Return the L1 distance to the nearest pure equilibrium.
+    """Return the L1 distance to the nearest pure equilibrium; -1 if none is known.
 
-    The set is complete for 3 or more players, ``2 * ratio < players`` and all closest winning,
-    except under ``exclusive``; otherwise it holds the all-equal equilibria and the profile itself
-    if it is one. -1 where the set is empty.
+    All are known for 3 or more players, ``2 * ratio < players`` and all closest winning, except
+    under ``exclusive``; else only those with equal numbers, and the profile itself.
     """
     ordered = np.sort(numbers, axis=0)
     far = [_to_equal(ordered, allowed) for allowed in equal_equilibria(contest)]
@@ -209,11 +194,10 @@ def distance(numbers: PerPlayer, contest: ContestRules) -> PerTable:
 
 
 def undominated(contest: ContestRules) -> int:
-    """Return the number of the equilibrium that iterated dominance leaves.
+    """Return the number that iterated dominance leaves, the midpoint for ratio 1.
 
-    The legal number nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (the lowest in a
-    range below 0), where 0, if legal, is left too; for ``ratio == 1``, where nothing is dominated,
-    the midpoint.
+    Nearest to 0 for ``ratio < 1``, the highest for ``ratio > 1`` (below 0 the lowest; 0 is left
+    too).
     """
     low, high = contest.low, contest.high
     if contest.ratio == 1:
@@ -230,9 +214,9 @@ def level_k(level: int, contest: ContestRules) -> int:
 
 
 def reply_to_total(total: Array, contest: ContestRules) -> Array:
-    """Return the number that is on target against others whose numbers add up to `total`.
+    """Return the number on target against others of this `total`, half rounded down.
 
-    It always wins for ``ratio < players``; beyond, the highest number is. Half is rounded down.
+    It wins for ``ratio < players``; beyond, the highest number does.
     """
     total = np.asarray(total)
     if contest.ratio >= contest.players:
@@ -272,11 +256,9 @@ def deviation(game: Any, record: Steps) -> Measured:
 def gain_on_copies(
     numbers: Array, contest: ContestRules, limit: int = 201, reply: int | None = None
 ) -> tuple[float, int]:
-    """Return a reply's gain in prizes if all others draw from these numbers, and the reply.
-
-    By default the best one; in wide ranges only best replies to up to `limit` of the profiles and
-    the numbers themselves are tried.
-    """
+    """Return a reply's gain in prizes if all others draw from these numbers, and the reply."""
+    # By default the best one; in ranges wider than `limit` only the numbers themselves and best
+    # replies to some profiles are tried.
     times = min(contest.high - contest.low, limit)
     others, chances = draws(numbers, contest.players - 1, times * (1 if reply is None else 4))
     kinds, counts = np.unique(numbers, return_counts=True)
@@ -297,10 +279,7 @@ def gain_on_copies(
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain on copies of a seat's own legal numbers, and the reply.
-
-    NaN where it made no legal one, or tables differ in the largest.
-    """
+    """Return a reply's gain on copies of a seat's legal numbers (NaN: none), and the reply."""
     numbers = flat(steps["actions"])[seat][flat(steps["legal"])[seat]]
     if game.max_draw is not None or not len(numbers):
         return np.nan, reply
@@ -309,13 +288,11 @@ def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tup
 
 
 def _limits(game: Any, contest: ContestRules) -> tuple[int, ...]:
-    """Return the smallest and the largest upper end of the range that tables may draw."""
     first = contest.high if game.max_draw is None else game.max_draw[0] * game.unit
     return first, contest.high
 
 
 def _rests(number: int, contest: ContestRules) -> bool:
-    """Return whether it is an equilibrium that all name this number."""
     return any(number in equilibria for equilibria in equal_equilibria(contest))
 
 
@@ -334,7 +311,6 @@ def rational(game: Any) -> Claim:
 
 
 def replies(game: Any) -> list[str]:
-    """Return constant numbers, some levels, and the reply to the last sum."""
     contest = ContestRules.of(game)
     steps = [f"level_k:{level}" for level in range(4)]
     return ["rational", "best_response", *steps, *constants(contest.low, contest.high, game.unit)]

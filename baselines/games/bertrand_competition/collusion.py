@@ -1,7 +1,4 @@
-"""Measures of collusion: how far prices are above competition, and whether they settle.
-
-`prices` are in money, ``(rounds, firms, ...)`` or a mean over these; `profits` likewise.
-"""
+"""How far prices in money, ``(rounds, firms)``, are above competition, and whether they settle."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ NEAR, LASTING = 0.25, 100  # how close to their mean prices stay, and for how ma
 
 
 def path(game: BertrandCompetition, records: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
-    """Return a game's prices (in money) and profits from its records, ``(rounds, firms)`` each.
-
-    A forced first round precedes them.
-    """
+    """Return a game's prices (in money) and profits from round 1 on, ``(rounds, firms)``."""
     ticks = [np.asarray(record["prices"]) for record in records]
     profits = [np.asarray(record["profits"], np.float64) for record in records]
     if game.first_round == "forced":
@@ -32,10 +26,7 @@ def path(game: BertrandCompetition, records: Sequence[Mapping[str, Any]]) -> tup
 
 
 def price_index(game: BertrandCompetition, price: Any) -> Any:
-    """Return a mean price on the scale of 0, the one-shot equilibrium, to 1, the cartel.
-
-    NaN of goods that do not compete, where both are equal.
-    """
+    """Return a mean price from 0, the one-shot equilibrium, to 1, the cartel; NaN: both equal."""
     low, high = (float(np.mean([*map(float, of(game))])) for of in _ENDS)
     return (np.asarray(price) - low) / ((high - low) or np.nan)
 
@@ -50,15 +41,11 @@ _ENDS = theory.equilibrium, theory.cartel
 
 
 def price_gap(prices: Array) -> Any:
-    """Return the mean over rounds of the highest price minus the lowest."""
     return np.ptp(prices, axis=1).mean(axis=0)
 
 
 def convergence(prices: Array, near: float = NEAR, lasting: int = LASTING) -> int | None:
-    """Return the first round whose next `lasting` mean prices stay within `near` of their mean.
-
-    None if there is none. Rounds count from 1, prices are ``(rounds, firms)``.
-    """
+    """Return the first round (from 1) of `lasting` whose prices stay `near` their mean."""
     means = prices.mean(axis=1)
     if len(means) <= lasting:
         return None
@@ -70,15 +57,11 @@ def convergence(prices: Array, near: float = NEAR, lasting: int = LASTING) -> in
 
 
 def distances(game: BertrandCompetition, prices: Array) -> dict[str, Array]:
-    """Return the mean distance of prices from equilibrium and from cartel, ``(rounds,)``."""
-    ends = zip(("equilibrium", "cartel"), _ENDS, strict=True)
-    return {
-        name: np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for name, of in ends
-    }
+    far = (np.abs(prices - np.array([*map(float, of(game))])).mean(axis=1) for of in _ENDS)
+    return dict(zip(("equilibrium", "cartel"), far, strict=True))
 
 
 def regret(game: BertrandCompetition, prices: Array) -> Array:
-    """Return each firm's possible gain by another price, ``(rounds, firms)``."""
     ticks = np.rint(prices * game.unit).astype(np.int64)
     return theory.regret(game, ticks.T).T
 
@@ -88,10 +71,8 @@ def measures(
 ) -> dict[str, Any]:
     """Return all measures of a played game, of the rounds from the first to the last given.
 
-    ``prices, profits = path(game, records)``; `converged` is that of the whole game.
-
-    Raises:
-        BadParameter: none of these rounds was played.
+    ``prices, profits = path(game, records)``; `converged` is that of the whole game. Raises
+    BadParameter if none of these rounds was played.
     """
     low, high = rounds or (1, len(prices))
     if not 1 <= low <= min(high, len(prices)):

@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.games.bertrand_competition import theory
-from llm_games.baselines.games.bertrand_competition.q_learners import (
-    SHIPPED,
-    acts,
-    known_market,
-    last,
-)
+from llm_games.arrays import tall
+from llm_games.baselines.games.bertrand_competition import q_learners, theory
+from llm_games.baselines.games.bertrand_competition.q_learners import SHIPPED, last
 from llm_games.baselines.rules import Kind, Players, count_from, whole
 from llm_games.errors import BadParameter
 from llm_games.facts import ratio_of
@@ -26,7 +22,6 @@ def begins(view: View) -> Array:
 
 
 def lowest(view: View) -> Array:
-    """Return the lowest price of the rivals in the last round, in ticks."""
     return np.delete(last(view), view.seat, axis=0).min(axis=0)
 
 
@@ -35,7 +30,6 @@ def own_cost(view: View) -> int:
 
 
 def alike(price: int, view: View) -> Array:
-    """Set this price, in ticks, at all tables."""
     return np.full(view.batch, price)
 
 
@@ -66,26 +60,24 @@ def undercut(by: int, view: View, noise: Noise) -> Array:
     return np.maximum(lowest(view) - by, own_cost(view))
 
 
-def grim(view: View, noise: Noise) -> Array:
-    """Set cartel prices until some price differs, then those of the one-shot equilibrium.
+def _agreed(view: View) -> Array:
+    """Return cartel prices in ticks that broadcast with the last round's."""
+    return tall(theory.ticks_of(view.game, theory.cartel(view.game)), view.batch)
 
-    From then on some price always differs, so that the last round is enough to know.
-    """
-    agreed = theory.ticks_of(view.game, theory.cartel(view.game))
-    cartel_holds = (last(view) == agreed.reshape(-1, *(1 for _ in view.batch))).all(axis=0)
+
+def grim(view: View, noise: Noise) -> Array:
+    """Set cartel prices until some price differs (as it then always does), then one-shot ones."""
+    cartel_holds = (last(view) == _agreed(view)).all(axis=0)
     return np.where(cartel_holds | begins(view), cartel(view, noise), nash(view, noise))
 
 
 def reciprocal(view: View, noise: Noise) -> Array:
     """Set the cartel price if no rival asked for less in the last round, else the equilibrium's."""
-    agreed = theory.ticks_of(view.game, theory.cartel(view.game))
-    each = last(view) >= agreed.reshape(-1, *(1 for _ in view.batch))
-    cartel_holds = np.delete(each, view.seat, axis=0).all(axis=0)
+    cartel_holds = np.delete(last(view) >= _agreed(view), view.seat, axis=0).all(axis=0)
     return np.where(cartel_holds | begins(view), cartel(view, noise), nash(view, noise))
 
 
 def anything(view: View, noise: Noise) -> Array:
-    """Draw a price from the own cost up to the highest."""
     return noise.integers(own_cost(view), view.game.bounds()[1], endpoint=True)
 
 
@@ -102,6 +94,7 @@ def _ticks(game: Any, by: Fraction) -> int:
     return int(by * game.unit)
 
 
+_MARKETS = f"q_learning needs a market from 0 to {SHIPPED - 1}, as in q_learning:0"
 PLAYERS = Players(
     {
         "rational": nash,
@@ -115,21 +108,15 @@ PLAYERS = Players(
             "sets so much less than the lowest rival, but no less than its cost",
             undercut,
             "<amount>",
-            needs_value=True,
             read=_by,
             meaning=_ticks,
         ),
         "q_learning": Kind(
             "does what it learned by Q-learning in a market, where its rivals learned, too",
-            acts,
+            q_learners.acts,
             "<market>",
-            needs_value=True,
-            read=count_from(
-                0,
-                SHIPPED - 1,
-                f"q_learning needs a market from 0 to {SHIPPED - 1}, as in q_learning:0",
-            ),
-            meaning=known_market,
+            read=count_from(0, SHIPPED - 1, _MARKETS),
+            meaning=q_learners.known_market,
         ),
         "grim": Kind("sets cartel prices until one differs, then the equilibrium's for ever", grim),
     },

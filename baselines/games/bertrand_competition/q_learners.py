@@ -1,8 +1,4 @@
-"""Firms that learned prices by tabular Q-learning, as in Calvano et al. (AER 110(10), 2020).
-
-They learned in many markets at once, without a word between them (the study `q_learning`); the
-strategies of some of these markets come with the package.
-"""
+"""Firms that learned prices by Q-learning in many markets (Calvano et al., AER 110(10), 2020)."""
 
 from __future__ import annotations
 
@@ -55,11 +51,7 @@ def grid_of(game: BertrandCompetition, count: int = PRICES, margin: float = MARG
 
 @lru_cache(16)
 def learned_in(game: BertrandCompetition) -> tuple[Array, Array]:
-    """Prices in ticks, and the best of them by index: ``(markets, firms, states)``.
-
-    Raises:
-        BadParameter: nobody learned in such a market.
-    """
+    """Prices in ticks, and the best by index, ``(markets, firms, states)``; BadParameter: none."""
     market = market_of(game)
     for record in json.loads(RESULT.read_text("utf-8"))["results"]:
         if record["market"] == market:
@@ -72,13 +64,11 @@ def learned_in(game: BertrandCompetition) -> tuple[Array, Array]:
 
 
 def market_of(game: BertrandCompetition) -> list[str]:
-    """The parameters on which a game's profits depend."""
     names = ("a", "beta", "d", "costs", "tick", "demand", "quality", "outside", "mu", "demand_clip")
     return [str(game.players), *(str(getattr(game, name)) for name in names)]
 
 
 def known_market(game: Any, market: int) -> int:
-    """Check, before a game, that strategies for it were learned."""
     learned_in(game)
     return market
 

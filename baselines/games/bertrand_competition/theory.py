@@ -1,11 +1,10 @@
 """Bertrand competition: prices of the one-shot equilibrium and of the cartel, and best replies.
 
 Linear demand of n firms, B = beta + (n - 2) d: the first-order conditions of all firms are ``(2B +
-d) p_i - d sum(p) = a (beta - d) + B c_i``; together they earn most at ``(a + c_i) / 2``. A firm's
-profit is concave in its own price, so that these conditions suffice where all firms sell, and they
-have one solution. Repeated for a known number of rounds the one-shot equilibrium is the only
-subgame-perfect one. Singh & Vives 1984; logit demand: Anderson & de Palma 1992, Calvano et al.
-2020.
+d) p_i - d sum(p) = a (beta - d) + B c_i``, with one solution; together they earn most at ``(a +
+c_i) / 2``. Profits are concave in the own price. Repeated for a known number of rounds the one-shot
+equilibrium is the only subgame-perfect one. Singh & Vives 1984; logit demand: Anderson & de Palma
+1992, Calvano et al. 2020.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ MOST_CORNERS = 10  # firms up to which all corners of the prices are looked at
 
 @lru_cache(64)
 def equilibrium(game: BertrandCompetition) -> Prices:
-    """Return the prices of the one-shot Nash equilibrium in which all firms sell.
-
-    If these leave a firm without demand, best replies in ticks lead to an equilibrium.
-    """
+    """Return the one-shot Nash equilibrium: where all sell, else by best replies in ticks."""
     if game.demand == "logit":
         return _logit_equilibrium(game)
     n, a, beta, d = game.players, game.a, game.beta, game.d
@@ -54,11 +50,9 @@ def equilibrium(game: BertrandCompetition) -> Prices:
 
 @lru_cache(64)
 def cartel(game: BertrandCompetition) -> Prices:
-    """Return the prices that maximise joint profit; `a` for firms that then sell nothing.
-
-    The cartel leaves out firms of the highest costs if they would not sell at ``(a + c_i) / 2``,
-    unless demands may be below 0.
-    """
+    """Return the prices that maximise joint profit; `a` for firms that then sell nothing."""
+    # Those of the highest costs, if they would not sell at ``(a + c_i) / 2``, unless demands go
+    # below 0.
     if game.demand == "logit":
         return _logit_cartel(game)
     if game.demand_clip == "none" and game.d < game.beta:
@@ -74,7 +68,6 @@ def cartel(game: BertrandCompetition) -> Prices:
 
 
 def _all_sell(game: BertrandCompetition, prices: Sequence[Fraction], count: int) -> bool:
-    """Return whether `count` firms alone in a market of linear demand all sell."""
     if game.d == game.beta:
         return max(prices) == min(prices)
     slope, total = game.beta + (count - 1) * game.d, sum(prices)
@@ -123,10 +116,9 @@ def profits_at(game: BertrandCompetition, prices: Prices) -> PerPlayer:
 
 
 def best_reply(game: BertrandCompetition, prices: PerPlayer, seat: int) -> Array:
-    """Return the price in ticks at which a firm earns most against the others' ``(*batch)``.
+    """Return the price in ticks, the higher of two, at which a firm earns most, ``(*batch)``.
 
-    `prices` are in ticks, ``(firms, *batch)``; the firm's own is ignored. From its cost on its
-    profit has a single peak, found by bisection; of two equally good prices it is the higher one.
+    `prices` are ``(firms, *batch)``. From the cost on the profit has one peak, found by bisection.
     """
     game = _rounded_less(game)
     prices, high = np.array(prices), game.bounds()[1]
@@ -136,8 +128,7 @@ def best_reply(game: BertrandCompetition, prices: PerPlayer, seat: int) -> Array
         prices[seat] = seat_prices
         return game.market(prices)[1][seat]
 
-    low = np.full(prices.shape[1:], min(least, high))
-    top = np.full(prices.shape[1:], high)
+    low, top = (np.full(prices.shape[1:], end) for end in (min(least, high), high))
     while (low < top).any():
         middle = (low + top) // 2
         here, above = earned(middle), earned(np.minimum(middle + 1, high))
@@ -172,17 +163,12 @@ def nash_ticks(game: BertrandCompetition) -> tuple[Array, bool]:
     """Return equilibrium prices in ticks, and whether no firm gains by another tick."""
     near = ticks_of(game, equilibrium(game))
     resting = _rest(game, near)
-    gains = regret(game, resting)
-    return (resting, True) if not gains.any() else (near, False)
+    return (near, False) if regret(game, resting).any() else (resting, True)
 
 
 def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
-    """Return each firm's possible gain by another price in a round.
-
-    In profits as paid: where they are rounded, the best one is rounded as well.
-    """
-    shape = np.shape(prices)
-    prices = np.asarray(prices).reshape(game.players, -1)
+    """Return each firm's possible gain by another price in a round, in profits rounded as paid."""
+    shape, prices = np.shape(prices), np.asarray(prices).reshape(game.players, -1)
     earned, gains = game.market(prices)[1], []
     for seat in range(game.players):
         # Rivals' prices mostly repeat, and their order does not matter.
@@ -194,10 +180,7 @@ def regret(game: BertrandCompetition, prices: PerPlayer) -> PerPlayer:
 
 
 def _kinds(rows: Array) -> tuple[Array, Array]:
-    """Return the first column of each kind of column, and the kind of each column.
-
-    Of whole numbers from 0, ``(rows, columns)``.
-    """
+    """Return the first of each kind of column, and all kinds; whole numbers ``(rows, columns)``."""
     first = kind = np.zeros(rows.shape[1], np.int64)
     for row in rows:
         both = kind * (row.max(initial=0) + 1) + row
@@ -239,8 +222,8 @@ WELFARE = "joint profit"
 def welfare(game: BertrandCompetition, steps: Steps) -> Parts:
     """Return the joint profit of all rounds between its least and its most, that of a cartel.
 
-    The equilibrium is the one in ticks, if there is one. The most is unknown where firms gain by a
-    price at which another one of them sells nothing (``demand_clip="own"``).
+    The equilibrium is in ticks. The most is unknown with ``demand_clip="own"`` where firms gain by
+    a price at which another one sells nothing.
     """
     earned = steps["profits"]
     rounds, best = earned.shape[-1], profits_at(game, cartel(game)).sum()
@@ -259,12 +242,10 @@ def surplus(game: BertrandCompetition, steps: Steps) -> tuple[Array, Array]:
 
 
 def consumer_surplus(game: BertrandCompetition, prices: PerPlayer, demands: PerPlayer) -> Array:
-    """Return the buyers' value of the goods less what they pay, in a round.
-
-    `prices` are in ticks. Linear: of a consumer with utility ``a sum(q) - (beta sum(q_i^2) + d
-    sum(q_i q_j)) / 2``, whose demand it is (Singh & Vives 1984). Logit: mu times the logarithm of
-    the sum over all goods and buying nothing, less its value without a market (Small & Rosen 1981).
-    """
+    """Return the buyers' value of the goods less what they pay in a round, `prices` in ticks."""
+    # Linear: with the utility ``a sum(q) - (beta sum(q_i^2) + d sum(q_i q_j)) / 2`` (Singh & Vives
+    # 1984). Logit: mu times the log of the sum over all goods and buying nothing, less its value
+    # without a market (Small & Rosen 1981).
     money = prices / game.unit
     if game.demand == "logit":
         mu, none = float(game.mu), float(game.outside)
@@ -279,10 +260,7 @@ def consumer_surplus(game: BertrandCompetition, prices: PerPlayer, demands: PerP
 
 @lru_cache(64)
 def least(game: BertrandCompetition) -> float:
-    """Return the least joint profit of a round, at prices of 0 or `a`.
-
-    With many firms, those with the highest costs sell for 0.
-    """
+    """Return the least joint profit of a round, at prices of 0 (of the highest costs) or `a`."""
     n, (low, high) = game.players, game.bounds()
     if n <= MOST_CORNERS:
         corners = np.array([*product((low, high), repeat=n)]).T

@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.disk_arrays import remember
-from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import (
-    QUANTILES,
-    evenly,
-    fictitious_play,
-)
+from llm_games.baselines.games.sealed_bid_auction import sealed_first_price as grids
+from llm_games.baselines.games.sealed_bid_auction.sealed_first_price import QUANTILES
 from llm_games.rulebook import Array
 
 MOST_VALUES = 20_000  # of a law; where there are more, neighbours share a cell
@@ -136,10 +133,7 @@ class Bids:
     @cached_property
     def _best(self) -> Array:
         marks = self._least + np.arange(self._chance.shape[1])
-        gains = [
-            ((self.values[:, None] - marks) * seat_chances).max(axis=1)
-            for seat_chances in self._chance
-        ]
+        gains = [((self.values[:, None] - marks) * chances).max(axis=1) for chances in self._chance]
         return np.maximum(gains, 0)
 
     @cached_property
@@ -179,10 +173,7 @@ def _equilibrium(
 
     step = unit if whole else 1
     first, last = (round((mu + far * sigma) * unit) // step for far in (-9, 9))
-    first, last = (
-        min(max(first, 1), max_assets * unit // step),
-        min(last, max_assets * unit // step),
-    )
+    first, last = (min(end, max_assets * unit // step) for end in (max(first, 1), last))
     cell_size = -(-(last - first + 1) // MOST_VALUES)  # values in a cell
     values = np.arange(first, last + 1, cell_size, dtype=np.int64) * step
     edges = np.append(values, values[-1] + cell_size * step) - (0 if whole else 0.5)
@@ -211,4 +202,4 @@ def _learned(usual: Bids, least: int) -> Array:
         chance = win_probability(likely @ law)
         return np.where(legal, (values[:, None] - marks) * chance[:, None], -1.0)
 
-    return evenly(fictitious_play(law, payoffs, likely, TURNS), marks)
+    return grids.evenly(grids.fictitious_play(law, payoffs, likely, TURNS), marks)

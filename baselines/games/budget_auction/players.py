@@ -11,7 +11,6 @@ from llm_games.view import View
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Bid the valuation at the second price; at the first, as in equilibrium."""
     game, value = view.game, bidders.value_of(view)
     if game.price == "second" or game.sigma == 0:
         return value

@@ -23,9 +23,8 @@ def _seats(values: Array) -> Array:
 def interim(game: Any, record: Steps) -> Array:
     """Return the mean loss of bids against equilibrium bids of the values that a bidder cannot see.
 
-    The valuations' distribution is the one that they are drawn from. A broken rule costs its fee,
-    and the best bid's gain where it takes no part. NaN where valuations are fixed or assets, and
-    with them the distributions, differ.
+    Of valuations as drawn; a broken rule costs its fee, and the best bid's gain where it takes no
+    part. NaN where valuations are fixed or assets differ.
     """
     if not alike(game):
         return np.full(np.shape(record["actions"]), np.nan)
@@ -83,7 +82,6 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def alike(game: Any) -> bool:
-    """Return whether all valuations have the same distribution."""
     return game.valuations is None and len(set(game.of_each("assets"))) == 1
 
 
@@ -129,11 +127,9 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their winners; without a sale it is 0.
-
-    At the second price there are equilibria in which one bids all its money and the others 0, if
-    nobody has more money and values it above that.
-    """
+    """Return the items' worth to their winners; without a sale it is 0."""
+    # At the second price one may bid all its money and the others 0, if nobody has more and values
+    # it above that.
     values, winner = steps["valuations"] / game.unit, steps["winner"]
     total = (at(values, np.maximum(winner, 0)) * (winner >= 0)).sum(axis=-1)
     best = values.max(axis=0).sum(axis=-1)

@@ -11,12 +11,10 @@ from llm_games.view import View
 
 
 def dominant(view: View, noise: Noise | None = None) -> Array:
-    """Order the dish that is best whatever the others order."""
     return np.full(shape(view), theory.best_response(Menu.of(view.game)))
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Order the dish that is best for all."""
     return np.full(shape(view), theory.optimum(Menu.of(view.game)))
 
 

@@ -1,10 +1,8 @@
-"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill.
+"""Diner's dilemma: costly (1) dominates cheap (0) if many pay the bill (Glance & Huberman 1994).
 
-Whatever the others order, the costly dish adds the difference of the two utilities to one's own,
-and an equal part of the difference of the prices to everybody's bill: it is better for ``players >
-(costly_price - cheap_price) / (costly_utility - cheap_utility)``, where these are above 0. All
-would rather have the cheap dish where the prices differ by more than the utilities. Glance &
-Huberman 1994.
+It is better for ``players > (costly_price - cheap_price) / (costly_utility - cheap_utility)``,
+where these are above 0; all would rather have the cheap dish where the prices differ by more than
+the utilities.
 """
 
 from dataclasses import dataclass, fields
@@ -38,18 +36,15 @@ class Menu:
 
 
 def best_response(menu: Menu) -> int:
-    """Return the order that is best against any others; cheap if both are equally good."""
     return int(menu.scaled_gain() > 0)
 
 
 def regret(orders: PerPlayer, menu: Menu) -> PerPlayer:
-    """Return each seat's loss by its order."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong * abs(float(menu.scaled_gain() / menu.players))
 
 
 def distance(orders: PerPlayer, menu: Menu) -> PerTable:
-    """Return the number of seats that must change their order to reach an equilibrium."""
     wrong = np.asarray(orders) != best_response(menu)
     return wrong.sum(axis=0) if menu.scaled_gain() else np.zeros(wrong.shape[1:], np.int64)
 
@@ -83,7 +78,6 @@ def replies(game: Any) -> list[str]:
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the sum of utilities of all rounds, and its bounds."""
     orders, menu = steps["actions"], Menu.of(game)
     cheap = float(menu.cheap_utility - menu.cheap_price)
     costly = float(menu.costly_utility - menu.costly_price)

@@ -10,17 +10,12 @@ from llm_games.view import View
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Bid an equal share; the first seats bid the remainder."""
     fair = theory.fair_bids(view.game.players, view.game.golds)
     return np.broadcast_to(fair[view.seat], shape(view))
 
 
 def best_response(view: View, noise: Noise) -> Array:
-    """Bid what remains if the others bid the same sum again.
-
-    If nothing remains, so that every bid earns 0, lower the bid by an equal share of the excess: if
-    all do so, their bids fit.
-    """
+    """Bid what remains if others bid the same again; if nothing, less by a share of the excess."""
     total, bid = whole(view, "sum"), whole(view, "bid")
     remaining, over = view.game.golds - (total - bid), total - view.game.golds
     lower = np.maximum(bid + -over // view.game.players, 0)

@@ -1,9 +1,7 @@
-"""Divide the dollar: bids are paid if they add up to at most `golds`, otherwise nothing is.
+"""Divide the dollar: bids from 0 to `golds` are paid if they add up to at most `golds`.
 
-Pure equilibria are exactly the profiles whose sum is `golds`, and those in which the others bid at
-least `golds` without anyone, so that nobody alone can repair it: the best reply to others who bid
-less than `golds` is all that they leave, to others who bid as much every bid brings nothing. Bids
-are integers from 0 to `golds`. Background: Nash 1953; Ashlock & Greenwood 2016.
+Pure equilibria: profiles whose sum is `golds`, and those in which the others bid at least `golds`
+without anyone, so that nobody alone can repair it. Nash 1953; Ashlock & Greenwood 2016.
 """
 
 from typing import Any
@@ -25,17 +23,14 @@ def best_response(bids: PerPlayer, golds: int) -> PerPlayer:
 
 
 def regret(bids: PerPlayer, golds: int) -> PerPlayer:
-    """Return each seat's possible gain by another bid."""
     return best_response(bids, golds) - receipts(bids, golds)
 
 
 def distance(bids: PerPlayer, golds: int) -> PerTable:
-    """Return the L1 distance to the nearest pure equilibrium.
-
-    A profile without gain for anybody is reached by raising bids until the highest is at least
-    ``golds / (players - 1)`` and the others' sum is `golds`. In one whose sum is `golds` nobody
-    bids below 0.
-    """
+    """Return the L1 distance to the nearest pure equilibrium."""
+    # One without gain for anybody is reached by raising bids until the highest is at least ``golds
+    # / (players - 1)`` and the others' sum is `golds`; where the sum is `golds` nobody bids below
+    # 0.
     total, highest = np.sum(bids, axis=0), np.max(bids, axis=0)
     below = -np.minimum(bids, 0).sum(axis=0)
     top = np.maximum(highest, -(-golds // (len(bids) - 1)))
@@ -57,10 +52,7 @@ def deviation(game: Any, record: Steps) -> Measured:
 def gain_on_copies(
     bids: Array, players: int, golds: int, reply: int | None = None
 ) -> tuple[float, int]:
-    """Return a bid's gain if all others draw theirs from these ``(n,)``, and the bid.
-
-    By default the best one, which is what some sum of theirs leaves.
-    """
+    """Return a bid's (by default the best) gain if others draw from these ``(n,)``, and the bid."""
     others, chances = draws(bids, players - 1)
     remaining = golds - others.sum(axis=0)
     order = np.argsort(-remaining, kind="stable")
@@ -75,15 +67,13 @@ def gain_on_copies(
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain on copies of a seat's own frequencies, and the reply."""
     return gain_on_copies(flat(steps["actions"])[seat], game.players, game.golds, reply)
 
 
 def rational(game: Any) -> Claim:
     rest = "; the first seats bid the remainder" if game.golds % game.players else ""
-    return Claim(
-        "equilibrium", f"bids an equal share, the fairest of many equilibria of a round{rest}"
-    )
+    sentence = "bids an equal share, the fairest of many equilibria of a round"
+    return Claim("equilibrium", sentence + rest)
 
 
 def replies(game: Any) -> list[str]:

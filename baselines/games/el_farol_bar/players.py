@@ -11,7 +11,6 @@ from llm_games.view import View
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Go as often as in the symmetric mixed equilibrium."""
     return noise.random() < theory.mixed_equilibrium(Bar.of(view.game))
 
 
@@ -25,7 +24,6 @@ def best_response(view: View, noise: Noise) -> Array:
 
 
 def level_k(level: int, view: View, noise: Noise) -> Array:
-    """Level 0 goes half of the time."""
     return noise.random() < theory.level_k(level, Bar.of(view.game))
 
 

@@ -1,10 +1,8 @@
-"""El Farol bar: going pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
+"""El Farol bar: going (1) pays if at most `capacity` go. Pure equilibria: exactly `capacity` goers.
 
-Decisions are 1 (go) or 0 (stay). With fewer goers whoever stays would rather go, with more whoever
-goes would rather stay. In the symmetric mixed equilibrium all are indifferent: P(at most ``capacity
-- 1`` of the others go) = (home - crowded) / (good - crowded), which falls from 1 to 0 as others go
-more often, so that there is one. All then earn no more than at home. Background: Arthur 1994;
-market entry games, Selten & Güth 1982.
+In the symmetric mixed one P(at most ``capacity - 1`` of the others go) = (home - crowded) / (good -
+crowded), which falls from 1 to 0 in how often they go: there is one, and all earn no more than at
+home. Arthur 1994; market entry games, Selten & Güth 1982.
 """
 
 from dataclasses import dataclass
@@ -34,7 +32,6 @@ class Bar:
         return cls(game.players, capacity, float(game.min), float(game.home), float(game.max))
 
     def if_i_go(self, others: Array) -> Array:
-        """Return the payoff of going by the number of others who go."""
         return np.where(others < self.capacity, self.good, self.crowded)
 
 
@@ -45,13 +42,11 @@ def best_response(going: PerPlayer, bar: Bar) -> PerPlayer:
 
 
 def regret(going: PerPlayer, bar: Bar) -> PerPlayer:
-    """Return each seat's possible gain by the other decision."""
     go = bar.if_i_go(np.sum(going, axis=0) - going)
     return np.maximum(go, bar.home) - np.where(going, go, bar.home)
 
 
 def distance(going: PerPlayer, bar: Bar) -> PerTable:
-    """Return the number of seats that must switch to reach the nearest pure equilibrium."""
     extra = np.sum(going, axis=0) - bar.capacity
     too_many = np.maximum(extra, 0) * (bar.home > bar.crowded)
     return too_many + np.maximum(-extra, 0) * (bar.home < bar.good)
@@ -86,11 +81,7 @@ def mixed_equilibrium(bar: Bar) -> float:
 
 
 def level_k(level: int, bar: Bar) -> float:
-    """Return the probability of going of a level that replies best to the one below.
-
-    Level 0 goes half of the time; all at level 1 do the same, so that from there on the levels
-    alternate or repeat.
-    """
+    """Return the chance of going that replies best to the level below; 1/2 at levels 0 and 1."""
     if level == 0:
         return 0.5
     lower_chance = level_k(1 + level % 2 if level > 2 else level - 1, bar)
@@ -104,17 +95,13 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def gain_on_copies(q: float, bar: Bar, reply: bool | None = None) -> tuple[float, bool]:
-    """Return the gain a round of going or staying if all go with probability `q`, and which.
-
-    By default the better of the two.
-    """
+    """Return the gain of going or staying (by default the better) if all go with `q`, and which."""
     go = bar.crowded + (bar.good - bar.crowded) * good_if_i_go(q, bar)
     reply = bool(go > bar.home) if reply is None else reply
     return (go if reply else bar.home) - (q * go + (1 - q) * bar.home), reply
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain on copies of a seat's own frequencies, and the reply."""
     return gain_on_copies(float(flat(steps["actions"])[seat].mean()), Bar.of(game), reply)
 
 

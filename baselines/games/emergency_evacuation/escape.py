@@ -1,7 +1,6 @@
-"""Outcomes of an evacuation: escape curves by round, times, and the balance of exits.
+"""Escape curves by round, times, and the balance of exits, from one table's stacked records.
 
-Read from the records of one table (`llm_games.baselines.regret.stacked`). Shall We Talk (arXiv
-2402.12327), section 5: its curves, and the share of exits.
+Shall We Talk (arXiv 2402.12327), section 5.
 """
 
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ Curves = dict[str, Array]
 class Evacuation:
     """One episode: when people got out (round, 0: never), by which exit (−1), or were lost.
 
-    `group` is 1 to 4, `overtaken` how many rounds each lay overtaken; `choices` are targets' sides,
-    ``(players, steps)``, −1 where a seat was not asked. Curves are cumulative, by round from 1 on.
+    `overtaken` counts rounds; `choices` are targets' sides, ``(players, steps)``, −1 of a seat not
+    asked. Curves are cumulative, by round from 1 on.
     """
 
     game: Any
@@ -39,12 +38,6 @@ class Evacuation:
     def evacuation_time(self) -> int | None:
         """The round of the last escape; None if some people did not get out."""
         return int(self.escaped.max()) if self.escaped.all() else None
-
-    def time_of(self, share: float) -> int | None:
-        """Return the round in which this share of all was out; None if it never was."""
-        out = np.sort(self.escaped[self.escaped > 0])
-        needed = int(np.ceil(share * len(self.escaped) - 1e-9))
-        return int(out[needed - 1]) if 0 < needed <= len(out) else None
 
     @property
     def mean_escape_round(self) -> float:
@@ -62,12 +55,10 @@ class Evacuation:
 
     @property
     def overtaken_rounds(self) -> int:
-        """Sum over people of the rounds that they lay overtaken."""
         return int(self.overtaken.sum())
 
     @property
     def sides(self) -> dict[str, int]:
-        """People who got out, by side."""
         room = self.game.room
         by = room.side[self.exit[self.escaped > 0]]
         return dict(zip(room.sides, np.bincount(by, minlength=len(room.sides)).tolist()))  # noqa: B905
@@ -80,14 +71,8 @@ class Evacuation:
     @property
     def changes(self) -> float:
         """Share of decisions after each seat's first that changed the side; NaN for none."""
-        changed = again = 0
-        for chosen in self.choices:
-            answers = chosen[chosen >= 0]
-            changed, again = (
-                changed + int((np.diff(answers) != 0).sum()),
-                again + max(len(answers) - 1, 0),
-            )
-        return changed / again if again else np.nan
+        changes = np.concatenate([np.diff(chosen[chosen >= 0]) != 0 for chosen in self.choices])
+        return float(changes.mean()) if len(changes) else np.nan
 
     # -- curves ------------------------------------------------------------------------------------
 
@@ -95,21 +80,19 @@ class Evacuation:
         """Return the cumulative number of people by round, int64 ``(max_rounds,)``."""
         of = rounds if mask is None else rounds[mask]
         counts = np.bincount(of[of > 0], minlength=self.game.max_rounds + 1)
-        curve: Array = counts.cumsum()[1:]
-        return curve
+        return np.asarray(counts.cumsum()[1:])
 
     @cached_property
     def escapes(self) -> Curves:
         """Curves of escapes: ``all``, by body, mind and group, by side, and by exit."""
-        room, out = self.game.room, np.maximum(self.exit, 0)
-        gone = self.exit >= 0
-        sides = {name: gone & (room.side[out] == k) for k, name in enumerate(room.sides)}
+        room = self.game.room
+        side = np.where(self.exit >= 0, room.side[np.maximum(self.exit, 0)], -1)
+        sides = {name: side == k for k, name in enumerate(room.sides)}
         exits = {f"exit {k}": self.exit == k for k in range(len(room.exits))}
         return self._curves(self.escaped, self.classes | sides | exits)
 
     @cached_property
     def casualties(self) -> Curves:
-        """Curves of casualties: ``all``, by body, mind and group."""
         return self._curves(self.lost, self.classes)
 
     @cached_property
@@ -134,10 +117,8 @@ def balance(counts: Array) -> float:
 
 
 def evacuation(game: Any, steps: Steps) -> Evacuation:
-    """Return the outcome of one table from its stacked records."""
     asked = (steps["phase"] == TARGET) & (steps["actions"] >= 0)
-    room = game.room
-    sides = np.where(asked, room.side[np.maximum(steps["aim"], 0)], -1)
+    sides = np.where(asked, game.room.side[np.maximum(steps["aim"], 0)], -1)
     return Evacuation(
         game,
         **{name: steps[name].max(axis=-1) for name in ("escaped", "exit", "lost", "group")},
@@ -147,11 +128,7 @@ def evacuation(game: Any, steps: Steps) -> Evacuation:
 
 
 def bounds(game: Any, steps: Steps) -> dict[str, int]:
-    """Return lower bounds of the rounds in which all can be out from their first cells.
-
-    ``matching``: if nobody stood in another's way; ``flow``: with one person in each cell at a
-    time.
-    """
+    """Return lower bounds of rounds: ``matching`` of a person alone, ``flow`` of one in a cell."""
     from llm_games.baselines.games.emergency_evacuation.queues import fewest_by_flow, fewest_rounds
 
     start = steps["cell"][:, 0]

@@ -1,7 +1,6 @@
 """Players of the evacuation: rules that choose an exit, and the steps that lead there.
 
-If players choose their steps themselves, all but `wang` step to the best free cell, as the built-in
-walker ``greedy`` does.
+Steps of players (but `wang`) are to the best free cell, as the built-in walker ``greedy``'s.
 """
 
 from collections.abc import Callable
@@ -28,10 +27,7 @@ def walk(view: View, noise: Noise, wang: bool = False) -> Array:
 
 
 def around(view: View, noise: Noise) -> Array:
-    """Return the direction of a step to the best free cell; on winding ways, towards any exit.
-
-    The exit is then the best one from where all stand: nobody is bound to walk to the target.
-    """
+    """Return the direction to the best free cell; on winding ways, towards the best exit."""
     game, state = view.game, view.sight.state
     exits = theory.best_exits(game, state) if game.measure.detours else state.target
     return step_directions(game, state, view.rows, exits[view.rows], noise)
@@ -41,12 +37,9 @@ def step_directions(
     game: Any, state: Any, rows: Any, target: Array, noise: Noise, wang: bool = False
 ) -> Array:
     room, position = game.room, np.asarray(state.cell[rows])
-    ranked_cells = (ranked(game.measure, game.rule_stay) if wang else greedy(game.measure))[
-        target, position
-    ]
-    batch = state.round.shape
-    table = np.ogrid[tuple(slice(n) for n in batch)]
-    cells = np.moveaxis(ranked_cells, -1, 0)
+    likes = ranked(game.measure, game.rule_stay) if wang else greedy(game.measure)
+    table = np.ogrid[tuple(slice(n) for n in state.round.shape)]
+    cells = np.moveaxis(likes[target, position], -1, 0)
     free = ~game.occupied(state)[(cells, *table)] | (cells == position)
     if game.moves == "simultaneous" and not wang:
         free[:] = True
@@ -60,8 +53,6 @@ def step_directions(
 
 
 def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
-    """Return a rule that chooses an exit by another rule, and walks there."""
-
     def act(view: View, noise: Noise) -> Array:
         moving = view.sight.state.phase == MOVE
         if not moving.any():
@@ -75,7 +66,6 @@ def walking_to(rule: Rule, walk: Rule = walk) -> Rule:
 
 
 def seat_choice(choices: Callable[..., Array]) -> Rule:
-    """Return a rule that takes a seat's part of everybody's choices in a state."""
     return lambda view, noise: choices(view.game, view.sight.state)[view.rows]
 
 
@@ -95,7 +85,6 @@ def random_side(view: View, noise: Noise) -> Array:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Draw an exit, or a step among those that can be taken."""
     legal: Any = view.mask
     index = noise.integers(np.maximum(legal.sum(axis=-1), 1))
     return (legal.cumsum(axis=-1) <= index[..., None]).sum(axis=-1) % legal.shape[-1]
@@ -105,8 +94,7 @@ def wang(panic: bool, view: View, noise: Noise) -> Array:
     """Choose the exit of the least cost J, see `walkers.costs`."""
     game, state = view.game, view.sight.state
     cell, group = (np.asarray(values[view.rows]) for values in (state.cell, state.group))
-    batch = state.round.shape
-    single = cell.ndim == len(batch)  # one seat, or another at each table
+    single = cell.ndim == state.round.ndim  # one seat, or another at each table
     people = (cell[None], group[None]) if single else (cell, group)
     blocked = game.rule_count == "occupied"
     exit_costs = costs(game.measure, game.occupied(state), *people, panic, game.view_angle, blocked)
@@ -115,7 +103,6 @@ def wang(panic: bool, view: View, noise: Noise) -> Array:
 
 
 def mood(value: str) -> bool:
-    """Return whether Wang's people panic."""
     if value not in ("", "panic", "calm"):
         raise BadParameter(f"wang needs panic or calm, as in wang:calm, got {value!r}")
     return value != "calm"
@@ -124,9 +111,8 @@ def mood(value: str) -> bool:
 def follow(*arguments: Any) -> Array:
     """Follow Wang's rule model, in panic unless a mood comes before view and noise."""
     *moods, view, noise = arguments
-    return walking_to(partial(wang, moods[0] if moods else True), partial(walk, wang=True))(
-        view, noise
-    )
+    choose = partial(wang, moods[0] if moods else True)
+    return walking_to(choose, partial(walk, wang=True))(view, noise)
 
 
 def meaning(game: Rulebook, value: str) -> int:
@@ -140,14 +126,12 @@ def fixed(choice: int, view: View, noise: Noise) -> Array:
     return walking_to(lambda view, noise: np.full(shape(view), choice))(view, noise)
 
 
+queueing = partial(walking_to, seat_choice(theory.equilibrium), around)
 PLAYERS = Players(
     {
-        "rational": walking_to(seat_choice(theory.equilibrium), around),
-        "best_response": walking_to(seat_choice(theory.equilibrium), around),
-        "fifo": Kind(
-            "chooses its part of an equilibrium of queues at exits",
-            walking_to(seat_choice(theory.equilibrium), around),
-        ),
+        "rational": queueing(),
+        "best_response": queueing(),
+        "fifo": Kind("chooses its part of an equilibrium of queues at exits", queueing()),
         "cooperative": walking_to(seat_choice(theory.planned)),
         "nearest": Kind("chooses the side of the nearest exit", walking_to(nearest)),
         "random_side": Kind("chooses any exit", walking_to(random_side)),

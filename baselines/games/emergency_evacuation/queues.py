@@ -1,8 +1,8 @@
 """Queues at exits, and lower bounds of the time to leave a room.
 
-People at an exit are served in the order of their distance, as many a round as it has cells: the
-k-th is out in round ``max(distance, round of the one `width` places ahead + 1)``. Arrays are
-``(exits, people, *batch)``; a distance `BEYOND` means that a person does not go there.
+People at an exit are served by distance, as many a round as it has cells: the k-th is out in round
+``max(distance, round of the one `width` places ahead + 1)``. Arrays are ``(exits, people,
+*batch)``; `BEYOND`: a person does not go there.
 """
 
 from typing import Any
@@ -14,10 +14,9 @@ from llm_games.rulebook import Array
 
 
 def times(distance: Array, there: Array, width: int) -> Array:
-    """Return the round in which each would be out by one exit, int64 ``(people, *batch)``.
+    """Return the round in which each is out by one exit, int64 ``(people, *batch)``.
 
-    `there`, bool, marks those who queue at it; for others the round is that of joining the queue
-    alone.
+    `there`, bool, marks those in its queue; others' rounds are of joining it alone.
     """
     order = np.argsort(distance, axis=0, kind="stable")
     near, inside = (np.take_along_axis(x, order, axis=0) for x in (distance, there))
@@ -43,12 +42,9 @@ def waiting(distance: Array, chosen: Array, widths: Array) -> Array:
 
 
 def fifo(distance: Array, widths: Array) -> Array:
-    """Return an exit for each such that nobody would be out sooner by another one.
-
-    int64 ``(people, *batch)``, −1 for those who can go nowhere. Round by round each exit takes the
-    nearest of those who have none yet: a person passed over stays behind at that exit for good, so
-    this is a pure equilibrium of the choice of exits with these queues.
-    """
+    """Return exits by which nobody would be out sooner by another, −1: none."""
+    # Round by round each exit takes the nearest who has none yet: one passed over stays behind for
+    # good, so this is a pure equilibrium of the choice of exits.
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
     choices_by_table = [_fifo(near, widths.tolist()) for near in tables]
@@ -56,7 +52,6 @@ def fifo(distance: Array, widths: Array) -> Array:
 
 
 def _fifo(distance: Array, widths: list[int]) -> list[int]:
-    """Return `fifo` of one table, distances ``(exits, people)``."""
     orders, near = distance.argsort(axis=1, kind="stable").tolist(), distance.tolist()
     chosen, first = [-1] * distance.shape[1], [0] * len(near)
     remaining, round_ = int((distance < BEYOND).any(axis=0).sum()), 1
@@ -74,10 +69,7 @@ def _fifo(distance: Array, widths: list[int]) -> list[int]:
 
 
 def _served(near: Array, widths: Array, rounds: int) -> tuple[Array, Array]:
-    """Return the round in which each could be out, 0 if never, and the exit, ``(people,)`` both.
-
-    Maximises the sum of payoffs, and also the number of people out by each round.
-    """
+    """Return each one's round out (0: never) and exit, with the most out by each round."""
     from scipy.optimize import linear_sum_assignment  # 0.4 s that few need
 
     slot = np.repeat(np.arange(1, rounds + 1), widths.sum())
@@ -91,24 +83,17 @@ def _served(near: Array, widths: Array, rounds: int) -> tuple[Array, Array]:
 
 
 def matching(layout: Layout, cells: Array, rounds: int) -> Array:
-    """Return rounds in which people at `cells` could be out if nobody stood in another's way.
-
-    int64 ``(people,)``, 0 for those who could not. An exit cell passes one a round; the sum of
-    payoffs is the largest that this allows, as is the number of people out by each round.
-    """
+    """Return rounds in which people at `cells` could be out if nobody stood in a way; 0: never."""
+    # An exit passes one a round; payoffs, and the number out by each round, are the largest.
     return _served(layout.steps[:, cells], np.ones(len(layout.exits), int), rounds)[0]
 
 
 def assigned(distance: Array, widths: Array, rounds: int) -> Array:
-    """Return an exit for each such that all together are out as early as the queues allow.
-
-    int64 ``(people, *batch)``; those who cannot be out in `rounds` go to the nearest exit.
-    """
+    """Return exits by which all are out as early as queues allow (else the nearest)."""
     choices, people, *batch = distance.shape
     tables = np.moveaxis(distance.reshape(choices, people, -1), -1, 0)
-    return np.stack([_served(near, widths, rounds)[1] for near in tables], -1).reshape(
-        people, *batch
-    )
+    exits = [_served(near, widths, rounds)[1] for near in tables]
+    return np.stack(exits, -1).reshape(people, *batch)
 
 
 def fewest_rounds(layout: Layout, cells: Array) -> int:
@@ -121,23 +106,16 @@ def fewest_rounds(layout: Layout, cells: Array) -> int:
 
 
 def flow(layout: Layout, cells: Array, rounds: int) -> int:
-    """Return how many people can be out by a round, one in each cell: the largest flow over time.
-
-    No order of steps lets more leave by then under the rules.
-    """
+    """Return how many can be out by a round, one in each cell: the largest flow over time."""
     open_cells = np.flatnonzero(layout.open)
     count, number = len(open_cells), np.full(layout.cells, -1)
     number[open_cells] = np.arange(count)
-    passable = (
-        layout.enterable[:, open_cells] & layout.free[open_cells]
-    )  # from exits nobody steps back
+    # From exits nobody steps back.
+    passable = layout.enterable[:, open_cells] & layout.free[open_cells]
     way, start = np.nonzero(passable)
     end = number[layout.neighbours[way, open_cells[start]]]
-    exits, source, sink = (
-        number[layout.exits],
-        2 * count * (rounds + 1),
-        2 * count * (rounds + 1) + 1,
-    )
+    exits, source = number[layout.exits], 2 * count * (rounds + 1)
+    sink = source + 1
 
     def node(cell: Any, time: Any, out: int) -> Array:
         return np.ravel((np.asarray(time)[..., None] * 2 + out) * count + cell)

@@ -1,8 +1,7 @@
 """Choosing an exit: queues by exits, an equilibrium of the choice, and upper bounds of payoffs.
 
-No equilibrium of the whole game is known. People are assumed to walk the shortest way and to queue
-at the exit (see `queues`); where sides are chosen, those of a side share its exits. Steps have no
-regret.
+No equilibrium of the whole game is known: people are taken to walk the shortest way and to queue
+(see `queues`), those of a side at its exits. Steps have no regret.
 """
 
 from functools import lru_cache
@@ -28,7 +27,6 @@ class Queues(NamedTuple):
 
 @lru_cache(maxsize=64)
 def queues(measure: Distances, by: str) -> Queues:
-    """Return the queues of a room whose people choose a ``side`` or a ``cell``."""
     room = measure.layout
     if by == "cell":
         return Queues(room.steps, np.ones(len(room.exits), int), np.arange(len(room.exits)))
@@ -42,9 +40,9 @@ def chosen(game: Any, target: PerPlayer) -> PerPlayer:
 
 
 def distances(game: Any, cell: PerPlayer, target: PerPlayer, free: PerPlayer) -> Array:
-    """Return steps to each choice, `BEYOND` where a person cannot or will not go.
+    """Return steps to each choice, ``(choices, players, *batch)``; `BEYOND` without a way.
 
-    ``(choices, players, *batch)``. Only those who are `free` to choose may change their target.
+    Only those who are `free` to choose may change their target.
     """
     steps = queues(game.measure, game.target_choice).steps[:, cell]
     choice = np.arange(len(steps)).reshape(-1, *(1,) * cell.ndim)
@@ -84,20 +82,14 @@ def _solver(game: Any, solve: Any) -> Any:
 
 
 def shortest(game: Any, state: Any) -> PerPlayer:
-    """Return each person's choice of the least ``max(distance, people before me / width)``.
-
-    Before me at an exit are those who are nearer to it than I and have no nearer one. Int64
-    ``(players, *batch)``; of equal ones the first.
-    """
+    """Return choices of the least ``max(distance, people before me / width)``, the first ones."""
+    # Before me at an exit are those nearer to it than I who have no nearer one.
     steps, widths, _ = queues(game.measure, game.target_choice)
     far = steps[:, state.cell]
     first, costs = far.argmin(axis=0), []
     for choice, (distance, width) in enumerate(zip(far, widths.tolist(), strict=True)):
-        nearest_first = np.sort(
-            np.where((first == choice) & game.present(state), distance, BEYOND), axis=0
-        )
-        ahead = _below(nearest_first, distance)
-        costs.append(np.maximum(distance, ahead / width))
+        near = np.where((first == choice) & game.present(state), distance, BEYOND)
+        costs.append(np.maximum(distance, _below(np.sort(near, axis=0), distance) / width))
     return np.argmin(costs, axis=0)
 
 
@@ -120,18 +112,14 @@ def deviation(game: Any, record: Steps) -> Measured:
     regret = np.zeros(asked.shape)
     choosing_steps = asked.any(axis=0)  # about one step of a hundred
     if choosing_steps.any():
-        regret[:, choosing_steps] = _regret(
-            game,
-            asked[:, choosing_steps],
-            *(record[name][..., choosing_steps] for name in ("cell", "aim", "round")),
-        )
+        parts = (record[name][..., choosing_steps] for name in ("cell", "aim", "round"))
+        regret[:, choosing_steps] = _regret(game, asked[:, choosing_steps], *parts)
     return regret, np.full(asked.shape[1:], np.nan)
 
 
 def _regret(
     game: Any, asked: PerPlayer, cell: PerPlayer, target: PerPlayer, round_: Array
 ) -> PerPlayer:
-    """Return regrets in the steps in which exits are chosen, 0 for seats not asked."""
     inside, cell = cell > 0, np.maximum(cell, 0)
     far = distances(game, cell, target, np.ones(cell.shape, np.bool_))
     choice = np.where(inside, chosen(game, target), -1)
@@ -142,7 +130,6 @@ def _regret(
 
 
 def payoffs(game: Any, escaped: Array) -> Array:
-    """Return the payoffs of people who are out in these rounds, 0 for never."""
     last = game.max_rounds
     return np.where((escaped > 0) & (escaped <= last), (last + 1 - escaped) / last, 0.0)
 
@@ -163,10 +150,7 @@ def replies(game: Any) -> list[str]:
 def welfare(game: Any, steps: Steps) -> Parts:
     """Return the sum of payoffs; the best is that of `matching`."""
     total = payoffs(game, steps["escaped"].sum(axis=-1)).sum(axis=0)
-    start = steps["cell"][..., 0]
-    best = [
-        payoffs(game, matching(game.room, cells[cells > 0], game.max_rounds)).sum()
-        for cells in start.reshape(game.players, -1).T
-    ]
-    zero = np.zeros(total.shape)
-    return total, zero, np.reshape(best, total.shape), zero * np.nan, zero * np.nan
+    starts = (cells[cells > 0] for cells in steps["cell"][..., 0].reshape(game.players, -1).T)
+    best = [payoffs(game, matching(game.room, cells, game.max_rounds)).sum() for cells in starts]
+    none = np.full(total.shape, np.nan)
+    return total, np.zeros(total.shape), np.reshape(best, total.shape), none, none

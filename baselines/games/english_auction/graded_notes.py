@@ -14,11 +14,7 @@ from llm_games.schemas import object_of
 
 @dataclass(frozen=True)
 class Priorities(Question):
-    """How much each of some items matters, from 1 (least) to 3.
-
-    The items alone, ``{"Widget A": 3, ...}``, are read as well. An unusable reply has the readable
-    priorities as its action.
-    """
+    """How much each of some items matters, 1 (least) to 3; the items alone are read as well."""
 
     items: tuple[str, ...]
 
@@ -76,8 +72,8 @@ class Compared(NamedTuple):
 class BeliefAside(Question):
     """A bidder's belief on its remaining money, everybody's profit, and the buyers and prices.
 
-    Source: AucArena (arXiv 2310.05746), A.2. A reply with a wrong field is out of range, has the
-    belief as its action, and `why` tells the truth; if `correct` is false it is legal.
+    AucArena (arXiv 2310.05746), A.2. A reply with a wrong field is out of range (legal if not
+    `correct`), and `why` tells the truth.
     """
 
     KEYS: ClassVar = ("remaining_budget", "total_profits", "winning_bids")
@@ -93,7 +89,7 @@ class BeliefAside(Question):
 
     def schema(self, reasoning: bool = False) -> dict[str, Any]:
         number = {"type": "integer"}
-        bidders = list(self.truth["total_profits"])
+        bidders = [*self.truth["total_profits"]]
         won = object_of(dict.fromkeys(self.items, number), ())
         parts = {
             "summary": {"type": "string"},
@@ -135,7 +131,6 @@ class BeliefAside(Question):
         }
 
     def checks(self, belief: Belief) -> list[Compared]:
-        """Return the comparison of each field that the belief mentions."""
         budget = self.truth["remaining_budget"]
         right = belief["remaining_budget"] == budget
         fields = [Compared("self", '"remaining_budget"', right, str(budget))]
@@ -171,7 +166,6 @@ class BeliefAside(Question):
 
 
 def _number(value: Any) -> int | float:
-    """Return a JSON number; texts and booleans raise BadReply."""
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise BadReply("format", f"{json.dumps(value, default=str)[:60]} is not a number")
     if isinstance(value, Decimal) and not value.is_finite():

@@ -40,18 +40,14 @@ class AuctionLog:
     closed: tuple[ClosedItem, ...] = ()  # before it
 
     def with_step(self, observation: dict[str, Any], names: Sequence[str]) -> "AuctionLog":
-        """Return the log after one more step, from a seat's observation."""
         inside = [name for name in names if self.latest.get(name, 0) is not None]
         if observation["number"] != self.observation["number"]:
             # Items after it that nobody was asked about, since nobody could pay, are gone as well.
-            ahead, remaining = (
-                self.observation["ahead"],
-                len(observation["ahead"]) + (observation["item"] is not None),
-            )
-            skipped = [ClosedItem(a["name"], a["start"]) for a in ahead[: len(ahead) - remaining]]
-            return AuctionLog(
-                observation, closed=(*self.closed, self._sold(observation, inside), *skipped)
-            )
+            remaining = len(observation["ahead"]) + (observation["item"] is not None)
+            gone = self.observation["ahead"][: len(self.observation["ahead"]) - remaining]
+            skipped = (ClosedItem(item["name"], item["start"]) for item in gone)
+            closed = *self.closed, self._sold(observation, inside), *skipped
+            return AuctionLog(observation, closed=closed)
         latest = {reply["name"]: reply["bid"] for reply in observation["replies"]}
         if latest:
             new_replies = {n: bid for n, bid in latest.items() if self.latest.get(n, -1) != bid}
@@ -77,9 +73,8 @@ class AuctionLog:
         if winner is not None and self.latest.get(winner) != price:
             last[winner] = price
         rounds = (*self.rounds, last) if last else self.rounds
-        return ClosedItem(
-            self.observation["item"], self.observation["start"], rounds, winner, price, value
-        )
+        name, start = self.observation["item"], self.observation["start"]
+        return ClosedItem(name, start, rounds, winner, price, value)
 
     def truth(self, chapter: int, me: str, purse: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the true budget, profits and purchases when the item of a chapter was closed."""
@@ -116,9 +111,8 @@ class AuctionMind(Mind):
         return len(memory.log.closed)
 
     def status(self, view: View, memory: PlanningMemory) -> str:
-        return self.words.say(
-            "status", **self._common_values(view), belief=_belief_json(memory.belief)
-        )
+        belief = _belief_json(memory.belief)
+        return self.words.say("status", **self._common_values(view), belief=belief)
 
     def news(self, view: View, memory: PlanningMemory) -> str:
         return ""  # each question tells what it is about
@@ -150,11 +144,7 @@ class AuctionMind(Mind):
     def plan(self, view: View, memory: PlanningMemory) -> Aside:
         observation = view.told
         assert observation is not None
-        here = {
-            "name": observation["item"],
-            "start": observation["start"],
-            "estimate": observation["estimate"],
-        }
+        here = {"name": observation["item"]} | {k: observation[k] for k in ("start", "estimate")}
         items = [here, *observation["ahead"]]
         names = tuple(item["name"] for item in items)
         previous_plan = memory.plan if self.planning.replan_shows_old_plan and memory.plan else {}
@@ -229,10 +219,8 @@ class AuctionMind(Mind):
         return Aside("learn", Lessons("lessons"), values | self._common_values(view))
 
     def _common_values(self, view: View) -> dict[str, Any]:
-        """Return the values that all blocks of words may use."""
-        goal = self.words.goal(view.game, view.seat)
-        private = view.game.values == "private"
-        return {"me": view.game.names()[view.seat], "private": private, "goal": goal}
+        me, goal = view.game.names()[view.seat], self.words.goal(view.game, view.seat)
+        return {"me": me, "private": view.game.values == "private", "goal": goal}
 
 
 def _belief_json(belief: Belief) -> str:

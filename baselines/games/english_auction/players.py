@@ -1,9 +1,8 @@
 """Bidders in the English auction. Each bids the smallest legal amount while its condition holds.
 
-An estimate exceeds the true value by a markup that bidders are not told. AucArena's bidders are
-`informed` of their own; the rational ones have `learned` it from true values announced so far.
-Prudent bidders that pursue items count each as a gain of 1. Private values are known: there is no
-markup, and a price equal to the value is accepted (AucArena §3, EconArena A.1).
+An estimate exceeds the true value by a markup: AucArena's bidders are `informed` of it, rational
+ones have `learned` it from values announced. Prudent bidders that pursue items count each as 1.
+Private values are known, and a price equal to one is accepted (AucArena §3, EconArena A.1).
 """
 
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from llm_games.view import View
 
 
 def money(view: View, column: str) -> Array:
-    """Return an amount of a view's column, int64 ``(*batch)``."""
     return whole(view, column, _seat_setting(view, "scales"))
 
 
@@ -37,25 +35,18 @@ def informed(view: View, estimate: Array) -> Array:
     """Return the value of an estimate without its markup, which is known to the bidder."""
     if view.game.values == "private":
         return estimate
-    return (
-        estimate
-        * 100
-        // np.maximum(100 + _beside(estimate, view, _seat_setting(view, "markups")), 1)
-    )
+    percent = 100 + _beside(estimate, view, _seat_setting(view, "markups"))
+    return estimate * 100 // np.maximum(percent, 1)
 
 
 def learned(view: View, estimate: Array) -> Array:
-    """Return the value of an estimate at the overestimate of the dearest announced item.
-
-    Before any was announced, the estimate itself.
-    """
+    """Return an estimate's value at the markup of the dearest announced item (none: itself)."""
     numbers = (view.number(f"told_{name}") for name in ("value", "estimate"))
     value, dearest = (_beside(estimate, view, number) for number in numbers)
     return np.where(dearest > 0, estimate * value // np.maximum(dearest, 1), estimate)
 
 
 def _seat_setting(view: View, name: str) -> Array:
-    """Return a setting of the game for the view's seats."""
     return np.asarray(getattr(view.game, name))[view.seat]
 
 
@@ -71,7 +62,6 @@ def rule(limit: int, view: View, noise: Noise) -> Array:
 
 
 def truthful(view: View, noise: Noise) -> Array:
-    """Bid up to the seat's estimate."""
     return bid_while(view, money(view, "floor") <= money(view, "estimate"))
 
 
@@ -81,13 +71,11 @@ def debiased(worth: Worth, view: View, noise: Noise) -> Array:
 
 
 def _profits(worth: Worth, view: View) -> Array:
-    """Return whether the item at its price is worth more than it costs."""
     floor, value = money(view, "floor"), worth(view, money(view, "estimate"))
     return floor <= value if view.game.values == "private" else floor < value
 
 
 def _gains(worth: Worth, view: View) -> Array:
-    """Return whether the item at its price serves the bidder's objective by itself."""
     return _profits(worth, view) | (_seat_setting(view, "objectives") == "items")
 
 
@@ -116,11 +104,9 @@ def prudent(
 
 def _by_money(view: View, starts: Array) -> Array:
     """Return expected prices if others began with as much money as oneself."""
-    purse, others = _seat_setting(view, "purses"), range(view.game.players)
-    remaining = [
-        np.maximum(purse - money(view, f"spent_{i}"), 0) * (i != view.seat) for i in others
-    ]
-    room = money(view, "budget") + sum(remaining)
+    purse, room = _seat_setting(view, "purses"), money(view, "budget")
+    for i in range(view.game.players):
+        room = room + np.maximum(purse - money(view, f"spent_{i}"), 0) * (i != view.seat)
     return expected_prices(starts, money(view, "start"), room)
 
 
@@ -157,7 +143,6 @@ PLAYERS = Players(
             "raises by the minimum, so many times an item, whatever the item is worth",
             rule,
             "<bids>",
-            needs_value=True,
             read=count_from(1, 999, "rule needs 1 to 999 bids an item, as in rule:4"),
         ),
         "naive": Kind("raises by the minimum up to its estimate", truthful),

@@ -1,9 +1,8 @@
 """Ascending auctions: bids that a budget allows, prices of price clocks, and hindsight.
 
-Money is in integers. If bidders know their budgets anything from the start price to the value may
-be an equilibrium price, so the reference is a bidder who stays in as long as an item at its price
-is worth more than what the money could buy later; with private values and no budget, up to the
-value. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
+Money is in integers. With known budgets any price up to the value may be an equilibrium's, so the
+reference stays in as long as the item at its price is worth more than what the money could buy
+later. AucArena (arXiv 2310.05746); Milgrom & Weber 1982; Krishna, Auction Theory.
 """
 
 import math
@@ -41,12 +40,9 @@ def knapsack(costs: Array, gains: Array, budget: int) -> Array:
 def bears(
     budget: Array, price: Array, gain: Array, costs: Array, gains: Array, step: Array
 ) -> Array:
-    """Return whether buying now at a price leaves no better use of the money, ``(*batch)``.
-
-    True where ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of
-    these costs and gains ``(*batch, items)``. Money is counted in steps, costs rounded up and
-    budgets down.
-    """
+    """Return whether buying now at a price leaves no better use of the money, ``(*batch)``."""
+    # ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
+    # costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
     units = -(-costs // np.asarray(step)[..., None])
     both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
     kinds, row = np.unique(both, axis=0, return_inverse=True)
@@ -57,11 +53,8 @@ def bears(
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:
-    """Return the expected prices of later items by money in the room, ``(*batch, items)``.
-
-    Their start prices (0 where there is no item) times the ratio of all bidders' money to all start
-    prices, that of the item on sale included; at least 1, at most 2.
-    """
+    """Return the expected prices of later items by money in the room, ``(*batch, items)``."""
+    # Start prices (0: no item) times all bidders' money over all start prices, within 1 to 2.
     total = np.maximum(starts.sum(axis=-1) + start, 1)
     return -(-starts * np.clip(money, total, 2 * total)[..., None] // total[..., None])
 
@@ -69,11 +62,9 @@ def expected_prices(starts: Array, start: Array, money: Array) -> Array:
 def regret(
     values: PerPlayer, winner: PerTable, price: PerTable, least: PerTable, purses: PerPlayer
 ) -> PerPlayer:
-    """Return each seat's loss in hindsight on an item.
-
-    The winner (-1: nobody) should not have paid more than the value; others could have bought it
-    for `least` if their purses allowed it.
-    """
+    """Return each seat's loss in hindsight on an item."""
+    # The winner (-1: nobody) could pay at most the value, others buy it for `least`, if purses
+    # allow.
     won = np.arange(len(values)).reshape(-1, *(1 for _ in np.shape(winner))) == winner
     missed = np.where(purses >= least, np.maximum(values - least, 0), 0)
     return np.where(won, np.maximum(price - values, 0), missed)
@@ -87,11 +78,10 @@ def deviation(game: Any, record: Steps) -> Measured:
 
 
 def interim(game: Any, record: Steps) -> PerPlayer:
-    """Return replies' mean losses if rivals with private values stay in up to these.
+    """Return replies' mean losses if rivals with private values stay in up to these, by item.
 
-    Each item counts for itself. A reply is followed by staying in up to the value; the highest
-    rival value is at least the highest bid so far. NaN where values are common knowledge but for a
-    markup, or fixed, or items are pursued.
+    A reply is followed by staying in up to the value; the highest rival value is at least the
+    highest bid so far. NaN where values are not private and drawn, or items are pursued.
     """
     floor, value, replies = record["floor"], record["value"], record["actions"]
     losses = np.zeros(replies.shape)
@@ -112,9 +102,8 @@ def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Arra
     rivals = tuple(np.delete(game.purses, seat).tolist())
     grid, highest, area = _rivals(rivals, game.value_mean, game.value_sd)
     below, at_bid = (np.interp(x, grid, area) for x in (value, bid))
-    ruled_out = np.where(
-        so_far < 0, 0, np.interp(so_far, grid, highest)
-    )  # the chance of less is gone
+    # The chance of less is gone.
+    ruled_out = np.where(so_far < 0, 0, np.interp(so_far, grid, highest))
     above = (value - bid) * (np.interp(bid, grid, highest) - ruled_out)
     gain = np.where(bid < value, below - at_bid - (value - bid) * ruled_out, above)
     return np.divide(gain, 1 - ruled_out, out=np.zeros(np.shape(gain)), where=ruled_out < 1 - 1e-12)
@@ -122,10 +111,7 @@ def _stay(game: Any, seat: int, value: Array, bid: Array, so_far: Array) -> Arra
 
 @lru_cache(maxsize=64)
 def _rivals(purses: tuple[int, ...], mean: int, sd: int) -> tuple[Array, Array, Array]:
-    """Return a grid of money, the CDF of the highest rival value, and its integral up to there.
-
-    Values are normal, truncated to 1 up to a purse, and taken for continuous.
-    """
+    """Return a grid of money, the CDF of the highest rival value (a normal's), and its integral."""
     from scipy.special import ndtr
 
     grid = np.linspace(0, max(purses, default=1), 4001)
@@ -145,20 +131,16 @@ def rational(game: Any) -> Claim:
         if but:
             return Claim("heuristic", f"{up}; but {but}")
         return Claim("best known", f"{up}, an equilibrium but for what jumps over increments gain")
-    return Claim(
-        "heuristic",
+    sentence = (
         "bids while the item beats what the money could buy later, at prices that the money in the "
         "room suggests; budgets leave the equilibrium price open"
-        + "; estimates count as the last announced values tell"
-        * (game.values == "common"),
     )
+    worth = "; estimates count as the last announced values tell" * (game.values == "common")
+    return Claim("heuristic", sentence + worth)
 
 
 def _unlike_a_clock(game: Any) -> str:
-    """Return a reason why other bids gain much over bidding up to private values, or "".
-
-    Increments that are small beside the spread of values are taken to gain little.
-    """
+    """Return why bids gain much over bidding up to private values; "" (small increments) if not."""
     start = game.catalogue[0].start
     spread = min(game.value_sd, game.purses.min() / 4)  # which money cuts
     if game.private_values:
@@ -171,7 +153,6 @@ def _unlike_a_clock(game: Any) -> str:
 
 
 def replies(game: Any) -> list[str]:
-    """Return all rules that use values or money, AucArena's rule bidder, and one that withdraws."""
     rules = [f"rule:{limit}" for limit in range(1, 10)]
     return ["rational", "knap", "debiased", "naive", "cooperative", *rules, f"fixed:{WITHDRAW}"]
 
@@ -180,7 +161,6 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their buyers; 0 where nothing is sold."""
     values, closed, winner = (steps[name] for name in ("value", "closed", "winner"))
     sold = closed & (winner >= 0)
     total = (at(values, np.maximum(winner, 0)) * sold).sum(axis=-1)
@@ -191,8 +171,8 @@ def welfare(game: Any, steps: Steps) -> Parts:
 def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
     """Return the price up to which each bidder bid on each item, ``(players, items, tables)``.
 
-    That is just below the price at which it withdrew; of a buyer, who never did, its last bid. -1
-    where it was never asked. `moves` are ``(steps, players, tables)``.
+    Just below that of its withdrawal, of a buyer its last bid; -1: never asked. `moves` are
+    ``(steps, players, tables)``.
     """
     count = len(game.catalogue)
     limits = np.full((game.players, count, *moves.shape[2:]), -1, np.int64)
@@ -204,10 +184,7 @@ def reservations(game: Any, states: Sequence[Any], moves: Array) -> Array:
 
 
 def field(game: Any, states: Sequence[Any], moves: Array) -> Callable[[Any], PerPlayer]:
-    """Return bidders' moves once one has left the record: up to their `reservations`.
-
-    For more tables than were recorded, the recorded ones repeat, ``(players, tables)``.
-    """
+    """Return bidders' moves up to their `reservations`, the recorded tables' repeated for more."""
     limits = reservations(game, states, moves).swapaxes(0, 1)
 
     def bids(state: Any) -> PerPlayer:

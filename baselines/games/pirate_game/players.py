@@ -12,10 +12,9 @@ VOTES = {"accept": 1, "reject": 0}
 
 
 def ballot(view: View, plan: Array, accepts: Array) -> Array:
-    """Return a plan by seat where the seat proposes, and 0 but for its own vote where it votes.
+    """Return a seat's plan, ``(players[, *batch])``, where it proposes, and its vote elsewhere.
 
-    From its plan, ``(players[, *batch])``, and its vote ``(*batch)``, this has shape ``(players,
-    *batch)``; of one table that votes it is the vote alone.
+    The votes of others are 0; of one table that votes it is the vote alone.
     """
     batch, voting = shape(view), view.number("phase") > 0
     if not batch:
@@ -33,16 +32,13 @@ def equal_shares(view: View) -> Array:
 
 
 def rational(view: View, noise: Noise) -> Array:
-    """Play as in the subgame-perfect solution; vote as if the vote decided."""
     game = view.game
     solution = stage(game.players - view.seat, game.gold, game.quota)
     plan = equal_shares(view)  # when no plan can pass, any will do
     if solution.proposer_survives:
         plan[view.seat :] = solution.coins
-    prices = [
-        stage(game.players - first, game.gold, game.quota).prices[view.seat - first]
-        for first in range(view.seat)
-    ]
+    of_stage = (stage(game.players - i, game.gold, game.quota) for i in range(view.seat))
+    prices = [earlier.prices[view.seat - i] for i, earlier in enumerate(of_stage)]
     proposer = view.number("proposer").astype(np.int64) - 1
     price = np.array([*prices, 0])[np.clip(proposer, 0, view.seat)]
     return ballot(view, plan, view.number("share") >= price)
@@ -55,7 +51,6 @@ def cooperative(view: View, noise: Noise) -> Array:
 
 
 def any_legal(view: View, noise: Noise) -> Array:
-    """Draw a plan, all divisions equally likely, and a vote."""
     cuts = view.game.players - view.seat - 1
     slots, batch = view.game.gold + cuts, shape(view)
     bars = np.sort(noise.sample(slots, cuts), axis=0)

@@ -1,12 +1,11 @@
 """Subgame-perfect play of the pirate game (Goodin 1998; Stewart 1999).
 
-A stage is a number of living pirates. They are counted by position: 0 proposes, 1 proposes next.
-Preferences: survive, then gold, then others overboard, so a voter who is indifferent rejects.
-Votes are cast as if decisive. With the outcome of the stage below known, each vote has a price:
-0 if the voter would be lost for certain after a rejection, otherwise one coin more than it would
-then get. The proposer buys the cheapest votes it needs, of equal ones any; if they cost more than
-the gold, no plan passes and it is lost. Stages above expect the plan that pays the highest
-positions; with quota "half" and up to 2 gold + 1 pirates there is only one.
+A stage is a number of living pirates, counted by position: 0 proposes, 1 proposes next. They want
+to survive, then gold, then others overboard, so who is indifferent rejects; votes are cast as if
+decisive. Each vote has a price: 0 if the voter would be lost after a rejection, else one coin more
+than it would then get. The proposer buys the cheapest it needs; if they cost more than the gold, it
+is lost. Stages above expect the plan that pays the highest positions; with quota "half" and up to 2
+gold + 1 pirates there is only one.
 """
 
 from collections.abc import Callable
@@ -62,14 +61,8 @@ def stage(pirates: int, gold: int, quota: str = "half") -> Stage:
     needed = [votes_needed(count, quota) for count in range(1, pirates + 1)]
     for votes in needed[1:]:
         current = _above(current, gold, votes - 1)
-    for array in (
-        current.coins,
-        current.survives,
-        current.prices,
-        current.always_paid,
-        current.tied,
-    ):
-        array.flags.writeable = False  # shared between callers
+    for name in ("coins", "survives", "prices", "always_paid", "tied"):
+        getattr(current, name).flags.writeable = False  # shared between callers
     return current
 
 
@@ -109,11 +102,8 @@ def optimal_plans(pirates: int, gold: int, quota: str = "half") -> Array:
 
 
 def nearest_plan(plan: Array, quota: str = "half") -> Array:
-    """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences.
-
-    Batches share one amount of gold, the sum over positions. If the proposer is lost whatever it
-    offers, every plan is optimal and `plan` itself is returned.
-    """
+    """The optimal plan closest to `plan` (n, *batch) in the sum of absolute differences."""
+    # Batches share one amount of gold. If the proposer is lost anyway every plan is optimal.
     plan, solution, prices = _read(plan, quota)
     if not solution.proposer_survives:
         return plan

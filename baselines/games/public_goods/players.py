@@ -10,13 +10,11 @@ from llm_games.view import View
 
 
 def dominant(view: View, noise: Noise | None = None) -> Array:
-    """Give the amount that is best whatever the others give."""
     endowment = np.floor(view.number("own")).astype(np.int64)
     return theory.best_response(endowment, view.game.ratio, view.game.players)
 
 
 def cooperative(view: View, noise: Noise) -> Array:
-    """Give the amount that is best for all."""
     return theory.optimum(np.floor(view.number("own")), view.game.ratio)
 
 

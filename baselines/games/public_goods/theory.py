@@ -1,7 +1,7 @@
 """Linear public goods: one token costs its owner 1 and returns ``ratio / players`` to everybody.
 
-With ``ratio < players`` giving nothing is dominant, with ``ratio > players`` giving everything; at
-equality every profile is an equilibrium. Amounts are tokens. Samuelson 1954; Ledyard 1995.
+Below ``ratio = players`` giving nothing is dominant, above it everything; at it every profile is an
+equilibrium. Samuelson 1954; Ledyard 1995.
 """
 
 from fractions import Fraction
@@ -19,7 +19,6 @@ def best_response(endowments: Array, ratio: Fraction, players: int) -> Array:
 
 
 def regret(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerPlayer:
-    """Return each seat's loss by its contribution."""
     players, amounts = len(contributions), np.asarray(contributions)
     wrong = endowments - amounts if ratio > players else amounts
     per_token = abs(players * ratio.denominator - ratio.numerator)
@@ -27,7 +26,6 @@ def regret(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> 
 
 
 def distance(contributions: PerPlayer, endowments: PerPlayer, ratio: Fraction) -> PerTable:
-    """Return the L1 distance to the nearest equilibrium in tokens."""
     players = len(contributions)
     if ratio == players:
         return np.zeros(np.shape(contributions)[1:], np.int64)

@@ -13,7 +13,6 @@ from llm_games.view import View
 
 
 def value_of(view: View) -> Array:
-    """Return the seat's valuation in units of bids."""
     return whole(view, "valuation", view.game.unit)
 
 

@@ -50,10 +50,8 @@ class SymmetricBids:
         return self.bids.mean(axis=1)[self._row(values)]
 
     def interim_regret(self, values: Array, bids: Array) -> Array:
-        """Return the mean loss of a bid against others who bid like this, at least 0.
-
-        Bids below 0 never win; those above the highest value win for certain.
-        """
+        """Return the mean loss of a bid against others who bid like this, at least 0."""
+        # Bids below 0 never win; those above the highest value win for certain.
         row, highest = self._row(values), int(self.values[-1])
         payoff = self._payoff[row, np.clip(bids, 0, highest)]
         above = payoff if self.price == "second" else values - bids
@@ -104,11 +102,9 @@ def uniform_bid(values: Array, players: int, low: int = 0) -> Array:
 
 
 def all_below(marks: Array, players: int) -> Array:
-    """Return the chance that no other bid is above a mark, ``(types, marks, bids)``.
-
-    `marks` are the chances of each type to bid up to there. The others hold a random subset of the
-    other values, so that this is an elementary symmetric polynomial of their chances.
-    """
+    """Return the chance that no other bid is above a mark, ``(types, marks, bids)``."""
+    # `marks` are the chances of each type to bid up to there. The others hold a random subset of
+    # the other values, so that this is an elementary symmetric polynomial of their chances.
     sums = np.zeros((players, *marks.shape[1:]))
     sums[0] = 1
     for mark in marks:
@@ -120,11 +116,9 @@ def all_below(marks: Array, players: int) -> Array:
 
 
 def win_probability(cdf: Array, players: int) -> Array:
-    """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``.
-
-    From the types' distribution functions `cdf`, P(bid <= b). A tie among m is won with 1/m: the
-    integral over a mark that sweeps the tied bid, exact by Gauss's rule.
-    """
+    """Return the chance to win with each bid for each value, ties drawn, ``(types, bids)``."""
+    # From the types' distribution functions `cdf`, P(bid <= b). A tie among m is won with 1/m: the
+    # integral over a mark that sweeps the tied bid, exact by Gauss's rule.
     below = np.concatenate([np.zeros((len(cdf), 1)), cdf[:, :-1]], axis=1)
     nodes, weights = leggauss((players + 1) // 2)
     sweep = below[:, None] + (nodes[:, None] + 1) / 2 * (cdf - below)[:, None]
@@ -162,11 +156,9 @@ def evenly(law: Array, bids: Array) -> Array:
 
 
 def solve(players: int, low: int, high: int, interval: int, iterations: int) -> SymmetricBids:
-    """Return the approximate equilibrium for values ``low, low + interval, ..., high``.
-
-    Fictitious play starts near the bids of independent values. Bids never exceed the value; of more
-    than `MOST_BIDS` only an even selection is tried.
-    """
+    """Return the approximate equilibrium for values ``low, low + interval, ..., high``."""
+    # Fictitious play starts near the bids of independent values. Bids never exceed the value; of
+    # more than `MOST_BIDS` only an even selection is tried.
     values, step = np.arange(low, high + 1, interval), -(-(high - low) // MOST_BIDS)
     bids, above = np.arange(low, high + step, step), (values - low)[:, None]
     legal, far = bids <= values[:, None], bids - low - above * (players - 1) / players

@@ -1,12 +1,8 @@
 """Sealed-bid auctions of one item: losses of bids in hindsight, and equilibrium bids.
 
-Values and bids are integers; ties for the highest bid are drawn, and payoffs are means over that
-draw. At the second price a bidder's valuation is a weakly dominant bid: the price does not depend
-on the bid. At the first price, valuations drawn without replacement from a grid are not
-independent: the holder of a high one knows that the others' are lower, and shades more than the ``v
-/ players`` of independent uniform values. There is no pure equilibrium in whole bids; fictitious
-play finds an approximate mixed one, see `first_price`. Background: Vickrey 1961; Krishna, Auction
-Theory.
+Values and bids are integers; payoffs are means over the draw of ties. At the second price bidding
+the valuation is weakly dominant; at the first see `sealed_first_price`. Vickrey 1961; Krishna,
+Auction Theory.
 """
 
 from itertools import permutations
@@ -40,7 +36,6 @@ def _rivals(bids: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
 
 
 def payoffs(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
-    """Return each seat's mean payoff over the draw among the highest bids."""
     highest, tied = _rivals(bids)
     payment = bids if price == "first" else highest
     shared = np.where(bids == highest, (values - payment) / (tied + 1), 0.0)
@@ -65,7 +60,6 @@ def regret(values: PerPlayer, bids: PerPlayer, price: Price) -> PerPlayer:
 
 
 def distance(bids: PerPlayer, reference: PerPlayer) -> PerTable:
-    """Return the L1 distance to the equilibrium bids of these values."""
     return np.abs(np.asarray(bids) - reference).sum(axis=0)
 
 
@@ -88,8 +82,7 @@ def equilibrium_bids(game: Any, values: Array) -> Array:
 def deals(game: Any, limit: int) -> tuple[dict[str, Array], Array] | None:
     """Return all chance of a whole game, tables last, and its probabilities.
 
-    None if there are more than `limit` deals. There are as many lots as can decide a tie in
-    different ways.
+    None beyond `limit` deals. There are as many lots as can decide a tie in different ways.
     """
     grid = np.arange(game.valuation_min, game.valuation_max + 1, game.interval)
     is_drawn = game.valuations is None and game.valuation_draw == "random"
@@ -125,10 +118,7 @@ def interim(game: Any, record: Steps) -> PerPlayer:
 
 
 def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlayer:
-    """Return the mean loss of bids if values are independent and uniform.
-
-    The others bid ``uniform_bid``, unrounded, or their values at the second price.
-    """
+    """Return the mean loss of bids if values are independent and uniform, and others bid so."""
     n, low, width = game.players, game.valuation_min, game.valuation_max - game.valuation_min
 
     def second(bid: Array) -> Array:
@@ -144,11 +134,9 @@ def independent_regret(values: PerPlayer, bids: PerPlayer, game: Any) -> PerPlay
 
 
 def exploitability(game: Any, steps: Steps, seat: int, reply: Any = None) -> tuple[float, Any]:
-    """Return a reply's gain on copies of a seat that shade values as it does, and the reply.
-
-    Copies bid `QUANTILES` of the bids as parts of their valuations; NaN where the valuations' law
-    is unknown or too large. The reply has a bid for each valuation.
-    """
+    """Return a reply's gain on copies of a seat that shade values as it does, and the reply."""
+    # Copies bid `QUANTILES` of its parts; NaN where the valuations' law is unknown or too large.
+    # The reply has a bid for each valuation.
     values, bids = flat(steps["valuations"])[seat], flat(steps["actions"])[seat]
     positive = values > 0
     if not solvable(game) or not positive.any():
@@ -182,11 +170,9 @@ WELFARE = "payoffs and the seller's"
 
 
 def welfare(game: Any, steps: Steps) -> Parts:
-    """Return the items' worth to their winners.
-
-    At the second price, if bids above the value are legal, there are equilibria in which one bids
-    above all values and the others 0; else whoever values it most can always gain it.
-    """
+    """Return the items' worth to their winners."""
+    # At the second price, if bids above the value are legal, one may bid above all and the others
+    # 0.
     values, winner = steps["valuations"], steps["winner"]
     total = at(values, winner).sum(axis=-1)
     worst, best = (end(values, axis=0).sum(axis=-1) for end in (np.min, np.max))

@@ -1,7 +1,6 @@
 """Players of the water allocation challenge: rules of thumb, and responses of a level.
 
-No equilibrium is known. ``best_response`` replies best to players who spread their money evenly
-(level 1), ``rational`` to such repliers (level 2), ``dp`` to the level below its own.
+``best_response`` is of level 1, ``rational`` of level 2, ``dp`` of any; no equilibrium is known.
 """
 
 from functools import partial
@@ -17,7 +16,6 @@ from llm_games.view import View
 
 
 def situation(view: View) -> theory.WaterSituation:
-    """Return the seat's situation, read from its observation's columns."""
     game = view.game
     return theory.WaterSituation(
         balance=whole(view, "balance", game.unit),
@@ -30,7 +28,6 @@ def situation(view: View) -> theory.WaterSituation:
 
 
 def thumb(rule: theory.Rule, view: View, noise: Noise) -> Array:
-    """Bid by a rule of thumb, one of `theory.RULES`."""
     return rule(situation(view), noise)
 
 
@@ -39,7 +36,6 @@ def respond(level: int, view: View, noise: Noise) -> Array:
 
 
 def dp(level: int, view: View, noise: Noise) -> Array:
-    """Bid by the response of a level at each seat."""
     return seat_by_seat(partial(respond, level), view, noise)
 
 
@@ -76,7 +72,6 @@ PLAYERS = Players(
             "replies best, by dynamic programming, to players of the level below (0: even)",
             dp,
             "<level>",
-            needs_value=True,
             read=count_from(1, 9, "dp needs a level from 1 to 9, as in dp:1"),
         ),
     },

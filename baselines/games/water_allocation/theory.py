@@ -1,9 +1,8 @@
 """Water allocation challenge: rules of thumb, best responses by dynamic programming, a planner.
 
-No equilibrium is known where water is scarce: unspent money is worthless, as in a Blotto game, and
-pure best responses cycle. The baselines are best responses to a fixed field: level 0 are bidders
-who spread their money evenly over the days they can still go dry (`even`), level ``n`` replies best
-to everybody else at level ``n - 1``. Arrays have the players first, money is in the game's units.
+No equilibrium is known where water is scarce: as in a Blotto game pure best responses cycle. Level
+0 spreads its money evenly over the days it can still go dry (`even`), level ``n`` replies best to
+everybody else at level ``n - 1``. Arrays have the players first, money is in the game's units.
 """
 
 from __future__ import annotations
@@ -28,10 +27,8 @@ NEVER = int(np.iinfo(np.int64).max)  # the critical price of water that no bid c
 
 
 def endurance(hp: Array, dry: Array) -> Array:
-    """Return the number of further dry days in a row that a resident with health above 0 survives.
-
-    The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
-    """
+    """Return the number of further dry days in a row that a resident of health above 0 survives."""
+    # The largest ``d`` with ``sum(dry + j for j in 1..d) = d dry + d (d + 1) / 2 < hp``; broadcast.
     b = 2 * dry + 1
     return np.ceil((np.sqrt(b * b + 8 * np.maximum(hp, 1)) - b) / 2).astype(np.int64) - 1
 
@@ -68,7 +65,6 @@ Rule = Callable[[WaterSituation, Noise], PerTable]  # from a situation, and chan
 
 
 def even(situation: WaterSituation, noise: Noise | None = None) -> Array:
-    """Return an even share of the money for each day that the water can still wait for."""
     return situation.needed(situation.balance // (situation.slack + 1))
 
 
@@ -135,11 +131,8 @@ def play(game: WaterAllocation, rules: Sequence[Rule], games: int, seed: int = 0
 
 
 def critical_price(game: WaterAllocation, bids: PerPlayer, supply: PerTable, seat: int) -> PerTable:
-    """Return the lowest bid that gets the seat its water; `NEVER` if none does.
-
-    A seat's winning is monotone in its own bid (which is ignored in `bids`): served first it gets
-    all the water that it needs, and each other seat before it leaves less.
-    """
+    """Return the lowest bid that gets the seat its water; `NEVER` if none does."""
+    # Winning is monotone in the own bid (ignored in `bids`): each seat served before leaves less.
     priority = game.precedence.argsort()
     ranked = game.precedence[game.precedence != seat]
     ranked = ranked[np.argsort(-bids[ranked], axis=0, kind="stable")]
@@ -171,12 +164,9 @@ def unit(game: WaterAllocation) -> int:
 
 
 def win_chances(game: WaterAllocation, field: Play, seat: int) -> Array:
-    """Return the chance that a bid wins, ``(days, supplies, levels)``.
-
-    From the critical prices in simulated games, smoothed over neighbouring days by the weights
-    1/2, 1, 1/2, with a prior of weight 1: certain from 20 dollars times the day, below in
-    proportion. It is 0 where the water does not suffice for the seat.
-    """
+    """Return the chance that a bid wins, ``(days, supplies, levels)``; 0: too little water."""
+    # From critical prices in simulated games, days smoothed by 1/2, 1, 1/2, with a prior of weight
+    # 1: certain from 20 dollars times the day, below in proportion.
     levels, days = LEVELS * unit(game), np.arange(game.days)
     span, width = game.supply_top - game.supply_low + 1, len(levels) + 1
     wins = np.zeros((game.days + 2, span, width))
@@ -208,21 +198,14 @@ class Response:
     supply_low: int  # the supply of the first row
 
     def __call__(self, situation: WaterSituation, noise: Noise | None = None) -> Array:
-        """Return the bid in a situation, as a `Rule`."""
         day, money = len(self.choice) - situation.days_left, situation.balance // self.unit
         exact = day, situation.supply - self.supply_low, situation.hp, situation.dry, money
-        cell = tuple(
-            np.clip(index, 0, n - 1) for index, n in zip(exact, self.choice.shape, strict=True)
-        )
-        return LEVELS[self.choice[cell]] * self.unit
+        ends = zip(exact, self.choice.shape, strict=True)
+        return LEVELS[self.choice[tuple(np.clip(i, 0, n - 1) for i, n in ends)]] * self.unit
 
 
 def best_response(game: WaterAllocation, field: Play, seat: int) -> Response:
-    """Return a best response to the prices of a field, by backward induction.
-
-    Over day, supply, health, dry days and money; the prices of a day are taken as independent of
-    the seat's own past.
-    """
+    """Return a best response to a field's prices (independent by day), by backward induction."""
     chances, each, richest = win_chances(game, field, seat), unit(game), int(LEVELS[-1])
     salary, money = int(game.salaries[seat]) // each, np.arange(richest + 1)
     money_if_won = np.clip(money[:, None] - LEVELS + salary, 0, richest)
@@ -267,12 +250,9 @@ GAMES = 4000  # simulated games from which a response learns the prices
 
 @lru_cache(maxsize=32)
 def response(game: WaterAllocation, seat: int, level: int) -> Response:
-    """Return the rule of a seat at a level, cached on disk.
-
-    Level 1 replies best to a field of `even` players, level ``n`` to one at level ``n - 1``. The
-    field's prices are those at a table with the seat's own play: first at the others' level, then
-    with the first answer to that.
-    """
+    """Return the rule of a seat at a level, cached on disk."""
+    # Level 1 replies best to `even` players, level ``n`` to level ``n - 1``, at a table with the
+    # seat's own play: first at the others' level, then with the first answer to that.
     game = relevant(game)
     digest = sha256(repr(game).encode()).hexdigest()[:16]
 
@@ -298,8 +278,8 @@ def relevant(game: WaterAllocation) -> WaterAllocation:
 def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
     """Return whether a seat that follows a rule survives against recorded bids, bool (games,)."""
     games = field.supplies.shape[1]
-    money = np.full(games, game.balance_start * game.unit)
-    hp, dry, living = np.full(games, game.hp_start), np.zeros(games, np.int64), np.ones(games, bool)
+    money, hp = np.full(games, game.balance_start * game.unit), np.full(games, game.hp_start)
+    dry, living = np.zeros(games, np.int64), np.ones(games, bool)
     salary, noise = np.full(games, game.salaries[seat]), Noise.copies(0, (games,))
     for day in range(game.days):
         supply, money = field.supplies[day], money + salary * living
@@ -314,13 +294,10 @@ def against(game: WaterAllocation, field: Play, seat: int, rule: Rule) -> Array:
 
 
 def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
-    """Return a best response's gain in survival in each game, -1 to 1, ``(games,)``.
-
-    The response to the prices in one half of the games is played in the other half, all else as
-    recorded, so that nothing flatters it; where it gains nothing in the half that it was learned
-    from, the seat's own play stands. The mean is below 0 by chance alone; with few games it falls
-    short of the full regret. Cached on disk; it takes about a second.
-    """
+    """Return a best response's gain in survival in each game, -1 to 1, ``(games,)``; on disk."""
+    # One to the prices in half of the games is played in the other half, all else as recorded, so
+    # that nothing flatters it; where it gains nothing where it was learned, the seat's own play
+    # stands. The mean is below 0 by chance alone; with few games it falls short.
     digest = sha256(f"{relevant(game)!r} {seat}".encode())
     for array in (field.survived, field.bids, field.supplies):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -329,11 +306,8 @@ def regret(game: WaterAllocation, field: Play, seat: int) -> Array:
         gains, halves = np.zeros(field.supplies.shape[1]), (slice(0, None, 2), slice(1, None, 2))
         for learn, test in (halves, halves[::-1]):
             learning_half, other = field.of_games(learn), field.of_games(test)
-            reply = best_response(game, learning_half, seat)
-            if (
-                against(game, learning_half, seat, reply).mean()
-                > learning_half.survived[seat].mean()
-            ):
+            reply, survived = best_response(game, learning_half, seat), learning_half.survived[seat]
+            if against(game, learning_half, seat, reply).mean() > survived.mean():
                 gains[test] = against(game, other, seat, reply) - other.survived[seat].astype(float)
         return {"gains": gains}
 
@@ -354,12 +328,9 @@ def response_gap(game: WaterAllocation, plays: Sequence[Steps]) -> Array:
 def planned(
     game: WaterAllocation, slack: Array, living: Array, supply: Array, days_left: Array, keep: int
 ) -> PerPlayer:
-    """Return which residents the planner serves today, bool.
-
-    It keeps the `keep` living residents with the lowest needs alive: the one who can wait least
-    (`slack`) comes first, then the one who needs least; a resident whose need does not fit is
-    passed over. The others get the rest.
-    """
+    """Return which residents the planner serves today, bool."""
+    # It keeps `keep` of the lowest needs alive: who can wait least (`slack`) comes first, then who
+    # needs least; one that does not fit is passed over. The others get the rest.
     thrifty = np.lexsort((np.arange(game.players), game.requirements))
     in_plan = living[thrifty] & (living[thrifty].cumsum(axis=0) <= keep)
     urgency = np.where(slack >= days_left, game.days, slack)[thrifty]

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, of_seats
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, listed, once, param
 from llm_games.questions import MISSING, Target
 from llm_games.replies import bare_or_search
 from llm_games.rounds import MOST_ROUNDS
-from llm_games.rulebook import Chance, Goal, Outcome, PerPlayer, PerTable, Played, Rulebook, State
+from llm_games.rulebook import Chance, Goal, Outcome, Played, Rulebook, State
 
-MISS = -1
-"""The action of missing on purpose; shooting at a player is its seat."""
-ENDLESS = 10_000
-"""Shots that chance decides in a game without `max_shots`."""
+MISS = -1  # the action of missing on purpose; shooting at a player is its seat
+ENDLESS = 10_000  # shots that chance decides in a game without `max_shots`
 
 
 @dataclass(frozen=True)
 class BattleRoyaleState(State):
     """The state between shots; ``round`` counts the shots.
 
-    Between two turns of a player nobody else shoots more than once, so everybody's last shot is all
-    that a player can have seen since its own: its number from 1 on (0: none), its target (a seat,
-    -1 to miss on purpose, `players` for nobody at the table), whether it hit, and how many were
-    `left` after it. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
+    Everybody's last shot is all that a player can have seen since its own: its number from 1 on (0:
+    none), its target (-1: missed on purpose, `players`: nobody), whether it hit, and how many were
+    `left`. A roll below the shooter's rate is a hit, ``(shots, *batch)``.
     """
 
     living: PerPlayer
@@ -60,6 +57,8 @@ class BattleRoyale(Rulebook):
     picks: ClassVar[bool] = True
     edition: ClassVar[int] = 3
     former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {2: {"announce_cap": False}}
+    payable = 0.0, 1.0
+    pot = 1.0
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {"announce_cap": False},
         "gamma_bench_authors": {
@@ -103,7 +102,6 @@ class BattleRoyale(Rulebook):
 
     @cached_property
     def rates(self) -> tuple[int, ...]:
-        """Percentage with which each seat hits."""
         first, step = self.base_hit_rate, self.interval
         return self.hit_rates or tuple(first + step * i for i in range(self.players))
 
@@ -162,15 +160,13 @@ class BattleRoyale(Rulebook):
         hit = victim.any(axis=0) & (self._roll(state) < rates[state.shooter])
         living = state.living & ~(victim & hit)
         survivors, shots = living.sum(axis=0), state.round + 1
-        following = np.where(living, self._turns_until.take(state.shooter, 1), self.players).argmin(
-            axis=0
-        )
+        turns = np.where(living, self._turns_until.take(state.shooter, 1), self.players)
         capped = np.False_ if self.max_shots is None else shots >= self.max_shots
         next_state = state.replace(
             round=shots,
             over=(survivors == 1) | capped,
             living=living,
-            shooter=following,
+            shooter=turns.argmin(axis=0),
             shot=np.where(asked, shots, state.shot),
             target=np.where(asked, target, state.target),
             hit=np.where(asked, hit, state.hit),
@@ -204,12 +200,8 @@ class BattleRoyale(Rulebook):
 
     def known(self) -> Sequence[Fact]:
         n, limit = self.players, np.inf if self.max_shots is None else self.max_shots
-
         has_seen = once(self.shots_seen)
-
-        def shots_seen(name: str) -> Callable[[BattleRoyaleState], Array]:
-            return lambda s: getattr(s, name)[:, None] * has_seen(s)
-
+        shots_seen = lambda name: lambda s: getattr(s, name)[:, None] * has_seen(s)
         living, rank = (lambda s: s.living), (lambda s: s.living.cumsum(axis=0))
         seat_meaning = "own seat, the position in the shooting order from 0"
         shot = "number of seat {}'s shot since the own last turn; 0: none"
@@ -256,14 +248,6 @@ class BattleRoyale(Rulebook):
             "hit": bool(state.hit[seat]),
             "left": int(state.left[seat]),
         }
-
-    @property
-    def pot(self) -> float:
-        return 1.0
-
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
 
     def goal(self, seat: int) -> Goal:
         shared = self.cap_outcome == "share" and self.max_shots is not None

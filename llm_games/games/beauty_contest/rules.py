@@ -15,33 +15,18 @@ import numpy as np
 from llm_games import facts
 from llm_games.arrays import all_true, any_true, at
 from llm_games.errors import BadParameter
-from llm_games.facts import (
-    NUMBERS_ONLY,
-    Draw,
-    Fact,
-    exact_of,
-    once,
-    param,
-    plain,
-    ratio_of,
-    rounds_shown,
-)
+from llm_games.facts import Draw, Fact, exact_of, once, param, plain, ratio_of, rounds_shown
 from llm_games.questions import MISSING, Integer, Question, Real, Remark
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
 
-PERSONAS = (None, "agreeable", "disagreeable")
-"""What a player can be told to be, by its number."""
+PERSONAS = (None, "agreeable", "disagreeable")  # what a player can be told to be, by its number
 _TOLD = "what oneself is told to be: 0 nothing, 1 agreeable, 2 disagreeable"
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
-_ECON_ARENA |= {
-    "reveal": ("all_choices",),
-    "reveal_last": 3,
-    "reply_key": "answer",
-    "reasks": False,
-}
+_ECON_ARENA |= {"reveal": ("all_choices",), "reveal_last": 3, "reasks": False}
+_ECON_ARENA |= {"reply_key": "answer"}
 _SHALL_WE_TALK: dict[str, Any] = {"players": 24, "reveal": (), "reply_key": "number"}
 _GUESS = Remark("popular_answer", "the number you expect most others to name", number=True)
 _REASON = Remark("reason", "why, in a few sentences", last=True)
@@ -196,28 +181,17 @@ class BeautyContest(Rounds):
         "exclude", exclude="left out", include="counts but cannot win", void_round="nobody wins"
     )
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="cut towards zero",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="cut towards zero", stakes="changed"
     )
     bounds_check: str = param(
         "parameters",
         words={"parameters": "`min` to `max`", "0_100": "always 0 to 100", "none": "any number"},
     )
     distance: str = param(
-        "exact",
-        exact="in integers",
-        float="in doubles, as the papers' programs",
-        hidden=True,
-        stakes="changed",
+        "exact", exact="in integers", float="in doubles, as the papers' programs", stakes="changed"
     )
     reasks: bool = param(
-        True,
-        "a language model is asked again after a broken reply; else never",
-        hidden=True,
-        stakes="changed",
+        True, "a language model is asked again after a broken reply; else never", stakes="changed"
     )
     remarks: str = param(
         "none",
@@ -281,10 +255,8 @@ class BeautyContest(Rounds):
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BeautyContestState:
         limit = np.asarray(chance["limit"] * self.unit) if self.max_draw else self.bounds()[1]
         start = {"legal": bool, "won": bool, "mean": np.nan, "target": np.nan}
-        persona: Any = int
-        if self.personas == "mixed":
-            persona = chance["persona"]
-        elif self.personas != "none":
+        persona: Any = chance.get("persona", int)
+        if self.personas not in ("none", "mixed"):
             words = ("none", *PERSONAS[1:])
             each = np.array([words.index(word) for word in self.of_each("personas")])
             persona = self.each(each, batch)
@@ -340,7 +312,6 @@ class BeautyContest(Rounds):
         return self._payoffs(won, broke), {**both, "numbers": numbers, "won": won}, record
 
     def sums(self, numbers: PerPlayer, counted: PerPlayer) -> tuple[PerTable, PerTable]:
-        """Return how many numbers are `counted`, and their sum."""
         if all_true(counted):
             return np.full(counted.shape[1:], len(counted)), numbers.sum(axis=0)
         return counted.sum(axis=0), (numbers * counted).sum(axis=0)
@@ -367,7 +338,6 @@ class BeautyContest(Rounds):
         return np.abs(numbers * (q * count) - p * total)
 
     def _payoffs(self, won: PerPlayer, broke: PerPlayer) -> PerPlayer:
-        # The prize is a fraction: one division of exact integers.
         (size, parts), count = Fraction(self.prize).as_integer_ratio(), won.sum(axis=0)
         if self.prize_rule == "split":
             parts = parts * np.maximum(count, 1)
@@ -409,22 +379,19 @@ class BeautyContest(Rounds):
         largest = self.max_draw or (0, 0)
         limit = lambda s: s.limit // self.unit
         counted, winner = once(lambda s: ~np.isnan(s.mean)), once(lambda s: s.won.any(axis=0))
-        mean, target = (
-            (lambda s: np.where(counted(s), s.mean, 0.0)),
-            (lambda s: np.where(counted(s), s.target, 0.0)),
-        )
+        mean = lambda s: np.where(counted(s), s.mean, 0.0)
+        target = lambda s: np.where(counted(s), s.target, 0.0)
         win = lambda s, end, none: end(np.where(s.won, s.numbers, none), axis=0) * winner(s)
         lowest = lambda s: win(s, np.min, self.limit) / self.unit
         highest = lambda s: win(s, np.max, -self.limit) / self.unit
         won, broke = (lambda s: s.won), (lambda s: (s.round > 0) & ~s.legal)
         legal = once(lambda s: s.legal & (s.round > 0))
         number = lambda s: np.where(legal(s), s.numbers, 0) / self.unit
+        average = "mean of the last round; 0 if there is none"
         of = {
             "limit": [Fact("limit", limit, *largest, "largest number one may name", now=True)],
             "counted": [Fact("any_counted", counted, 0, 1, "1 if the last round has a mean")],
-            "mean": [
-                Fact("mean", mean, lower, upper, "mean of the last round; 0 if there is none")
-            ],
+            "mean": [Fact("mean", mean, lower, upper, average)],
             "target": [Fact("target", target, first, last, "target of the last round; 0 if none")],
             "winning_numbers": [
                 Fact("any_winner", winner, 0, 1, "1 if somebody won the last round"),
@@ -438,19 +405,11 @@ class BeautyContest(Rounds):
             ],
             "all_choices": [
                 self.seat,
-                Fact(
-                    "number",
-                    number,
-                    low,
-                    high,
-                    meaning="seat {}, last round",
-                    each=True,
-                    said="numbers",
-                ),
+                Fact("number", number, low, high, "seat {}, last round", True, said="numbers"),
                 Fact("legal", legal, 0, 1, "1 if seat {} broke no rule", True),
             ],
         }
-        of["persona"] = [Fact("persona", lambda s: s.persona, 0, 2, _TOLD, said=NUMBERS_ONLY)]
+        of["persona"] = [Fact("persona", lambda s: s.persona, 0, 2, _TOLD, said=facts.NUMBERS_ONLY)]
         begun = ["limit"] * (self.max_draw is not None)
         begun += ["persona"] * (self.personas != "none")
         begun += ["counted"] * bool({"mean", "target"} & set(self.shown))

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from llm_games.games.bertrand_competition.rules import BertrandCompetition, BertrandState
 
 TOP, BOTTOM = 44, 40
-END = WIDE - 100
-"""Where the last round stands; the firms are named right of it."""
+END = WIDE - 100  # where the last round stands; the firms are named right of it
 
 
 def draw(game: BertrandCompetition, state: BertrandState, title: str) -> Drawing:

@@ -26,6 +26,7 @@ PERSONAS = ("none", "explorer", "aggressive", "ruthless", "uncooperative")
 MOST_WINDOW = 10_000
 _PAST = ("past_prices", "past_demands", "past_profits")
 _MEANS = ("mean_prices", "mean_demands", "mean_profits")
+LINEAR, LOGIT = ("demand", "linear"), ("demand", "logit")
 WRITTEN = 6  # decimals of a price that has no end
 _TALK: dict[str, Any] = {"talk": {"turns": 3, "order": "shuffled_per_round"}}
 _AUTHORS: dict[str, Any] = {
@@ -38,15 +39,14 @@ _AUTHORS: dict[str, Any] = {
 
 
 def nearest(value: Fraction) -> int:
-    """Round to a whole number, halves up."""
     return math.floor(value + Fraction(1, 2))
 
 
 @dataclass(frozen=True)
 class PriceQuestion(Real):
-    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves rounded up.
+    """A price from 0 to `highest`; the action counts ticks, `per` to 1, halves up.
 
-    Prices up to `accepted` ticks are taken too, though nobody is told.
+    Up to `accepted` ticks are taken too, though nobody is told.
     """
 
     per: int
@@ -110,7 +110,6 @@ def whole(*parts: Fraction) -> Quantities:
 
 
 def _each(name: str, value: Any) -> Each[Fraction]:
-    """Read one exact ratio, or one for each firm."""
     if isinstance(value, tuple):
         return tuple(ratio_of(f"each {name}", entry) for entry in value)
     return ratio_of(name, value)
@@ -134,10 +133,9 @@ def _prices(name: str, value: Any) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True)
 class BertrandState(State):
-    """The last `window` rounds and blocks, oldest first; 0 before there were any.
+    """The last `window` rounds and blocks, oldest first, ``(window, players, *batch)``; 0: none.
 
-    Each is ``(window, players, *batch)``: prices in ticks, demands in units of the good, profits in
-    money, and their means over complete blocks of `window` rounds.
+    Prices in ticks, demands in units of the good, profits in money; means are over complete blocks.
     """
 
     past_prices: Array
@@ -147,23 +145,9 @@ class BertrandState(State):
     mean_demands: Array
     mean_profits: Array
 
-    @property
-    def prices(self) -> PerPlayer:
-        """Prices of the last round, in ticks."""
-        last: PerPlayer = self.past_prices[-1]
-        return last
-
-    @property
-    def demands(self) -> PerPlayer:
-        """Demands of the last round."""
-        last: PerPlayer = self.past_demands[-1]
-        return last
-
-    @property
-    def profits(self) -> PerPlayer:
-        """Profits of the last round."""
-        last: PerPlayer = self.past_profits[-1]
-        return last
+    prices = property(lambda self: self.past_prices[-1])  # of the last round, as are the next two
+    demands = property(lambda self: self.past_demands[-1])
+    profits = property(lambda self: self.past_profits[-1])
 
 
 @dataclass(frozen=True)
@@ -181,8 +165,10 @@ class BertrandCompetition(Rounds):
     name: ClassVar[str] = "bertrand_competition"
     title: ClassVar[str] = "Bertrand competition"
     source: ClassVar[str] = "Shall We Talk; Calvano et al. 2020"
+    shared_goal: ClassVar[Goal] = Goal(unit="profits")
     edition: ClassVar[int] = 1
     personal: ClassVar[tuple[str, ...]] = ("cost", "initial_price", "personas")
+    shown_last = "request"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "shall_we_talk_bc_silent": {},
         "shall_we_talk_bc_talk": _TALK,
@@ -193,20 +179,14 @@ class BertrandCompetition(Rounds):
     }
 
     players: int = param(2, "number of firms, at least 2")
-    rounds: int = param(
-        1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, hidden=True, stakes="always"
-    )
+    rounds: int = param(1000, "rounds of a run, not told", low=1, high=MOST_ROUNDS, stakes="always")
     a: Fraction = param(Fraction(14), "highest price; at it nobody buys", read=ratio_of)
     beta: Fraction = param(
-        Fraction(1, 150),
-        "own slope of inverse demand, above 0",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "linear"),
+        Fraction(1, 150), "own slope of inverse demand, above 0", read=ratio_of, stakes=LINEAR
     )
     d: Fraction = param(
         Fraction(1, 300), "substitution, 0 to `beta`, where goods are the same", read=ratio_of,
-        hidden=True, stakes=("demand", "linear"),
+        stakes=LINEAR,
     )  # fmt: skip
     cost: Each[Fraction] = param(Fraction(2), "cost of a unit below `a`, or of each", read=_each)
     tick: Fraction = param(Fraction(1, 100), "prices are multiples of it, 1/k", read=_tick)
@@ -215,7 +195,6 @@ class BertrandCompetition(Rounds):
         "price of round 1, 0 to `a`, or of each",
         read=_each,
         none="own cost",
-        hidden=True,
         stakes=("first_round", "free"),
     )
     window: int = param(20, "rounds told one by one; rounds of a block", low=1, high=MOST_WINDOW)
@@ -227,67 +206,41 @@ class BertrandCompetition(Rounds):
     )
     switch_persona: Each[str] = param("uncooperative", "what they then are", each=PERSONAS)
     demand: str = param(
-        "linear",
-        linear="by `a`, `beta`, `d`",
-        logit="of Calvano et al.",
-        hidden=True,
-        stakes="always",
+        "linear", linear="by `a`, `beta`, `d`", logit="of Calvano et al.", stakes="always"
     )
     quality: Fraction = param(
-        Fraction(2),
-        "of logit demand: g of all goods",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        Fraction(2), "of logit demand: g of all goods", read=ratio_of, stakes=LOGIT
     )
     outside: int | Fraction = param(
-        0,
-        "of logit demand: g of buying nothing",
-        read=exact_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        0, "of logit demand: g of buying nothing", read=exact_of, stakes=LOGIT
     )
     mu: Fraction = param(
-        Fraction(1, 4),
-        "of logit demand: spread, above 0",
-        read=ratio_of,
-        hidden=True,
-        stakes=("demand", "logit"),
+        Fraction(1, 4), "of logit demand: spread, above 0", read=ratio_of, stakes=LOGIT
     )
     demand_clip: str = param(
         "corner",
         corner="who is priced out sells 0, the others share the market without it",
         own="demands below 0 are 0, the others' stay",
         none="demands may be below 0",
-        hidden=True,
         stakes="always",
     )
     price_floor: str = param(
         "zero",
         zero="any price from 0",
         cost="lower prices are played as the cost",
-        hidden=True,
         stakes="changed",
     )
     price_cap: str = param(
-        "a",
-        words={"a": "above `a` is against the rules", "none": "accepted"},
-        hidden=True,
-        stakes="changed",
+        "a", words={"a": "above `a` is against the rules", "none": "accepted"}, stakes="changed"
     )
     first_round: str = param(
-        "forced",
-        forced="at `initial_price`",
-        free="firms set its prices",
-        hidden=True,
-        stakes="changed",
+        "forced", forced="at `initial_price`", free="firms set its prices", stakes="changed"
     )
     profit_rounding: str = param(
         "exact",
         "the authors' program cuts doubles, so that some 4 % of its profits are 1 off",
         exact="not rounded",
         truncate="cut towards 0 to whole units",
-        hidden=True,
         stakes="changed",
     )
     decimals: int = param(2, "decimals of what firms are told", low=0, high=9)
@@ -329,17 +282,14 @@ class BertrandCompetition(Rounds):
 
     @cached_property
     def unit(self) -> int:
-        """Ticks in a price of 1."""
         return self.tick.denominator
 
     @cached_property
     def costs(self) -> tuple[Fraction, ...]:
-        """The cost of each firm."""
         return self.of_each("cost")
 
     @cached_property
     def initial(self) -> tuple[Fraction, ...]:
-        """The price of each firm in round 1."""
         return self.costs if self.initial_price is None else self.of_each("initial_price")
 
     def ticks(self, prices: Sequence[Fraction], up: bool = False) -> Array:
@@ -395,7 +345,6 @@ class BertrandCompetition(Rounds):
 
     @cached_property
     def shared(self) -> int:
-        """The common denominator of the costs."""
         return math.lcm(*(cost.denominator for cost in self.costs))
 
     @cached_property
@@ -415,7 +364,7 @@ class BertrandCompetition(Rounds):
         return whole(a * (beta - d) * shared, slope, d * shared / k)
 
     def market(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
-        """Return demands and profits at these prices in ticks, float64 ``(firms, *batch)``.
+        """Return demands and profits at prices in ticks, float64 ``(firms, *batch)``.
 
         Of linear demand both are one division of exact integers.
         """
@@ -467,7 +416,6 @@ class BertrandCompetition(Rounds):
         return wanted, parts * cheapest.sum(axis=0)
 
     def logit(self, prices: PerPlayer) -> tuple[PerPlayer, PerPlayer]:
-        """Return logit demands and profits at prices in money."""
         mu, good, none = float(self.mu), float(self.quality), float(self.outside)
         best = np.maximum((good - prices).max(axis=0), none)
         wanted = np.exp((good - prices - best) / mu)
@@ -505,9 +453,8 @@ class BertrandCompetition(Rounds):
     def pay(self, state: BertrandState, actions: PerPlayer, broke: PerPlayer) -> Paid:
         prices = actions
         if self.price_floor == "cost":
-            prices = np.maximum(
-                actions, self.each(self.ticks(self.costs, up=True), actions.shape[1:])
-            )
+            least = self.each(self.ticks(self.costs, up=True), actions.shape[1:])
+            prices = np.maximum(actions, least)
         demands, profits = self.market(prices)
         done = state.round + 1
         changes = self._remembered(state, done, (prices, demands, profits))
@@ -529,12 +476,10 @@ class BertrandCompetition(Rounds):
     # -- what firms know -----------------------------------------------------------------------
 
     def block_ends(self, state: BertrandState) -> PerTable:
-        """Return the tables where a block was just completed, bool ``(*batch)``."""
         ends: PerTable = (state.round > 0) & (state.round % self.window == 0)
         return ends
 
     def persona(self, done: int, seat: int) -> str | None:
-        """Return a firm's persona after so many rounds; None for none."""
         switched = self.switch_round is not None and done + 1 >= self.switch_round
         word: str = self.of_each("switch_persona" if switched else "personas")[seat]
         return None if word == "none" else word
@@ -550,7 +495,6 @@ class BertrandCompetition(Rounds):
         return facts + self._history() if self.history else facts
 
     def recalled(self) -> Sequence[Fact]:
-        """Return facts of earlier rounds, which words tell, where numbers do not."""
         return () if self.history else self._history()
 
     def _history(self) -> list[Fact]:
@@ -585,9 +529,8 @@ class BertrandCompetition(Rounds):
         """Tell the round, the persona, the rounds in the window, and means of blocks."""
         done, window = int(state.round), self.window
         past = self._rows(state, _PAST, min(done, window))
-        blocks = self._rows(
-            state, _MEANS, min(done // window, window) * bool(self.block_ends(state))
-        )
+        count = min(done // window, window) * bool(self.block_ends(state))
+        blocks = self._rows(state, _MEANS, count)
 
         def tell(seat: int) -> dict[str, Any]:
             rows = [{"round": done - back, **row[seat]} for back, row in past]
@@ -606,16 +549,12 @@ class BertrandCompetition(Rounds):
             getattr(state, name)[self.window - count :].tolist() for name in names
         )
         rows = []
-        for index in range(count):
-            price = [ticks / self.unit for ticks in prices[index]]
+        for index, figures in enumerate(zip(prices, demands, profits, strict=True)):
+            price = [ticks / self.unit for ticks in figures[0]]
+            each = enumerate(zip(price, *figures[1:], strict=True))
             rows.append((count - 1 - index, [
-                {
-                    "price": price[seat],
-                    "demand": demands[index][seat],
-                    "profit": profits[index][seat],
-                    "rivals": price[:seat] + price[seat + 1 :],
-                }
-                for seat in range(self.players)
+                {"price": p, "demand": d, "profit": gain, "rivals": price[:i] + price[i + 1 :]}
+                for i, (p, d, gain) in each
             ]))  # fmt: skip
         return rows
 
@@ -624,18 +563,11 @@ class BertrandCompetition(Rounds):
         return "the firms' costs differ" if len(set(self.costs)) > 1 else ""
 
     @property
-    def shown_last(self) -> str:
-        return "request"
-
-    @property
     def stake(self) -> tuple[float, float]:
         high, lower, upper = self.ranges
         margins = -float(max(self.costs)), high - float(min(self.costs))
         profits = [margin * demand for margin in margins for demand in (lower, upper)]
         return min(profits), max(profits)
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="profits")
 
     def asks(self, state: BertrandState, seat: int) -> PriceQuestion:
         return self._question
@@ -645,9 +577,8 @@ class BertrandCompetition(Rounds):
         high, ends = self.bounds()[1], range(WRITTEN)
         decimals = next((n for n in ends if 10**n % self.unit == 0), WRITTEN)
         free = self.limit if self.price_cap == "none" else 0
-        return PriceQuestion(
-            "price", 0, high, decimals, per=self.unit, highest=self.a, accepted=free
-        )
+        details: dict[str, Any] = {"per": self.unit, "highest": self.a, "accepted": free}
+        return PriceQuestion("price", 0, high, decimals, **details)
 
     def asides(self, state: BertrandState, seat: int, phase: str) -> Sequence[Aside]:
         if phase != "move" or not self.reflect or not self.block_ends(state):

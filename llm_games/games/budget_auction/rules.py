@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games import facts
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Each, Fact, check_number, exact_of, param, plain, rounds_shown
+from llm_games.facts import LAW, Draw, Each, Fact, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
 from llm_games.questions import MISSING, Real, Remark
 from llm_games.rounds import Paid, Rounds, Seen
@@ -32,10 +32,7 @@ _ARENA |= {"reveal_last": 3, "reasks": False}
 
 @dataclass(frozen=True)
 class BudgetAuctionState(State):
-    """Valuations; last round's bids, who made a legal one, winner (-1: no sale), price, utility.
-
-    All money is in units of ``10**-decimals``.
-    """
+    """Valuations; last round's bids, who made a legal one, winner (-1: no sale), price (units)."""
 
     valuations: PerPlayer
     bids: PerPlayer
@@ -60,8 +57,10 @@ class BudgetAuction(Rounds):
     name: ClassVar[str] = "budget_auction"
     title: ClassVar[str] = "Budget auction"
     source: ClassVar[str] = "EconArena"
+    shared_goal: ClassVar[Goal] = Goal(unit="gains in assets")
     narrows: ClassVar[bool] = True
     mends: ClassVar[bool] = False
+    seats_differ = "of tied bidders the lowest seat wins"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "econ_arena": _ARENA | {"mu": 500, "sigma": 100, "assets": 1000},
         "econ_arena_authors": _ARENA
@@ -77,23 +76,13 @@ class BudgetAuction(Rounds):
         None, "one row", none="drawn", hidden=True
     )
     mu: int | float = param(
-        500,
-        "mean of drawn valuations before they are cut, 1 to the assets",
-        hidden="tell_prior",
-        stakes="always",
+        500, "mean of drawn valuations before they are cut, 1 to the assets", **LAW
     )
     sigma: int | float = param(
-        100,
-        "their standard deviation; beyond the assets they are redrawn",
-        hidden="tell_prior",
-        stakes="always",
+        100, "their standard deviation; beyond the assets they are redrawn", **LAW
     )
     value_rounding: str = param(
-        "truncate",
-        truncate="fractions are cut",
-        none="to `decimals`",
-        hidden="tell_prior",
-        stakes="always",
+        "truncate", truncate="fractions are cut", none="to `decimals`", **LAW
     )
     tell_prior: bool = param(False, "bidders are told how valuations are drawn")
     decimals: int = param(2, "decimals of money; finer bids are rounded half-even", low=0, high=6)
@@ -111,10 +100,7 @@ class BudgetAuction(Rounds):
         False, "they hear that all others are as rational and able as they", fiction=True
     )
     reasks: bool = param(
-        True,
-        "a language model is asked again after a broken reply; else never",
-        hidden=True,
-        stakes="changed",
+        True, "a language model is asked again after a broken reply; else never", stakes="changed"
     )
     remarks: str = param(
         "none",
@@ -128,7 +114,7 @@ class BudgetAuction(Rounds):
         least, fee = min(self.of_each("assets")), self.entrance_fee
         for name, low in (("mu", 1), ("sigma", 0)):
             value = getattr(self, name)
-            check_number(name, value, low)
+            facts.check_number(name, value, low)
             if self.valuations is None and value > least:
                 raise BadParameter(
                     f"{name} must be from {low} to the assets ({least}), got {value}"
@@ -149,11 +135,9 @@ class BudgetAuction(Rounds):
 
     @property
     def largest(self) -> int:
-        """The largest final assets."""
         return 2 * self.worth * self.unit
 
     def money(self, batch: tuple[int, ...] = ()) -> PerPlayer:
-        """Return everybody's assets in units."""
         return self.each(self.unit * np.array(self.of_each("assets"), np.int64), batch)
 
     @cached_property
@@ -168,8 +152,7 @@ class BudgetAuction(Rounds):
     @property
     def fictions(self) -> tuple[str, ...]:
         doubt = "that what the others will do cannot be predicted, whoever they are"
-        statements = super().fictions
-        return statements or (doubt,)
+        return super().fictions or (doubt,)
 
     def draws(self) -> Sequence[Draw]:
         return (Draw("valuations", self._values, 0, self.worth),)
@@ -188,10 +171,6 @@ class BudgetAuction(Rounds):
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> BudgetAuctionState:
         values = np.rint(chance["valuations"] * self.unit).astype(np.int64)
         return self.first(BudgetAuctionState, batch, valuations=values, legal=bool, winner=-1)
-
-    @property
-    def seats_differ(self) -> str:
-        return "of tied bidders the lowest seat wins"
 
     def bounds(self) -> tuple[int, int]:
         return 0, max(self.of_each("assets")) * self.unit
@@ -253,45 +232,20 @@ class BudgetAuction(Rounds):
         bids = lambda s: np.where(s.legal, s.bids, 0) / unit
         begun = lambda of: lambda s: (s.round > 0) * of(s)
         payoff = begun(lambda s: (self.money(s.round.shape) + s.utility) / unit)
-        current = [
-            self.now,
-            Fact("valuation", values, 0, worth, "own valuation of the item", said="own", now=True),
-            Fact("assets", assets, 1, money, "own assets", now=True),
-        ]
+        item = "own valuation of the item"
+        current = [self.now, Fact("valuation", values, 0, worth, item, said="own", now=True)]
+        current += [Fact("assets", assets, 1, money, "own assets", now=True)]
         last = [
             self.seat,
-            Fact(
-                "bid",
-                bids,
-                0,
-                money,
-                meaning="seat {}, last round; 0: none",
-                each=True,
-                said="bids",
-            ),
+            Fact("bid", bids, 0, money, "seat {}, last round; 0: none", True, said="bids"),
             Fact("legal", lambda s: s.legal, 0, 1, "1 if seat {} made a legal bid", True),
         ]
         payoff_fact = Fact("payoff", payoff, low, high, "own final assets; 0 before a round")
+        value = "valuation of seat {}"
         private = [
-            Fact(
-                "valuation",
-                begun(values),
-                0,
-                worth,
-                meaning="valuation of seat {}",
-                each=True,
-                said="valuations",
-            ),
+            Fact("valuation", begun(values), 0, worth, value, True, said="valuations"),
             Fact("assets", begun(assets), 0, money, "assets of seat {}", True),
-            Fact(
-                "payoff",
-                payoff,
-                low,
-                high,
-                meaning="final assets of seat {}",
-                each=True,
-                said="payoffs",
-            ),
+            Fact("payoff", payoff, low, high, "final assets of seat {}", True, said="payoffs"),
         ]
         shown = {"none": [], "bids": [*last, payoff_fact], "bids_and_private": [*last, *private]}
         return (*current, *shown[self.shown])
@@ -323,18 +277,11 @@ class BudgetAuction(Rounds):
         lost = max(*map(float, self.of_each("assets")), float(self.entrance_fee))
         return -lost, float(self.worth)
 
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="gains in assets")
-
     def asks(self, state: BudgetAuctionState, seat: int) -> Real:
-        remarks = _LATER if state.round and self.shown != "none" else _FIRST
-        return Real(
-            "bid",
-            0,
-            self.of_each("assets")[seat] * self.unit,
-            self.decimals,
-            remarks=remarks if self.remarks == "econ_arena" else (),
-        )
+        asked = _LATER if state.round and self.shown != "none" else _FIRST
+        remarks = asked if self.remarks == "econ_arena" else ()
+        high = self.of_each("assets")[seat] * self.unit
+        return Real("bid", 0, high, self.decimals, remarks=remarks)
 
     @property
     def heading(self) -> str:

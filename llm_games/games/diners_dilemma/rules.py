@@ -16,17 +16,10 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, param
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Goal, PerPlayer, PerTable, State
+from llm_games.rounds import LastActions, Paid, Rounds, Seen
+from llm_games.rulebook import Goal, PerPlayer, PerTable
 
 CHEAP, COSTLY = 0, 1
-
-
-@dataclass(frozen=True)
-class DinersDilemmaState(State):
-    """Last round's orders, 1 = costly."""
-
-    dishes: PerPlayer
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class DinersDilemma(Rounds):
     name: ClassVar[str] = "diners_dilemma"
     title: ClassVar[str] = "Diner's dilemma"
     source: ClassVar[str] = "γ-Bench"
-    state_type: ClassVar[type[State]] = DinersDilemmaState
+    shared_goal: ClassVar[Goal] = Goal(unit="points")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"unknown_dish": "costly"},
@@ -53,11 +46,7 @@ class DinersDilemma(Rounds):
     costly_price: int | Fraction = param(20, "more than `cheap_price`", read=exact_of)
     costly_utility: int | Fraction = param(20, "more than `cheap_utility`", read=exact_of)
     unknown_dish: str = param(
-        "rule_break",
-        rule_break="any other word is",
-        costly="it is costly",
-        hidden=True,
-        stakes="changed",
+        "rule_break", rule_break="any other word is", costly="it is costly", stakes="changed"
     )
 
     def check(self) -> None:
@@ -102,32 +91,30 @@ class DinersDilemma(Rounds):
         return CHEAP, COSTLY
 
     def bill(self, dishes: PerPlayer) -> PerTable:
-        """Return the bill, float64."""
         unit, cheap, costly, *_ = self._scaled
         return (self.players * cheap + (costly - cheap) * dishes.sum(axis=0)) / unit
 
     def utility(self, dishes: PerPlayer) -> PerPlayer:
-        """Return everybody's utility of a round, float64."""
         unit, cheap, costly, modest, fine = self._scaled
         bill = self.players * cheap + (costly - cheap) * dishes.sum(axis=0)
         taste = np.where(dishes == COSTLY, fine, modest)
         return (self.players * taste - bill) / (self.players * unit)
 
-    def pay(self, state: DinersDilemmaState, dishes: PerPlayer, broke: PerPlayer) -> Paid:
+    def pay(self, state: LastActions, dishes: PerPlayer, broke: PerPlayer) -> Paid:
         record = {"costly": dishes.sum(axis=0), "bill": self.bill(dishes)}
-        return self.utility(dishes), {"dishes": dishes}, record
+        return self.utility(dishes), {"actions": dishes}, record
 
     def known(self) -> Sequence[Fact]:
-        n, dishes, begun = self.players, (lambda s: s.dishes), (lambda s: s.round > 0)
-        bill = lambda s: begun(s) * self.bill(s.dishes)
+        n, dishes, begun = self.players, (lambda s: s.actions), (lambda s: s.round > 0)
+        bill = lambda s: begun(s) * self.bill(s.actions)
         low, high = min(float(self.cheap_price), 0.0), max(float(self.costly_price), 0.0)
         worst, best = self.stake
         return (
             self.now,
             Fact("dish", dishes, 0, 1, "own order last round, 1 = costly"),
-            Fact("utility", lambda s: begun(s) * self.utility(s.dishes), min(worst, 0.0),
+            Fact("utility", lambda s: begun(s) * self.utility(s.actions), min(worst, 0.0),
                  max(best, 0.0), "own utility of the last round"),
-            Fact("costly", lambda s: s.dishes.sum(axis=0), 0, n, "costly orders last round"),
+            Fact("costly", lambda s: s.actions.sum(axis=0), 0, n, "costly orders last round"),
             Fact("bill", bill, low * n, high * n, "bill of the last round, money"),
             Fact("share", lambda s: bill(s) / n, low, high, "own part of that bill, money"),
         )  # fmt: skip
@@ -144,15 +131,12 @@ class DinersDilemma(Rounds):
         low, high = min(float(self.cheap_price), 0.0), max(float(self.costly_price), 0.0)
         return float(self.cheap_utility) - high, float(self.costly_utility) - low
 
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="points")
-
-    def asks(self, state: DinersDilemmaState, seat: int) -> Choice:
+    def asks(self, state: LastActions, seat: int) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 
-    def spectacle(self, state: DinersDilemmaState) -> Seen:
-        dishes, blank = state.dishes, (np.full(self.players, ""), "")
+    def spectacle(self, state: LastActions) -> Seen:
+        dishes, blank = state.actions, (np.full(self.players, ""), "")
         if not state.round:
             return "", {"dish": blank, "utility": blank}
         ordered = np.where(dishes == COSTLY, "costly", "cheap")

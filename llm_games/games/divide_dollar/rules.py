@@ -11,15 +11,8 @@ import numpy as np
 from llm_games.facts import Fact, param
 from llm_games.questions import MONEY, Integer, integer
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import LARGEST, Goal, PerPlayer, State
-
-
-@dataclass(frozen=True)
-class DivideDollarState(State):
-    """Last round's bids."""
-
-    bids: PerPlayer
+from llm_games.rounds import LastActions, Paid, Rounds, Seen
+from llm_games.rulebook import LARGEST, Goal, PerPlayer
 
 
 @dataclass(frozen=True)
@@ -34,7 +27,7 @@ class DivideDollar(Rounds):
     name: ClassVar[str] = "divide_dollar"
     title: ClassVar[str] = "Divide the dollar"
     source: ClassVar[str] = "γ-Bench"
-    state_type: ClassVar[type[State]] = DivideDollarState
+    shared_goal: ClassVar[Goal] = Goal(unit="coins")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"bid_range": "unbounded", "number_parse": "truncate"},
@@ -43,16 +36,11 @@ class DivideDollar(Rounds):
     golds: int = param(100, "amount to divide each round", low=1, high=10**9)
     bid_range: str = param("strict", strict="0 to `golds`", unbounded="any integer")
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     @property
     def largest(self) -> int:
-        """The largest sum of bids."""
         return self.players * self.bounds()[1]
 
     def bounds(self) -> tuple[int, int]:
@@ -60,21 +48,20 @@ class DivideDollar(Rounds):
         return (0, self.golds) if self.bid_range == "strict" else (-free, free)
 
     def receipts(self, bids: PerPlayer) -> PerPlayer:
-        """Return what everybody receives for these bids, int64."""
         return np.where(bids.sum(axis=0) <= self.golds, bids, 0)
 
-    def pay(self, state: DivideDollarState, bids: PerPlayer, broke: PerPlayer) -> Paid:
+    def pay(self, state: LastActions, bids: PerPlayer, broke: PerPlayer) -> Paid:
         receipts = self.receipts(bids)
         record = {"sum": bids.sum(axis=0), "receipts": receipts}
-        return receipts.astype(np.float64), {"bids": bids}, record
+        return receipts.astype(np.float64), {"actions": bids}, record
 
     def known(self) -> Sequence[Fact]:
         (low, high), n = self.bounds(), self.players
-        total, got = (lambda s: s.bids.sum(axis=0)), (lambda s: self.receipts(s.bids))
-        over = lambda s: s.bids.sum(axis=0) > self.golds
+        total, got = (lambda s: s.actions.sum(axis=0)), (lambda s: self.receipts(s.actions))
+        over = lambda s: s.actions.sum(axis=0) > self.golds
         return (
             self.now,
-            Fact("bid", lambda s: s.bids, low, high, "own bid last round, golds"),
+            Fact("bid", lambda s: s.actions, low, high, "own bid last round, golds"),
             Fact("sum", total, n * low, n * high, "sum of all bids last round"),
             Fact("exceeded", over, 0, 1, "1 if that sum was more than there is to divide"),
             Fact("receipt", got, low, high, "own receipt of the last round, golds"),
@@ -88,14 +75,12 @@ class DivideDollar(Rounds):
     def stake(self) -> tuple[float, float]:
         return (0.0, float(self.golds)) if self.bid_range == "strict" else (-np.inf, np.inf)
 
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="coins")
-
-    def asks(self, state: DivideDollarState, seat: int) -> Integer:
+    def asks(self, state: LastActions, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
         cut, units = self.number_parse == "truncate", ("coin", "coins", *MONEY)
         return integer("bid_amount", low, high, cut, published=bare, units=units)
 
-    def spectacle(self, state: DivideDollarState) -> Seen:
-        caption = f"bids add up to {int(state.bids.sum())} of {self.golds}"
-        return caption, {"bid": (state.bids, "d"), "received": (self.receipts(state.bids), "d")}
+    def spectacle(self, state: LastActions) -> Seen:
+        bids = state.actions
+        caption = f"bids add up to {int(bids.sum())} of {self.golds}"
+        return caption, {"bid": (bids, "d"), "received": (self.receipts(bids), "d")}

@@ -14,17 +14,10 @@ from llm_games.errors import BadParameter
 from llm_games.facts import Fact, exact_of, once, param, ratio_of
 from llm_games.questions import Choice
 from llm_games.replies import bare
-from llm_games.rounds import Paid, Rounds, Seen
-from llm_games.rulebook import Goal, PerPlayer, PerTable, State
+from llm_games.rounds import LastActions, Paid, Rounds, Seen
+from llm_games.rulebook import Goal, PerPlayer, PerTable
 
 STAY, GO = 0, 1
-
-
-@dataclass(frozen=True)
-class ElFarolBarState(State):
-    """Last round's decisions, 1 = went."""
-
-    decisions: PerPlayer
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,7 @@ class ElFarolBar(Rounds):
     name: ClassVar[str] = "el_farol_bar"
     title: ClassVar[str] = "El Farol bar"
     source: ClassVar[str] = "γ-Bench"
-    state_type: ClassVar[type[State]] = ElFarolBarState
+    shared_goal: ClassVar[Goal] = Goal(unit="points")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"capacity_test": "float"},
@@ -62,11 +55,7 @@ class ElFarolBar(Rounds):
         True, "requests say when going pays, where it does so from an even chance of a good bar on"
     )
     capacity_test: str = param(
-        "exact",
-        exact="in integers",
-        float="goers/players in doubles",
-        hidden=True,
-        stakes="changed",
+        "exact", exact="in integers", float="goers/players in doubles", stakes="changed"
     )
 
     def check(self) -> None:
@@ -78,7 +67,6 @@ class ElFarolBar(Rounds):
 
     @property
     def largest(self) -> int:
-        """The largest product in `good`."""
         exact = self.capacity_test == "exact"
         return self.players * (max(self.ratio.as_integer_ratio()) if exact else 1)
 
@@ -86,39 +74,36 @@ class ElFarolBar(Rounds):
         return STAY, GO
 
     def good(self, goers: Any) -> Any:
-        """Test whether the bar is good with so many goers, elementwise."""
         if self.capacity_test == "float":
             return np.asarray(goers) / self.players <= float(self.ratio)
         return goers * self.ratio.denominator <= self.ratio.numerator * self.players
 
     def utility(self, decisions: PerPlayer, good: PerTable) -> PerPlayer:
-        """Return everybody's utility of a round, float64."""
         going = np.where(good, float(self.max), float(self.min))
         return np.where(decisions == GO, going, float(self.home))
 
-    def pay(self, state: ElFarolBarState, decisions: PerPlayer, broke: PerPlayer) -> Paid:
+    def pay(self, state: LastActions, decisions: PerPlayer, broke: PerPlayer) -> Paid:
         goers = decisions.sum(axis=0)
         record = {"goers": goers, "good": self.good(goers)}
-        return self.utility(decisions, record["good"]), {"decisions": decisions}, record
+        return self.utility(decisions, record["good"]), {"actions": decisions}, record
 
     def known(self) -> Sequence[Fact]:
         low, high = float(min(self.min, 0)), float(max(self.max, 0))
         explicit, blind = self.mode == "explicit", self.implicit_report == "stayers_blind"
-        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.decisions == GO))
+        hears = lambda s, told_all: (s.round > 0) & (told_all | (s.actions == GO))
         count = once(lambda s: hears(s, explicit) & (explicit | blind))
         fun = once(lambda s: hears(s, explicit or not blind))
-        goers = once(lambda s: s.decisions.sum(axis=0))
+        goers = once(lambda s: s.actions.sum(axis=0))
         good = once(lambda s: self.good(goers(s)))
-        utility = lambda s: (s.round > 0) * self.utility(s.decisions, good(s))
+        utility = lambda s: (s.round > 0) * self.utility(s.actions, good(s))
         gain, loss = int(self.max > self.home), -int(self.min < self.home)
         better = lambda s: fun(s) * np.where(good(s), gain, loss)
-        players = self.players
         return (
             self.now,
-            Fact("went", lambda s: s.decisions, 0, 1, "own decision last round, 1 = went"),
+            Fact("went", lambda s: s.actions, 0, 1, "own decision last round, 1 = went"),
             Fact("utility", utility, low, high, "own utility of the last round"),
             Fact("count_known", count, 0, 1, "1 if this player learned how many went"),
-            Fact("goers", lambda s: count(s) * goers(s), 0, players,
+            Fact("goers", lambda s: count(s) * goers(s), 0, self.players,
                  "players who went last round; 0 if not known"),
             Fact("fun_known", fun, 0, 1, "1 if this player learned whether going was more fun"),
             Fact("fun", better, -1, 1,
@@ -146,20 +131,15 @@ class ElFarolBar(Rounds):
         pays = [*map(float, (self.min, self.max, self.home))]
         return min(pays), max(pays)
 
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="points")
-
-    def asks(self, state: ElFarolBarState, seat: int) -> Choice:
+    def asks(self, state: LastActions, seat: int) -> Choice:
         return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
-    def spectacle(self, state: ElFarolBarState) -> Seen:
-        goers, blank = int(state.decisions.sum()), (np.full(self.players, ""), "")
+    def spectacle(self, state: LastActions) -> Seen:
+        goers, blank = int(state.actions.sum()), (np.full(self.players, ""), "")
         if not state.round:
             return "", {"decision": blank, "utility": blank}
         good = self.good(goers)
         caption = f"{goers} of {self.players} went, {'good' if good else 'crowded'}"
-        decided = np.where(state.decisions == GO, "go", "stay")
-        return caption, {
-            "decision": (decided, ""),
-            "utility": (self.utility(state.decisions, good), "g"),
-        }
+        decisions = np.where(state.actions == GO, "go", "stay")
+        utility = self.utility(state.actions, good)
+        return caption, {"decision": (decisions, ""), "utility": (utility, "g")}

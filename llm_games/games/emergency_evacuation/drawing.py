@@ -20,8 +20,7 @@ LINE = 17  # from one line of text to the next
 class Scene(NamedTuple):
     """The contents of a picture: the room, people, facts beside it, how many left by each exit.
 
-    People are those inside, an array each: `cell`, `came` (the cell before), `target` (an exit,
-    negative for none), `hurt` (overtaken) and `seat`. `facts` are by name.
+    People inside, an array each: `cell`, `came`, `target` (negative: none), `hurt` and `seat`.
     """
 
     layout: Layout
@@ -36,7 +35,6 @@ class Scene(NamedTuple):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the picture."""
         rows, columns = self.layout.rows, self.layout.columns
         return columns * self.cell + PANEL, max(rows * self.cell, 480)
 

@@ -1,9 +1,8 @@
 """The room of an evacuation: a drawing, and tables that depend on it alone.
 
-A cell is one number, ``row * columns + column``, rows from the top. Sides come in the order bottom,
-left, right, top, as far as they have an exit; exits in the order of their signs. People are arrays
-of cells, ``(people, *batch)``; occupied cells are ``(cells, *batch)``. Wu et al., arXiv 2402.12327;
-Wang et al., Physica A 428, 2015.
+A cell is ``row * columns + column``, rows from the top. Sides come in the order bottom, left,
+right, top, as far as they have an exit; exits in that of their signs. People are arrays of cells,
+``(people, *batch)``. Wu et al., arXiv 2402.12327; Wang et al., Physica A 428, 2015.
 """
 
 from __future__ import annotations
@@ -46,13 +45,10 @@ def layout_of(drawing: str, seats: bool = False) -> Layout:
 
 
 class Layout:
-    """A room with its exits and its tables.
+    """A room with its exits and its tables; BadParameter if not all of it is joined to every exit.
 
     A drawing has a line for each row: ``#`` is wall, ``.`` free, ``o`` a seat (free without
     `seats`), and exits are ``0`` to ``9``, then ``A`` to ``Z``, on the border but not in a corner.
-
-    Raises:
-        BadParameter: the drawing is no room, or not all of it is joined to every exit.
     """
 
     def __init__(self, drawing: str, seats: bool = False) -> None:
@@ -80,7 +76,6 @@ class Layout:
         return np.divmod(cells, self.columns)
 
     def _joined(self) -> None:
-        """Raise BadParameter unless every free cell is joined to every exit."""
         closed = self.free & (self.steps == BEYOND).any(axis=0)
         if closed.any():
             row, column = map(int, self.row_column(np.flatnonzero(closed)[0]))
@@ -94,7 +89,6 @@ class Layout:
 
     @cached_property
     def d2(self) -> Array:
-        """Squared distances, int64 ``(exits, cells)``."""
         row, column = self.row_column(np.arange(self.cells))
         at_row, at_column = (x[:, None] for x in self.row_column(self.exits))
         return (row - at_row) ** 2 + (column - at_column) ** 2
@@ -113,10 +107,7 @@ class Layout:
 
     @cached_property
     def detour(self) -> Array:
-        """Steps to each exit beyond those in an empty room, int64 ``(exits, cells)``.
-
-        0 where nobody can start.
-        """
+        """Steps to each exit beyond an empty room's, ``(exits, cells)``; 0: nobody can start."""
         row, column = self.row_column(np.arange(self.cells))
         at_row, at_column = (x[:, None] for x in self.row_column(self.exits))
         straight = np.maximum(abs(row - at_row), abs(column - at_column))
@@ -124,15 +115,11 @@ class Layout:
 
     @cached_property
     def along(self) -> Distances:
-        """Distances along walkable ways: the straight one and the steps of the detour.
-
-        They fall with every step of a shortest way, and are the straight ones where none is needed.
-        """
+        """Distances along walkable ways: the straight one and the steps of the detour."""
         return Distances(self, np.sqrt(self.d2) + self.detour, bool(self.detour.any()))
 
     @cached_property
     def straight(self) -> Distances:
-        """Distances as the crow flies."""
         return Distances(self, np.sqrt(self.d2))
 
     def of_sides(self, values: Array) -> Array:
@@ -160,10 +147,7 @@ class Layout:
 
     @cached_property
     def lines(self) -> Array:
-        """The cells of the line to each exit, cut behind the first seat, −1 after the last.
-
-        The shape is ``(exits, cells, longest line)``.
-        """
+        """The cells of the line to each exit up to a seat, −1 after, ``(exits, cells, length)``."""
         cells = np.broadcast_to(np.arange(self.cells), (len(self.exits), self.cells))
         ends = np.stack(self.row_column(self.exits), axis=-1)[:, None]
         starts = np.stack(self.row_column(cells), axis=-1)
@@ -183,9 +167,9 @@ class Layout:
         return cells, inside & (seats.cumsum(axis=-1) - seats == 0)
 
     def view(self, start: Array, exit_: Array, radius: Array, angle: float) -> Array:
-        """Return the visible cells from cells towards exits, ``(n,)`` each, as bits.
+        """Return the visible cells from cells towards exits, ``(n,)`` each, as bits, see `packed`.
 
-        uint64 ``(n, words)``, see `packed`. `angle`, in degrees, is the largest deviation of a ray.
+        `angle`, in degrees, is the largest deviation of a ray.
         """
         turn = 2 * math.pi * np.arange(RAYS) / RAYS
         rays = np.stack([np.cos(turn), np.sin(turn)])
@@ -201,7 +185,6 @@ class Layout:
 
     @lru_cache(maxsize=4)  # noqa: B019  # layouts are kept for good
     def views(self, radius: float, angle: float) -> Array:
-        """Return `view` from all cells to all exits, uint64 ``(cells, exits, words)``."""
         free = np.flatnonzero(self.free)
         cell, exit_ = (x.ravel() for x in np.meshgrid(free, range(len(self.exits)), indexing="ij"))
         visible = self.view(cell, exit_, np.full(cell.shape, float(radius)), angle)
@@ -232,10 +215,7 @@ class Distances:
 
 
 def line(ways: Array) -> Array:
-    """Return the steps of straight lines, ``(..., longest + 1, 2)`` for directions ``(..., 2)``.
-
-    Entries after a line's end mean nothing.
-    """
+    """Return the steps of straight lines, ``(..., longest + 1, 2)``; later ones mean nothing."""
     size, sign = np.abs(ways), np.sign(ways)
     longer = size.max(axis=-1)[..., None]
     count = np.arange(int(longer.max(initial=0)) + 1)
@@ -295,42 +275,12 @@ def _check(lines: list[str]) -> None:
         )
 
 
+_AISLE, _SEATS = f"#{'.' * 31}#", "#...ooooooooooo...ooooooooooo...#"
+_DOORS = [f"1{_AISLE[1:]}", f"3{_AISLE[1:]}", f"5{_AISLE[1:-1]}6"]
+_BLOCK = [_AISLE, *[_SEATS, _AISLE] * 6, _AISLE]
+_HALL = ["#" * 33, *_BLOCK, *_DOORS, *_BLOCK, f"{'#' * 15}024{'#' * 15}"]
 DRAWINGS = {
-    "hall": """
-        #################################
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...............................#
-        1...............................#
-        3...............................#
-        5...............................6
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...ooooooooooo...ooooooooooo...#
-        #...............................#
-        #...............................#
-        ###############024###############
-    """,
+    "hall": "\n".join(_HALL),
     "small": """
         ##########
         #........#

@@ -1,8 +1,7 @@
-"""The people of an evacuation: their groups and strengths.
+"""The people of an evacuation: groups and strengths.
 
-Constants are those of Wang et al., Physica A 428, 2015, for four classes of people, as given in the
-authors' own reproduction. Groups are 1 to 4: strong & positive, strong & negative, weak & positive,
-weak & negative.
+Constants of Wang et al., Physica A 428, 2015, as in the authors' own reproduction. Groups are 1 to
+4: strong & positive, strong & negative, weak & positive, weak & negative.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.facts import listed, ratio_of
 
-NAMES = ("N0", "Y0", "Z0")
-"""Strength, the pressure that one can stand, and the crushed rounds."""
+NAMES = ("N0", "Y0", "Z0")  # strength, the pressure that one can stand, and the crushed rounds
 STRENGTHS = np.array(  # percent of people of each group who have the strength 1 to 6
     [
         (0, 10, 10, 30, 30, 20),
@@ -32,10 +30,7 @@ STANDS = {"Y0": np.array([20, 15, 18, 15]), "Z0": np.array([30, 28, 25, 23])}  #
 
 
 def parts_of(count: int, weights: Any) -> Array:
-    """Divide so many into parts by weights that add up to anything: largest remainder, exactly.
-
-    Of equal remainders the first part is served first.
-    """
+    """Divide exactly by weights: largest remainder, of equal ones the first part first."""
     whole = [Fraction(weight) * count / sum(map(Fraction, weights)) for weight in weights]
     parts = np.array([int(share) for share in whole])
     late = sorted(range(len(whole)), key=lambda i: (parts[i] - whole[i], i))
@@ -44,7 +39,6 @@ def parts_of(count: int, weights: Any) -> Array:
 
 
 def read_shares(name: str, value: Any) -> tuple[Fraction, ...]:
-    """Read the parts of the people in the four groups."""
     parts = listed(name, value, 4, "four shares that add up to 1")
     shares = tuple(ratio_of(f"each of the {name}", part, 0, 1) for part in parts)
     if sum(shares) != 1:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, of_seats, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, of_seats, tall
 from llm_games.asides import Aside, Text
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_integer, check_number, listed, once, param, ratio_of
@@ -23,17 +23,7 @@ from llm_games.games.emergency_evacuation.walkers import greedy, ranked
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING
 from llm_games.rounds import MOST_ROUNDS as LONGEST
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 TALK = {
     "turns": 1,
@@ -56,15 +46,17 @@ AUTHORS = {  # what the paper's program does otherwise than its text
     "noise": "shared",
     "injury": "off",
 }
-TARGET, MOVE = 0, 1
-"""Phases of a round: exits are chosen, steps are taken."""
+UNTOLD: dict[str, Any] = {"hidden": "announce_rules", "stakes": "always"}
+WANG, _chance = ("walker", "wang"), partial(ratio_of, high=1)
+TARGET, MOVE = 0, 1  # phases of a round: exits are chosen, steps are taken
 NORMAL, OVERTAKEN, ESCAPED, CASUALTY = range(4)
-OUT = 0
-"""The cell of those who are out of the room: a corner of the wall, where nobody can be."""
+SHOWN = ("row", "column", "status", "target", "crushed")
+"""What is recorded of everybody at the end of each round."""
+WAY_CODES = {name: way for way, name in enumerate(WAYS)}
+OUT = 0  # the cell of those who are out of the room: a corner of the wall, where nobody can be
 NONE = -1
 LETTERS = "abcdefghi"
-MOST_ROUNDS = 1000
-"""Rounds whose chance can be given; in a longer run it comes again."""
+MOST_ROUNDS = 1000  # rounds whose chance can be given; in a longer run it comes again
 
 
 def _start(name: str, value: Any) -> Any:
@@ -97,14 +89,13 @@ def _within(name: str, value: Any, upper: float, lower: float = 0) -> Any:
 class EvacuationState(State):
     """People in a room between two moves; ``round`` counts the rounds that are over.
 
-    `cell` is row times columns plus column, `OUT` of those who are out, and `came` the cell before
-    the last step to another one (`OUT`: no step yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED`
-    or `CASUALTY`; `target` and `exit_cell` are exits, `NONE` without one; `crushed` counts crushed
-    rounds (Z). `group` is 1 to 4. `deciders` choose an exit in this round. In a phase of steps
-    `line` are the movers in order, `NOBODY` after the last, and `position` is how many have moved.
-    `chosen` counts how often each was chosen, ``(choices, players, *batch)``. `priority`,
-    `deliberate` and `second` are keys ``(*batch)`` of a round's chance, or fixed numbers,
-    ``(rounds, players, *batch)``.
+    `cell` is row times columns plus column (`OUT`: out), `came` the cell before the last step to
+    another (`OUT`: none yet). `status` is `NORMAL`, `OVERTAKEN`, `ESCAPED` or `CASUALTY`; `target`
+    and `exit_cell` are exits or `NONE`; `crushed` counts crushed rounds (Z); `group` is 1 to 4.
+    `deciders` choose an exit in this round. In a phase of steps `line` are the movers in order,
+    `NOBODY` after the last, and `position` is how many have moved. `chosen` counts choices,
+    ``(choices, players, *batch)``. `priority`, `deliberate` and `second` are keys ``(*batch)`` of a
+    round's chance, or fixed numbers, ``(rounds, players, *batch)``.
     """
 
     cell: PerPlayer
@@ -128,6 +119,9 @@ class EvacuationState(State):
     second: Array
 
 
+End: TypeAlias = tuple[EvacuationState, PerTable]  # a round's last state, and where it ended, bool
+
+
 @dataclass(frozen=True)
 class EmergencyEvacuation(Rulebook):
     """Emergency evacuation. Sources: Shall We Talk (arXiv 2402.12327), section 5; Wang et al. 2015.
@@ -143,11 +137,14 @@ class EmergencyEvacuation(Rulebook):
     name: ClassVar[str] = "emergency_evacuation"
     title: ClassVar[str] = "Emergency evacuation"
     source: ClassVar[str] = "Shall We Talk"
+    shared_goal: ClassVar[Goal] = Goal("soon", "out of the room")
     edition: ClassVar[int] = 3
     turns: ClassVar[bool] = True
     fewest_players: ClassVar[int] = 1
     picks: ClassVar[bool] = True
     uneven: ClassVar[bool] = True
+    payable = 0.0, 1.0
+    seats_differ = "people start in different places and differ in strength"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "shall_we_talk_ee_silent": PAPER,
         "shall_we_talk_ee_talk": PAPER | {"talk": TALK},
@@ -176,11 +173,7 @@ class EmergencyEvacuation(Rulebook):
     )
     max_rounds: int = param(50, "rounds at most, T", low=1, high=LONGEST)
     p_deliberate: Fraction = param(
-        Fraction(1, 5),
-        "chance to choose again, from round 2 on",
-        read=partial(ratio_of, high=1),
-        hidden="announce_rules",
-        stakes="always",
+        Fraction(1, 5), "chance to choose again, from round 2 on", read=_chance, **UNTOLD
     )
     shares: tuple[Fraction, ...] = param(
         (Fraction(1, 4),) * 4,
@@ -198,19 +191,9 @@ class EmergencyEvacuation(Rulebook):
         shared="all drawn alike, as in the paper's code",
         hidden=True,
     )
-    injury: str = param(
-        "wang",
-        wang="people can be hurt",
-        off="nobody can",
-        hidden="announce_rules",
-        stakes="always",
-    )
+    injury: str = param("wang", wang="people can be hurt", off="nobody can", **UNTOLD)
     injury_when: str = param(
-        "end",
-        end="at the end of each round",
-        start="before each round",
-        hidden="announce_rules",
-        stakes="always",
+        "end", end="at the end of each round", start="before each round", **UNTOLD
     )
     walker: str = param(
         "player",
@@ -223,33 +206,23 @@ class EmergencyEvacuation(Rulebook):
     p_best: Fraction = param(
         Fraction(19, 20),
         "chance that the walker ``wang`` takes the best cell, else the second",
-        read=partial(ratio_of, high=1),
-        hidden=True,
-        stakes=("walker", "wang"),
+        read=_chance,
+        stakes=WANG,
     )
-    rule_stay: bool = param(
-        False, "whether that walker may also stay", hidden=True, stakes=("walker", "wang")
-    )
+    rule_stay: bool = param(False, "whether that walker may also stay", stakes=WANG)
     rule_count: str = param(
         "people",
         "what the exits' costs by Wang's rule model count",
         people="people seen",
         occupied="walls and seats seen, too, as in the authors' reproduction",
-        hidden=True,
-        stakes=("walker", "wang"),
+        stakes=WANG,
     )
     moves: str = param(
         "sequential",
         sequential="steps are asked one at a time",
         simultaneous="all at once; whoever finds the cell taken stays",
     )
-    order: str = param(
-        "random",
-        random="drawn in each round",
-        id="ascending",
-        hidden="announce_rules",
-        stakes="always",
-    )
+    order: str = param("random", random="drawn in each round", id="ascending", **UNTOLD)
     distances: str = param(
         "path",
         "how far exits are: for targets, walkers, and what is told",
@@ -338,19 +311,15 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def room(self) -> Layout:
-        """The room, with all that is tabulated of it."""
         return layout_of(self.layout, self.seats)
 
     @cached_property
     def measure(self) -> Distances:
-        """How far exits are."""
         return self.room.along if self.distances == "path" else self.room.straight
 
     @cached_property
     def _aisles(self) -> Array:
-        """The free cells directly below seats, row by row."""
-        seat, free = self.room.seat, self.room.free
-        return np.flatnonzero(free & np.roll(seat, self.room.columns))
+        return np.flatnonzero(self.room.free & np.roll(self.room.seat, self.room.columns))
 
     @cached_property
     def groups(self) -> Array:
@@ -363,17 +332,11 @@ class EmergencyEvacuation(Rulebook):
         sides = self.room.sides
         if self.target_choice == "side":
             return sides
-        counts: dict[str, int] = {}
-        names = []
-        for side in self.room.side.tolist():
-            counts[sides[side]] = counts.get(sides[side], 0) + 1
-            alone = (self.room.side == side).sum() == 1
-            names.append(sides[side] if alone else f"{sides[side]} {counts[sides[side]]}")
-        return tuple(names)
-
-    @property
-    def seats_differ(self) -> str:
-        return "people start in different places and differ in strength"
+        of_exits = [sides[side] for side in self.room.side.tolist()]
+        return tuple(
+            side if of_exits.count(side) == 1 else f"{side} {of_exits[: i + 1].count(side)}"
+            for i, side in enumerate(of_exits)
+        )
 
     @property
     def largest(self) -> int:
@@ -383,53 +346,35 @@ class EmergencyEvacuation(Rulebook):
         return 0, max(len(self.exits), len(WAYS) if self.walker == "player" else 0) - 1
 
     def length(self) -> int:
-        steps = {"sequential": self.players, "simultaneous": 1}[self.moves]
-        return self.max_rounds * (1 + (steps if self.walker == "player" else 0))
+        steps = self.players if self.moves == "sequential" else 1
+        return self.max_rounds * (1 + steps * (self.walker == "player"))
 
     def lasts(self) -> int:
         return self.max_rounds
 
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def goal(self, seat: int) -> Goal:
-        return Goal("soon", "out of the room")
-
     def terms(self) -> dict[str, Any]:
         room = self.room
+        named = self.personas == "body_mind" and self.persona_labels == "correct"
         return super().terms() | {
-            "rows": room.rows,
-            "columns": room.columns,
-            "sides": room.sides,
+            **{name: getattr(room, name) for name in ("rows", "columns", "sides")},
             "exits": self.exits,
             "seats": bool(room.seat.any()),
             "walls": room.walled,
-            "bodies": self._bodies,
+            "bodies": named and isinstance(self.attributes, str),  # who is told so has a strong one
         }
-
-    @property
-    def _bodies(self) -> bool:
-        """Whether those who are told of a strong body have one."""
-        named = self.personas == "body_mind" and self.persona_labels == "correct"
-        return named and isinstance(self.attributes, str)
 
     # -- chance ------------------------------------------------------------------------------------
 
     def draws(self) -> Sequence[Draw]:
         groups = lambda noise: self.each(self.groups, noise.batch)
-        rows, below = self._rows, np.nextafter(1, 0)
+        key, below = lambda noise: noise.key, np.nextafter(1, 0)
+        attribute = lambda name: partial(self._attribute, name, self.groups)
+        lots = ("priority", "deliberate", "second")
         return (
-            Draw("start", self._starts, 0, max(self.room.rows, self.room.columns) - 1),
+            Draw("start", self._starts, 0, self._scale),
             Draw("group", groups, 1, 4),
-            *(
-                Draw(name, partial(self._attribute, name, self.groups), -(10**6), 10**6)
-                for name in people.NAMES
-            ),
-            *(
-                Draw(name, lambda noise: noise.key, 0, below, rows=rows)
-                for name in ("priority", "deliberate", "second")
-            ),
+            *(Draw(name, attribute(name), -(10**6), 10**6) for name in people.NAMES),
+            *(Draw(name, key, 0, below, rows=self._rows) for name in lots),
         )
 
     def chance(
@@ -443,14 +388,14 @@ class EmergencyEvacuation(Rulebook):
         return drawn
 
     def _starts(self, noise: Noise) -> Array:
-        """Return where people start, rows and columns, ``(players, 2, *batch)``."""
+        cells = self._aisles
+        if isinstance(self.start, tuple):
+            cells = np.array(self.start) @ (self.room.columns, 1)
         if self.start == "uniform":
             free = np.flatnonzero(self.room.free)
             cells = free[noise.order(len(free))[: self.players]]
         else:
-            has_cells = isinstance(self.start, tuple)
-            fixed = np.array(self.start) @ (self.room.columns, 1) if has_cells else self._aisles
-            cells = self.each(fixed, noise.batch)
+            cells = self.each(cells, noise.batch)
         return np.stack(self.room.row_column(cells), axis=1)
 
     def _rows(self, keys: Array) -> Array:
@@ -462,8 +407,7 @@ class EmergencyEvacuation(Rulebook):
         """Return everybody's number for a round, from 0 to below 1."""
         if drawn.ndim > np.ndim(round_):  # they were given
             return at(drawn, round_ % len(drawn))
-        players = tall(np.arange(self.players), drawn.shape)
-        return number(drawn, round_ * self.players + players)
+        return number(drawn, round_ * self.players + tall(np.arange(self.players), drawn.shape))
 
     def _attribute(self, name: str, group: Array, noise: Noise) -> Array:
         """Draw one of N0, Y0 and Z0 for people of these groups, ``(players, *batch)``."""
@@ -483,9 +427,9 @@ class EmergencyEvacuation(Rulebook):
     # -- the first state ---------------------------------------------------------------------------
 
     def begin(self, chance: Chance, batch: tuple[int, ...] = ()) -> EvacuationState:
-        start = np.asarray(chance["start"])
+        drawn = dict(chance)
+        start = np.asarray(drawn.pop("start"))
         self._check_start(start)
-        drawn = {name: value for name, value in chance.items() if name != "start"}
         none = {"target": NONE, "exit_cell": NONE, "line": NOBODY, "deciders": bool}
         state = self.first(
             EvacuationState,
@@ -521,21 +465,17 @@ class EmergencyEvacuation(Rulebook):
         return sums.reshape(values.shape)
 
     def present(self, state: EvacuationState) -> PerPlayer:
-        """Return the people in the room, bool."""
         return state.cell != OUT
 
     def positions(self, state: EvacuationState) -> Array:
         """Return rows and columns, int64 ``(players, 2, *batch)``; of those who are out 0, 0."""
         return np.stack(self.room.row_column(state.cell), axis=1)
 
-    def counts(self, state: EvacuationState, seats: Any = None) -> Array:
-        """Return how many people each sees towards each exit, int64 ``(exits, players, *batch)``.
-
-        Of some `seats` alone as in `observe`.
-        """
-        cell = state.cell if seats is None else of_seats(state.cell, seats)
-        visible = self.room.in_view(cell, self.occupied(state), self.view_radius, self.view_angle)
-        return visible + (self._seats_seen[:, cell] if self.view_count == "authors" else -1)
+    def counts(self, state: EvacuationState) -> Array:
+        """Return how many people each sees towards each exit, ``(exits, players, *batch)``."""
+        people = self.occupied(state)
+        visible = self.room.in_view(state.cell, people, self.view_radius, self.view_angle)
+        return visible + (self._seats_seen[:, state.cell] if self.view_count == "authors" else -1)
 
     @cached_property
     def _seats_seen(self) -> Array:
@@ -561,7 +501,6 @@ class EmergencyEvacuation(Rulebook):
         return aiming | ((self.seats_of(state) == self._mover(state)) & moving)
 
     def _mover(self, state: EvacuationState) -> PerTable:
-        """Return the seat that steps next where steps are asked one at a time."""
         return at(state.line, np.minimum(state.position, self.players - 1))
 
     def alive(self, state: EvacuationState) -> PerPlayer:
@@ -574,7 +513,6 @@ class EmergencyEvacuation(Rulebook):
         return state.phase == TARGET
 
     def voices(self, state: EvacuationState) -> PerPlayer:
-        """Return the people who can speak, bool: fallen people only hear."""
         return (state.status == NORMAL) & self.alive(state)
 
     def highest_legal(self, state: EvacuationState) -> PerPlayer:
@@ -584,11 +522,10 @@ class EmergencyEvacuation(Rulebook):
     def ways(self, state: EvacuationState, cell: Array) -> Array:
         """Return the directions that people in these cells may take, bool ``(9, k, *batch)``."""
         legal = self.room.enterable[:, cell]
-        if self.moves == "simultaneous":
-            return legal
-        free: Array = legal & ~self._taken(state, cell)
-        free[STAY] = True
-        return free
+        if self.moves != "simultaneous":
+            legal = legal & ~self._taken(state, cell)
+            legal[STAY] = True
+        return legal
 
     def _taken(self, state: EvacuationState, cell: Array) -> Array:
         """Return in which directions somebody stands, bool ``(9, k, *batch)``."""
@@ -601,9 +538,8 @@ class EmergencyEvacuation(Rulebook):
         if seats is not None:
             cell, asked = of_seats(cell, seats), of_seats(asked, seats)
         aiming = (state.phase == TARGET)[..., None]
-        legal = np.broadcast_to(
-            np.arange(self.bounds()[1] + 1) < len(self.exits), (*cell.shape, self.bounds()[1] + 1)
-        )
+        exits = np.arange(self.bounds()[1] + 1) < len(self.exits)
+        legal = np.broadcast_to(exits, (*cell.shape, len(exits)))
         if self.walker == "player" and not aiming.all():
             ways = np.zeros_like(legal)
             ways[..., : len(WAYS)] = np.moveaxis(self.ways(state, cell), 0, -1)
@@ -611,9 +547,7 @@ class EmergencyEvacuation(Rulebook):
         return legal & asked[..., None]
 
     def breaks(self, state: EvacuationState, actions: PerPlayer) -> PerPlayer:
-        high = self.highest_legal(state)
-        outside = (actions < 0) | (actions > high)
-        asked = self.asked(state)
+        outside, asked = (actions < 0) | (actions > self.highest_legal(state)), self.asked(state)
         if not any_true(state.phase == MOVE):
             return outside & asked
         ways = np.clip(actions, 0, len(WAYS) - 1)
@@ -634,12 +568,11 @@ class EmergencyEvacuation(Rulebook):
         if any_true(ending):
             next_state, blocked, ending = self._step_all(next_state, actions, ending)
         if any_true(aiming):
-            next_state, walked = self._set_off(
-                self._aim(next_state, actions, broke, asked & aiming), aiming
-            )
+            aimed = self._aim(next_state, actions, broke, asked & aiming)
+            next_state, walked = self._set_off(aimed, aiming)
             ending = ending | walked
         next_state, rewards, ends = self._until_asked(next_state, ending)
-        rounds = sum((end.where.astype(np.int64) for end in ends), np.zeros(live.shape, np.int64))
+        rounds = sum((mask.astype(np.int64) for _, mask in ends), np.zeros(live.shape, np.int64))
         record = {
             "actions": np.where(asked, actions, MISSING),
             "phase": state.phase,
@@ -649,22 +582,20 @@ class EmergencyEvacuation(Rulebook):
             **{name: partial(self._shown, ends, name, live.shape) for name in SHOWN},
             **self._news(state, next_state, ends),
         }
-        return next_state, Outcome(
-            rewards, ~self.present(next_state) | next_state.over, Later(record)
-        )
+        finished = ~self.present(next_state) | next_state.over
+        return next_state, Outcome(rewards, finished, Later(record))
 
     def _news(
-        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[End]
     ) -> dict[str, Any]:
         """Return the events of a step, ``(players, *batch)`` each, for scores.
 
-        Where exits were asked: `cell`, where people stood, `aim`, their target then, and `group`;
-        elsewhere −1. Of those who got out `escaped`, the round, and `exit`; of those who were lost
-        `lost`, the round; 0 or −1 of others. `overtaken` counts the rounds that ended so.
+        Where exits were asked: `cell`, where people stood, `aim`, their target, and `group`;
+        elsewhere −1. `escaped` and `lost` are rounds, else 0; `exit` is −1 of others. `overtaken`
+        counts rounds.
         """
         aiming = state.phase == TARGET
         has_left = (next_state.escape_round > 0) & (state.escape_round == 0)
-        lost = partial(self._lost, state, next_state, ends)
         none = np.zeros(state.cell.shape, np.int64)
         return {
             "cell": np.where(aiming, state.cell, NONE),
@@ -672,37 +603,32 @@ class EmergencyEvacuation(Rulebook):
             "group": np.where(aiming, state.group, NONE),
             "escaped": np.where(has_left, next_state.escape_round, 0),
             "exit": np.where(has_left, next_state.exit_cell, NONE),
-            "lost": lost,
-            "overtaken": lambda: sum(
-                ((end.state.status == OVERTAKEN) & end.where for end in ends), none
-            ),
+            "lost": partial(self._lost, state, next_state, ends),
+            "overtaken": lambda: sum(((s.status == OVERTAKEN) & mask for s, mask in ends), none),
         }
 
     def _lost(
-        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[_End]
+        self, state: EvacuationState, next_state: EvacuationState, ends: Sequence[End]
     ) -> PerPlayer:
-        """Return the round in which people were lost in a step, 0 of others."""
         rounds = np.zeros(state.cell.shape, np.int64)
-        for stage, mask, offset in [*((e.state, e.where, 0) for e in ends), (next_state, True, 1)]:
+        for stage, mask, offset in [*((*end, 0) for end in ends), (next_state, True, 1)]:
             lost = (stage.status == CASUALTY) & (state.status != CASUALTY) & (rounds == 0) & mask
             rounds = np.where(lost, stage.round + offset, rounds)
         return rounds
 
-    def _shown(self, ends: Sequence[_End], name: str, batch: tuple[int, ...]) -> Array:
+    def _shown(self, ends: Sequence[End], name: str, batch: tuple[int, ...]) -> Array:
         """Return a recorded quantity at the end of each round, ``(rounds, players, *batch)``."""
         if not ends:
             return np.zeros((0, self.players, *batch), np.int64)
         if name in ("row", "column"):
-            both = self.room.row_column(np.stack([end.state.cell for end in ends]))
-            return both[name == "column"]
-        return np.stack([getattr(end.state, name) for end in ends])
+            return self.room.row_column(np.stack([s.cell for s, _ in ends]))[name == "column"]
+        return np.stack([getattr(s, name) for s, _ in ends])
 
     def _aim(
         self, state: EvacuationState, actions: PerPlayer, broke: PerPlayer, asked: PerPlayer
     ) -> EvacuationState:
         """Give those asked their targets; who broke a rule keeps the old one."""
-        choice = np.clip(actions, 0, len(self.exits) - 1)
-        target = choice
+        choice = target = np.clip(actions, 0, len(self.exits) - 1)
         if self.target_choice == "side":
             target = self.measure.nearest_of[choice, state.cell]
         target = np.where(asked & ~(broke & (state.target >= 0)), target, state.target)
@@ -715,9 +641,9 @@ class EmergencyEvacuation(Rulebook):
 
     def _until_asked(
         self, state: EvacuationState, ending: PerTable
-    ) -> tuple[EvacuationState, Array, list[_End]]:
+    ) -> tuple[EvacuationState, Array, list[End]]:
         """End rounds, and play those in which nobody is asked, until somebody is."""
-        rewards, ends = np.zeros((self.players, *state.round.shape)), []
+        rewards, ends = np.zeros((self.players, *state.round.shape)), list[End]()
         idle = self._idle(state, ~ending & (state.phase == TARGET))
         if any_true(idle):
             state, walked = self._set_off(state, idle)
@@ -725,7 +651,7 @@ class EmergencyEvacuation(Rulebook):
         while any_true(ending):
             state, payoffs, shown = self._close(state, ending)
             rewards += payoffs
-            ends.append(_End(shown, ending))
+            ends.append((shown, ending))
             state, ending = self._set_off(state, self._idle(state, ending))
         return state, rewards, ends
 
@@ -733,9 +659,11 @@ class EmergencyEvacuation(Rulebook):
         """Line the movers up once exits are chosen; also return where no step is left to ask."""
         if not any_true(mask):
             return state, mask
-        line = self._line(state, mask)
+        movers, far = (state.status == NORMAL) & mask, self.measure.rank[state.target, state.cell]
+        line = lined(movers, self.ranks(state), state.target, far)
         if self.walker != "player":
-            return self._walk(state, line, mask), mask
+            wish = self._likes(state) if self.moves == "simultaneous" else None
+            return self._moved(state, line, mask, wish), mask
         waits = mask & (line[0] != NOBODY)
         return state.replace(
             line=np.where(mask, line, state.line),
@@ -744,7 +672,6 @@ class EmergencyEvacuation(Rulebook):
         ), mask & ~waits
 
     def ranks(self, state: EvacuationState) -> PerPlayer:
-        """Return everybody's place in the order of this round, int64."""
         if self.order == "id":
             return np.broadcast_to(self.seats_of(state), state.cell.shape)
         lots = self._lots(state.priority, state.round)
@@ -752,12 +679,6 @@ class EmergencyEvacuation(Rulebook):
 
     def seats_of(self, state: EvacuationState) -> PerPlayer:
         return tall(np.arange(self.players), state.round.shape)
-
-    def _line(self, state: EvacuationState, mask: PerTable) -> PerPlayer:
-        """Return the movers in order, `NOBODY` after the last."""
-        movers = (state.status == NORMAL) & mask
-        far = self.measure.rank[state.target, state.cell]
-        return lined(movers, self.ranks(state), state.target, far)
 
     def _step_all(
         self, state: EvacuationState, actions: PerPlayer, mask: PerTable
@@ -775,11 +696,6 @@ class EmergencyEvacuation(Rulebook):
         cell = np.where(is_moving, wish, state.cell)
         came = np.where(cell != state.cell, state.cell, state.came)
         return state.replace(cell=cell, came=came, position=position), is_moving & False, done
-
-    def _walk(self, state: EvacuationState, line: PerPlayer, mask: PerTable) -> EvacuationState:
-        """Let the built-in walker take everybody's step."""
-        wish = self._likes(state) if self.moves == "simultaneous" else None
-        return self._moved(state, line, mask, wish)
 
     def _seconds(self, state: EvacuationState) -> PerPlayer:
         """Return who takes the second best cell in this round, bool."""
@@ -816,13 +732,13 @@ class EmergencyEvacuation(Rulebook):
         """Let people step in line: to the cell they wish, or to the best free one."""
         rooms = np.flatnonzero(mask.reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
-        cells, lines, targets, seconds = map(
-            of_rooms, (state.cell, line, state.target, self._seconds(state))
+        cells, wishes = (
+            of_rooms(state.cell),
+            [None] * len(rooms) if wish is None else of_rooms(wish),
         )
-        wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
-        for cell, order, target, second, wished in zip(
-            cells, lines, targets, seconds, wishes, strict=True
-        ):
+        cells = of_rooms(state.cell)
+        rest = map(of_rooms, (line, state.target, self._seconds(state)))
+        for cell, wished, order, target, second in zip(cells, wishes, *rest, strict=True):
             occupied = bytearray(self.room.cells)
             for here in cell:
                 occupied[here] = True
@@ -839,10 +755,7 @@ class EmergencyEvacuation(Rulebook):
     def _close(
         self, state: EvacuationState, mask: PerTable
     ) -> tuple[EvacuationState, Array, EvacuationState]:
-        """End the round: people leave, are hurt, and the next round begins, unless all is over.
-
-        Also returns payoffs, and the state before the next round.
-        """
+        """End the round, and begin the next or all is over; also payoffs, and the state between."""
         exit_ = self._exit_at[state.cell]
         leaves, number, last = (exit_ != NONE) & mask, state.round + 1, self.max_rounds
         rewards = np.where(leaves, (last + 1 - number) / last, 0.0)
@@ -854,14 +767,12 @@ class EmergencyEvacuation(Rulebook):
         )
         if self.injury_when == "end":
             state = self._hurt(state, mask)
-        state = state.replace(round=state.round + mask)
-        shown = state
-        over = mask & (~self.present(state).any(axis=0) | (state.round >= last))
-        state = state.replace(over=state.over | over)
-        return self._open(state, mask & ~over), rewards, shown
+        shown = state.replace(round=state.round + mask)
+        over = mask & (~self.present(shown).any(axis=0) | (shown.round >= last))
+        next_state = self._open(shown.replace(over=shown.over | over), mask & ~over)
+        return next_state, rewards, shown
 
     def _open(self, state: EvacuationState, mask: PerTable) -> EvacuationState:
-        """Begin a round: find the people who choose an exit."""
         if self.injury_when == "start":
             state = self._hurt(state, mask)
             state = state.replace(over=state.over | (mask & ~self.present(state).any(axis=0)))
@@ -875,7 +786,6 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _exit_at(self) -> Array:
-        """The exit on each cell, `NONE` on others."""
         exits_by_cell = np.full(self.room.cells, NONE)
         exits_by_cell[self.room.exits] = np.arange(len(self.room.exits))
         return exits_by_cell
@@ -916,6 +826,7 @@ class EmergencyEvacuation(Rulebook):
         came = scaled_position(lambda s: s.came)
         aim = scaled_position(lambda s: np.where(s.target == NONE, OUT, room.exits[s.target]))
         traits, others = self.personas == "body_mind", [*range(STAY), *range(STAY + 1, len(WAYS))]
+        time = lambda s: np.minimum(s.round + 1, self.max_rounds) / self.max_rounds
         selfish = lambda s: np.full(s.cell.shape, self.uncooperative)
         nearest = lambda s: ways.far.min(axis=0)[s.cell] / scale
         around = lambda s: self.around(s) * choosing(s) / 8
@@ -927,7 +838,7 @@ class EmergencyEvacuation(Rulebook):
         return (
             Fact("row", lambda s: here(s)[0], 0, 1, f"own row / {scale}"),
             Fact("column", lambda s: here(s)[1], 0, 1, f"own column / {scale}"),
-            Fact("time", self._time, 0, 1, "round to play / rounds at most"),
+            Fact("time", time, 0, 1, "round to play / rounds at most"),
             Fact("strong", lambda s: traits & self.traits(s)[0], 0, 1, "1: strong body"),
             Fact("positive", lambda s: traits & self.traits(s)[1], 0, 1, "1: confident mind"),
             Fact("uncooperative", selfish, 0, 1, "1: out for oneself"),
@@ -955,11 +866,7 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _scale(self) -> int:
-        """What coordinates and distances are divided by in numbers."""
         return max(self.room.rows, self.room.columns) - 1
-
-    def _time(self, state: EvacuationState) -> PerTable:
-        return np.minimum(state.round + 1, self.max_rounds) / self.max_rounds
 
     def traits(self, state: EvacuationState) -> tuple[PerPlayer, PerPlayer]:
         """Return the people who are told to be strong, and those told to be confident, bool."""
@@ -970,7 +877,7 @@ class EmergencyEvacuation(Rulebook):
 
     def teller(self, state: EvacuationState) -> Callable[[int], dict[str, Any]]:
         number, moving = min(int(state.round) + 1, self.max_rounds), int(state.phase) == MOVE
-        scene = {} if moving else self._scene(state)
+        scene, places = {} if moving else self._scene(state), (state.cell, state.came, state.target)
         strong, positive = (values.tolist() for values in self.traits(state))
         present, asked = self.present(state).tolist(), self.asked(state).tolist()
 
@@ -978,9 +885,7 @@ class EmergencyEvacuation(Rulebook):
             common: dict[str, Any] = {"round": number, "moving": moving, "inside": present[seat]}
             if not present[seat]:
                 return common
-            cell, came, target = (
-                int(values[seat]) for values in (state.cell, state.came, state.target)
-            )
+            cell, came, target = (int(values[seat]) for values in places)
             persona = {"strong": strong[seat], "positive": positive[seat]}
             return {
                 **common,
@@ -1035,7 +940,6 @@ class EmergencyEvacuation(Rulebook):
         return self.room.detour[exit_, cell] * (self.distances == "path")
 
     def lettered(self, state: EvacuationState, seat: int) -> dict[str, int]:
-        """Return the steps that a seat of one table may take, by their letters."""
         legal = self.ways(state, state.cell[seat : seat + 1])[:, 0]
         order = np.arange(len(WAYS))
         if self.code_order == "shuffled":
@@ -1044,7 +948,6 @@ class EmergencyEvacuation(Rulebook):
         return dict(zip(LETTERS, order[legal[order]].tolist(), strict=False))
 
     def options(self, state: EvacuationState, seat: int) -> list[dict[str, Any]]:
-        """Return what is told of the steps that a seat of one table may take."""
         cell, names = state.cell[seat : seat + 1], [*WAYS]
         taken = self._taken(state, cell)[:, 0].tolist()
         near = self.room.neighbours[:, int(cell[0])].tolist()
@@ -1067,7 +970,6 @@ class EmergencyEvacuation(Rulebook):
 
     @cached_property
     def _beside(self) -> tuple[Aside, Aside]:
-        """What is asked of how one feels, and of the exits."""
         feeling = Text("feeling", "how you feel, in a few words", flags=("panic",))
         exits = Assessment("evaluation", self.room.sides)
         return Aside("feeling", feeling), Aside("assessment", exits)
@@ -1075,26 +977,16 @@ class EmergencyEvacuation(Rulebook):
     def asks(self, state: EvacuationState, seat: int) -> Exit | StepQuestion:
         if int(state.phase) == TARGET:
             return self._exit_question
-        return StepQuestion("move", self.lettered(state, seat), ways=self._ways)
+        return StepQuestion("move", self.lettered(state, seat), ways=WAY_CODES)
 
     @cached_property
     def _exit_question(self) -> Exit:
-        asides = self._beside if self.stages == "one" else ()
-        return Exit(
-            "exit", {name: choice for choice, name in enumerate(self.exits)}, asides_before=asides
-        )
-
-    @cached_property
-    def _ways(self) -> dict[str, int]:
-        return {name: way for way, name in enumerate(WAYS)}
+        choices = {name: choice for choice, name in enumerate(self.exits)}
+        return Exit("exit", choices, asides_before=self._beside if self.stages == "one" else ())
 
     def passed(
-        self,
-        previous_state: EvacuationState,
-        next_state: EvacuationState,
-        record: Mapping[str, Array],
+        self, previous_state: Any, next_state: Any, record: Mapping[str, Array]
     ) -> Iterator[EvacuationState]:
-        """Yield the state at the end of each round, as recorded."""
         cell, came, rounds = previous_state.cell, previous_state.came, int(record["rounds"])
         for index in range(rounds):
             names = ("row", "column", "status", "target")
@@ -1122,7 +1014,6 @@ class EmergencyEvacuation(Rulebook):
         return room_image(self.scene(state), words, [seat for seat, _ in messages])
 
     def scene(self, state: EvacuationState) -> Scene:
-        """Return the contents of a picture of one whole table."""
         inside, there = self.present(state), state.exit_cell != NONE
         came = np.where(state.came == OUT, state.cell, state.came)
         people = {"cell": state.cell, "came": came, "target": state.target,
@@ -1148,15 +1039,3 @@ class EmergencyEvacuation(Rulebook):
             out = int(state.escape_round[seat])
             rows.append([name, states[int(state.status[seat])], position, aim, str(out or "")])
         return caption, ["seat", "state", "row, column", "target", "out in round"], rows
-
-
-SHOWN = ("row", "column", "status", "target", "crushed")
-"""What is recorded of everybody at the end of each round."""
-
-
-@dataclass(frozen=True)
-class _End:
-    """The end of a round: the state then, and the tables where it ended (`where`, bool)."""
-
-    state: EvacuationState
-    where: PerTable

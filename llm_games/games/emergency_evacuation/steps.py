@@ -12,11 +12,8 @@ NOBODY = -1
 
 
 def lined(movers: Array, rank: Array, target: Array, far: Array) -> Array:
-    """Return the movers in order, `NOBODY` after the last; all are ``(people, *batch)``.
-
-    Those with one target come together, groups in the order of their first members by `rank`;
-    within a group those less `far` from it come first.
-    """
+    """Return the movers in order, `NOBODY` after the last; all are ``(people, *batch)``."""
+    # Those of one target come together, groups by their first members' `rank`; within, by `far`.
     people, first = len(rank), np.full(rank.shape, len(rank))
     for exit_ in range(int(target.max(initial=0)) + 1):
         same_target = movers & (target == exit_)
@@ -37,7 +34,7 @@ def walk(
     """Let the people of one room step one after another to the best cell that is free then.
 
     `cell` and `occupied` change in place. `likes` ranks cells by target and own cell, which counts
-    as free; who is in `seconds` passes over the first free one.
+    as free; who is in `seconds` passes over the first.
     """
     for person in order:
         if person == NOBODY:

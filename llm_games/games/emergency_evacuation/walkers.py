@@ -1,6 +1,6 @@
 """People who walk by a rule: their steps, and the costs of exits in Wang's rule model.
 
-Wang, Zhang, Shi, Yang & Hu, Physica A 428:396-409, 2015; constants as given in the authors' own
+Wang, Zhang, Shi, Yang & Hu, Physica A 428:396-409, 2015; constants as in the authors' own
 reproduction. Steps are tables of the room; costs are of people, ``(people, *batch)``.
 """
 
@@ -23,21 +23,17 @@ PART = 2000  # views that are worked out at a time
 
 @lru_cache(maxsize=256)
 def greedy(measure: Distances) -> Array:
-    """Return cells in the order of preference of greedy people, int64 ``(exits, cells, 9)``.
-
-    By distance to the exit, then by direction. The own cell is always available: entries after it
-    are never reached, and it fills the place of cells that nobody can enter.
-    """
+    """Return cells in greedy people's order of preference, int64 ``(exits, cells, 9)``."""
+    # By distance, then by direction. The own cell also fills the place of cells that nobody can
+    # enter.
     return _ranked(measure, np.arange(9), stay=True)[..., :9]
 
 
 @lru_cache(maxsize=256)
 def ranked(measure: Distances, stay: bool = False) -> Array:
-    """Return cells in the order of preference of Wang's people, int64 ``(exits, cells, 11)``.
-
-    By distance to the exit, then row by row. At the end stands the own cell, at least twice, so
-    that a first and a second available cell always exist. With `stay` it is also ranked.
-    """
+    """Return cells in Wang's people's order of preference, int64 ``(exits, cells, 11)``."""
+    # By distance, then row by row; at last the own cell, twice or more, so that a second one
+    # exists. With `stay` it is also ranked.
     return _ranked(measure, np.lexsort(STEPS.T[::-1]), stay)
 
 
@@ -55,10 +51,7 @@ def _ranked(measure: Distances, directions: Array, stay: bool) -> Array:
 
 
 def crowd(layout: Layout, occupied: Array, cell: Array) -> Array:
-    """Return how many people stand in the 3 x 3 block around cells, ``(k, *batch)``, all counted.
-
-    `occupied` is bool ``(cells, *batch)``.
-    """
+    """Return how many people stand in the 3 x 3 block around cells, ``(k, *batch)``, all told."""
     around = layout.neighbours[:, cell]  # nobody stands on the border, where the own cell recurs
     return np.take_along_axis(
         occupied, around.reshape(-1, *cell.shape[1:]), axis=0
@@ -74,11 +67,11 @@ def costs(
     angle: float = 45.0,
     blocked: bool = False,
 ) -> Array:
-    """Return what each exit costs people at these cells, float64 ``(exits, k, *batch)``.
+    """Return what each exit costs people at these cells (Wang's J), float64 ``(exits, k, *batch)``.
 
-    Wang's J: the less the better. `occupied` is bool ``(cells, *batch)`` and counts those who ask,
-    `group` 1 to 4 and `panic` (bool, one for all or for each) are ``(k, *batch)``. With `blocked`
-    walls and seats in view count as people do.
+    `occupied` is bool ``(cells, *batch)`` and counts those who ask; `group` 1 to 4 and `panic`
+    (bool, one for all or each) are ``(k, *batch)``. With `blocked` walls and seats count as people
+    do.
     """
     layout = measure.layout
     people, flat = cell.ravel(), occupied.reshape(layout.cells, -1)
@@ -106,7 +99,7 @@ def costs(
 class Cones:
     """Views whose radius ends at a cell of the line to the exit, worked out when first asked for.
 
-    A new table takes the place of the old one, never grows in place: threads may share it.
+    A new table takes the place of the old one: threads may share it.
     """
 
     def __init__(self, layout: Layout, angle: float) -> None:
@@ -138,5 +131,4 @@ class Cones:
 
 @lru_cache(maxsize=64)
 def cones(layout: Layout, angle: float) -> Cones:
-    """Return the views of a room that Wang's people look at."""
     return Cones(layout, angle)

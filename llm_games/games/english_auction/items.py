@@ -14,8 +14,7 @@ Machine P, Unit Q, Element R, Component S, Piece T, Object U, Item V, Product W,
 Module Y, Entity Z"""
 EXPENSIVE = ("Equipment E", "Mechanism J", "Machine P", "Element R")
 MOST_ITEMS = 100
-LARGEST = 10**9
-"""Of prices and budgets: small enough that no sum or product leaves int64."""
+LARGEST = 10**9  # of prices and budgets: small enough that no sum or product leaves int64
 
 
 class Item(NamedTuple):
@@ -61,8 +60,8 @@ def catalogue(items: Any) -> tuple[Item, ...]:
 def order_of(items: Sequence[Item], order: Any) -> list[int]:
     """Return the items' indices in the order of sale; as listed if that is drawn later.
 
-    ``early``, ``middle`` and ``late`` say where the items with the highest start price stand.
-    UnknownName or BadParameter is raised for what is no order, nor a list of all the names.
+    ``early``, ``middle`` and ``late`` place the highest start price. UnknownName or BadParameter
+    else.
     """
     listed = list(range(len(items)))
     if isinstance(order, str):

@@ -9,40 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llm_games.arrays import Array, any_true, at, tall
-from llm_games.facts import (
-    Draw,
-    Each,
-    Fact,
-    check_integer,
-    fixed,
-    has_law,
-    once,
-    param,
-    rows_of,
-    within,
-)
+from llm_games import facts
+from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
+from llm_games.facts import Draw, Each, Fact, check_integer, fixed, once, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
 from llm_games.questions import MISSING, Bid
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
 NOBODY = -1
 BREAKS = ("", "format", "below_start", "below_increment", "over_budget")
 """Kinds of rule breaks, in the order of their numbers in `EnglishAuction.break_kinds`."""
-MOST_LOTS = 1000
-"""Lots of ties, one a round; in a longer auction they come again."""
+_PRIVATE = facts.LAW | {"stakes": ("values", "private")}
+MOST_LOTS = 1000  # lots of ties, one a round; in a longer auction they come again
 
 
 def at_item(values: Array, index: PerTable) -> PerPlayer:
@@ -51,10 +31,10 @@ def at_item(values: Array, index: PerTable) -> PerPlayer:
 
 
 def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], Any]) -> PerTable:
-    """Return the seat that leads at each table, int64; 0 where nobody bids.
+    """Return the seat that leads at each table, int64, of those tied; 0 where nobody bids.
 
-    By the rule ``uniform``, ``lowest_index`` or ``authors`` (see `authors_chances`), of those tied
-    at the highest bid; what `draw` returns, from 0 to below 1, decides among several.
+    What `draw` returns, from 0 to below 1, decides among several by the rule, see
+    `authors_chances`.
     """
     first, count = tied.argmax(axis=0), tied.sum(axis=0)
     if rule == "lowest_index" or not (count > 1).any():
@@ -69,11 +49,9 @@ def leader_of(tied: PerPlayer, rule: str, asked: PerPlayer, draw: Callable[[], A
 
 
 def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
-    """Return each tied seat's chance to lead by AucArena's published code, float64.
-
-    Replies are processed in seat order; after each one all earlier and equal highest bids are
-    gone through again, and each takes the lead with probability 1/2.
-    """
+    """Return each tied seat's chance to lead by AucArena's published code, float64."""
+    # After each reply, in seat order, all earlier equal bids take the lead anew with probability
+    # 1/2.
     chances, begun = np.zeros(tied.shape), np.zeros(tied.shape[1:], np.bool_)
     for seat in range(len(tied)):
         opens = tied[seat] & ~begun
@@ -90,14 +68,13 @@ def authors_chances(tied: PerPlayer, asked: PerPlayer) -> PerPlayer:
 class EnglishAuctionState(State):
     """The state between rounds; ``round`` counts those of all items. Money is int64.
 
-    Items are numbered in the order of sale: ``(items, *batch)`` are their indexes in the list
-    (`order`), start prices (`starts`), buyers (`sold_to`) and prices, -1 until sold; ``(players,
-    items, *batch)`` are their true `values`, the bidders' `estimates` and the number of accepted
-    bids (`engagement`). Of the `item` on sale: its rounds so far, its `start` price after so many
-    `discounts`, the highest bid and its `leader` (-1 before a bid), the `withdrawn` bidders, its
-    `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). If bidding is cyclic, `turn` is
-    the seat from which the next bidder is looked for, at first `first`. `lots` are keys
-    ``(*batch)`` by which the lot of a tie is drawn, or fixed numbers, ``(rounds, *batch)``.
+    Items are in the order of sale: ``(items, *batch)`` are their indexes in the list (`order`),
+    start prices, buyers (`sold_to`) and prices, -1 until sold; ``(players, items, *batch)`` are
+    true `values`, `estimates` and the number of accepted bids (`engagement`). Of the `item` on
+    sale: its rounds, `start` price after `discounts`, highest bid and `leader` (-1: none), the
+    `withdrawn`, `bids_on_item` and `last_reply` (a bid, -1 withdrew, -2 none). Cyclic bidding looks
+    from seat `turn` on, at first `first`. `lots` are keys ``(*batch)`` of ties' lots, or numbers,
+    ``(rounds, *batch)``.
     """
 
     budget: PerPlayer
@@ -176,30 +153,19 @@ class EnglishAuction(Rulebook):
     budgets: Each[int] = param(10_000, "money of all bidders, or of each", each=(0, LARGEST))
     values: str = param("common", common="all have estimates of them", private="all know their own")
     value_mean: int = param(
-        50,
-        "mean of private values, normal within 1 to the own budget",
-        hidden="tell_prior",
-        stakes=("values", "private"),
+        50, "mean of private values, normal within 1 to the own budget", **_PRIVATE
     )
-    value_sd: int = param(
-        10,
-        "their standard deviation, at most `value_mean`",
-        hidden="tell_prior",
-        stakes=("values", "private"),
-    )
+    value_sd: int = param(10, "their standard deviation, at most `value_mean`", **_PRIVATE)
     private_values: Any = param(None, "a row for each bidder", none="drawn", hidden=True)
     overestimate_pct: Each[int] = param(
-        10, "percent above the value", each=(-100, 100), hidden=True, stakes=("values", "common")
+        10, "percent above the value", each=(-100, 100), stakes=("values", "common")
     )
     objective: Each[str] = param("profit", "or ``items``, or of each", each=("profit", "items"))
     increment_pct: int = param(10, "smallest raise, percent of the start price", low=0, high=100)
     increment_min: int = param(1, "smallest raise at any start price", low=1, high=LARGEST)
     bidding: str = param("rounds", rounds="all at the same time", cyclic="one by one in seat order")
     first_bidder: int | str = param(
-        0,
-        "seat asked first if bidding is cyclic, or ``random``",
-        hidden=True,
-        stakes=("bidding", "cyclic"),
+        0, "seat asked first if bidding is cyclic, or ``random``", stakes=("bidding", "cyclic")
     )
     discount: int | None = param(None, "percent off if nobody bids", low=1, high=99, none="no cut")
     max_discounts: int = param(
@@ -209,15 +175,10 @@ class EnglishAuction(Rulebook):
         3,
         "how often a bidder is asked again after an illegal reply",
         low=0,
-        hidden=True,
         stakes=("reask_limit", "bounded"),
     )
     reask_limit: str = param(
-        "bounded",
-        bounded="`max_reasks` times",
-        unlimited="until it is legal",
-        hidden=True,
-        stakes="changed",
+        "bounded", bounded="`max_reasks` times", unlimited="until it is legal", stakes="changed"
     )
     skip_broke: bool = param(False, "who cannot afford the smallest bid is out without being asked")
     tie_rule: str = param(
@@ -250,36 +211,29 @@ class EnglishAuction(Rulebook):
             least = min(self.of_each("budgets"))
             check_integer("value_mean (with the smallest budget)", self.value_mean, 1, least)
             check_integer("value_sd", self.value_sd, 0, self.value_mean)
-        has_law(self, self.values == "private" and self.private_values is None)
+        facts.has_law(self, self.values == "private" and self.private_values is None)
 
     # -- what follows from the parameters --------------------------------------------------------
 
     @cached_property
     def catalogue(self) -> tuple[Item, ...]:
-        """The items, as listed."""
         return catalogue(self.items)
 
     @cached_property
     def purses(self) -> Array:
-        """Each bidder's money at the start, int64 ``(players,)``."""
         return np.array(self.of_each("budgets"), np.int64)
 
     @cached_property
     def markups(self) -> Array:
-        """Each bidder's overestimate in percent, int64 ``(players,)``."""
         return np.array(self.of_each("overestimate_pct"), np.int64)
 
     @cached_property
     def objectives(self) -> tuple[str, ...]:
-        """What each bidder pursues, ``profit`` or ``items``."""
         return self.of_each("objective")
 
     @cached_property
     def scales(self) -> Array:
-        """Money in what a bidder observes counts in this unit, int64 ``(players,)``.
-
-        It is the own starting budget, at least 1: that of others is not told.
-        """
+        """The unit of money in what each observes, its own first budget, int64 ``(players,)``."""
         return np.maximum(self.purses, 1)
 
     @cached_property
@@ -293,7 +247,6 @@ class EnglishAuction(Rulebook):
 
     @property
     def announces_unsold(self) -> bool:
-        """Whether true values of items that nobody bought are announced, too."""
         return self.reveal_value == "always" and self.values == "common"
 
     def terms(self) -> dict[str, Any]:
@@ -309,10 +262,8 @@ class EnglishAuction(Rulebook):
 
     @cached_property
     def most_rounds(self) -> tuple[int, ...]:
-        """The largest number of rounds that each listed item can take."""
         replies, round_limits = self.players if self.bidding == "cyclic" else 1, []
-        for start in (item.start for item in self.catalogue):
-            longest = 0
+        for start, longest in ((item.start, 0) for item in self.catalogue):
             for cuts in range(self.max_discounts + 1 if self.discount else 1):
                 bids = (self._richest - start) // int(self.raise_from(start)) + 1
                 longest = max(longest, (cuts + 1) * replies + max(bids, 0))
@@ -330,14 +281,13 @@ class EnglishAuction(Rulebook):
     def fictions(self) -> tuple[str, ...]:
         if self.values == "private":
             return ()
-        shares = ", ".join(
-            f"{share:+d} %" for share in dict.fromkeys(self.of_each("overestimate_pct"))
-        )
+        percents = dict.fromkeys(self.of_each("overestimate_pct"))
+        shares = ", ".join(f"{percent:+d} %" for percent in percents)
         return (f"that an estimate may be too high or too low: each is {shares} off",)
 
     def draws(self) -> Sequence[Draw]:
         count, seats = len(self.catalogue), self.players
-        order, first = fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder)
+        order, first = (fixed(order_of(self.catalogue, self.item_order)), fixed(self.first_bidder))
         if self.item_order == "shuffled":
             order = lambda noise: noise.order(count)
         if self.first_bidder == "random":
@@ -384,19 +334,15 @@ class EnglishAuction(Rulebook):
     # -- whose move it is, and what is legal ------------------------------------------------------
 
     def raise_from(self, start: Any) -> Any:
-        """Return the smallest raise on an item with this start price."""
         return np.maximum(self.increment_min, start * self.increment_pct // 100)
 
     def increment(self, state: EnglishAuctionState) -> PerTable:
-        """Return the smallest raise on the item on sale, int64."""
         return self.raise_from(state.start)
 
     def floor(self, state: EnglishAuctionState) -> PerTable:
-        """Return the smallest legal bid on the item on sale, int64."""
         return np.where(state.high < 0, state.start, state.high + self.increment(state))[()]
 
     def _rivals(self, state: EnglishAuctionState) -> PerPlayer:
-        """Return who is still in and not leading, bool."""
         return ~(state.withdrawn | (self.seats(state) == state.leader) | state.over)
 
     def asked(self, state: EnglishAuctionState) -> PerPlayer:
@@ -431,7 +377,6 @@ class EnglishAuction(Rulebook):
         return self.floor(state) + np.zeros_like(state.budget), state.budget
 
     def break_kinds(self, state: EnglishAuctionState, actions: PerPlayer) -> PerPlayer:
-        """Return the index into `BREAKS` of each asked seat's action."""
         below = np.where(state.high < 0, BREAKS.index("below_start"), 3)
         kinds = below * ((actions >= 0) & (actions < self.floor(state)))
         kinds = np.where(actions > state.budget, BREAKS.index("over_budget"), kinds)
@@ -542,7 +487,6 @@ class EnglishAuction(Rulebook):
     # -- what bidders know ------------------------------------------------------------------------
 
     def tells_step(self, state: EnglishAuctionState) -> PerTable:
-        """Return the tables where the increment is told, bool."""
         return (state.item_round > 0) | (not self.terse_rules)
 
     def hears_sale(self, state: EnglishAuctionState) -> PerPlayer:
@@ -554,12 +498,10 @@ class EnglishAuction(Rulebook):
         return self.announces & ((at(state.sold_to, state.item - 1) >= 0) | self.announces_unsold)
 
     def spent(self, state: EnglishAuctionState) -> PerPlayer:
-        """Return the sum of the prices paid."""
         return tall(self.purses, state.round.shape) - state.budget
 
     @cached_property
     def _dearest(self) -> int:
-        """The most that any item can be worth to anybody."""
         if self.values == "common":
             return max(item.value for item in self.catalogue)
         return max((v for row in self.private_values or () for v in row), default=self._richest)
@@ -638,20 +580,17 @@ class EnglishAuction(Rulebook):
 
     def recalled(self) -> Sequence[Fact]:
         """Return the value and the estimate of the dearest item with announced value; else 0."""
-        places, unsold = np.arange(len(self.catalogue)), self.announces_unsold
-
-        def dearest(values: str) -> Callable[[EnglishAuctionState], PerPlayer]:
-            def recall(s: EnglishAuctionState) -> PerPlayer:
-                public = (tall(places, s.round.shape) < s.item) & ((s.sold_to >= 0) | unsold)
-                public = public & self.announces
-                return at_item(getattr(s, values) * public, (s.values[0] * public).argmax(axis=0))
-
-            return recall
-
+        value, estimate = (partial(self._recalled, name) for name in ("values", "estimates"))
         return (
-            Fact("told_value", dearest("values"), 0, np.inf, "value of the dearest item announced"),
-            Fact("told_estimate", dearest("estimates"), 0, np.inf, "own estimate of the same item"),
+            Fact("told_value", value, 0, np.inf, "value of the dearest item announced"),
+            Fact("told_estimate", estimate, 0, np.inf, "own estimate of the same item"),
         )
+
+    def _recalled(self, name: str, state: EnglishAuctionState) -> PerPlayer:
+        closed = tall(np.arange(len(self.catalogue)), state.round.shape) < state.item
+        public = closed & ((state.sold_to >= 0) | self.announces_unsold) & self.announces
+        dearest = (state.values[0] * public).argmax(axis=0)
+        return at_item(getattr(state, name) * public, dearest)
 
     def told(self, state: EnglishAuctionState, seat: int) -> dict[str, Any]:
         names, index, on_sale = self.names(), int(state.item), not state.over
@@ -704,7 +643,6 @@ class EnglishAuction(Rulebook):
         }
 
     def item_at(self, state: EnglishAuctionState, index: Any) -> Item:
-        """Return an item by its number in one table's order of sale."""
         return self.catalogue[int(state.order[index])]
 
     @property
@@ -714,7 +652,6 @@ class EnglishAuction(Rulebook):
 
     @property
     def profits(self) -> tuple[float, float]:
-        """The least and the most that can be left of the values of items, less their prices."""
         return -float(self._richest), float(len(self.catalogue) * max(1, self._dearest))
 
     def goal(self, seat: int) -> Goal:

@@ -9,24 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium import spaces
 
-from llm_games.arrays import array_of
+from llm_games.arrays import Array, PerPlayer, PerTable, array_of
 from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
 from llm_games.questions import MISSING, Action, Choice, Question, Shares
 from llm_games.replies import around
-from llm_games.rulebook import (
-    LARGEST,
-    Array,
-    Chance,
-    Goal,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-    actions_of,
-)
+from llm_games.rulebook import LARGEST, Chance, Goal, Outcome, Played, Rulebook, State, actions_of
 
 PROPOSE, VOTE = 0, 1
 REJECT, ACCEPT = 0, 1
@@ -34,11 +22,10 @@ REJECT, ACCEPT = 0, 1
 
 @dataclass(frozen=True)
 class PirateGameState(State):
-    """What a table looks like between moves. ``round`` counts the votes held.
+    """A table between moves; ``round`` counts the votes held.
 
-    In phase 0 the proposer is asked, in 1 all others are. All seats from the proposer's on live.
-    There are the plan voted on now, and the last one with its votes (1 accept, the proposer's too)
-    and whether it passed; zeros while there is none.
+    In phase 0 the proposer is asked, in 1 all others are. There are the plan voted on now, and the
+    last one with its votes (1 accept, the proposer's too) and whether it passed; zeros: none.
     """
 
     phase: PerTable
@@ -65,6 +52,7 @@ class PirateGame(Rulebook):
     title: ClassVar[str] = "Pirate game"
     source: ClassVar[str] = "γ-Bench"
     turns: ClassVar[bool] = True
+    seats_differ = "the lowest seat left proposes and can keep most of the gold"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
         "gamma_bench_authors": {"vote_parse": "contains", "proposal_check": "sum_and_length"},
@@ -81,16 +69,8 @@ class PirateGame(Rulebook):
         "strict", strict="shares are whole and at least 0", sum_and_length="only their sum counts"
     )
     vote_parse: str = param(
-        "strict",
-        strict="one of two words",
-        contains="accept anywhere in it",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="one of two words", contains="accept anywhere in it", stakes="changed"
     )
-
-    @property
-    def seats_differ(self) -> str:
-        return "the lowest seat left proposes and can keep most of the gold"
 
     def length(self) -> int:
         return 2 * (self.players - 1)
@@ -138,7 +118,6 @@ class PirateGame(Rulebook):
         return np.where(state.phase == VOTE, REJECT, plan)
 
     def mend(self, state: PirateGameState, actions: Array, broke: Array) -> Array:
-        """Put the fallback in place of what broke a rule: a single vote, or a whole plan."""
         replaced = np.where(state.phase == VOTE, broke, broke.any(axis=0))
         return np.where(replaced, self.fallback(state), actions)
 
@@ -276,7 +255,6 @@ class PirateGame(Rulebook):
         return Shares("proposal", ranks, self.gold, self.players, loose, published=around)
 
     def space(self, seat: int) -> spaces.Space[Any]:
-        """Return a new space: a share for each seat, read when proposing, then a vote."""
         return spaces.MultiDiscrete([self.gold + 1] * self.players + [2])
 
     def decode(self, state: PirateGameState, seat: int, action: Any) -> Action:
@@ -292,6 +270,14 @@ class PirateGame(Rulebook):
             return int(value[-1])
         first = int(state.proposer)  # shares of pirates who are out are not part of the plan
         return (*[0] * first, *value[first:-1].tolist())
+
+    def encode(self, state: PirateGameState, seat: int, move: Any) -> Any:
+        row = np.zeros(self.players + 1, np.int64)
+        if int(state.phase) == VOTE:
+            row[-1] = move > 0
+        else:
+            row[:-1] = np.clip(move, 0, self.gold)
+        return row
 
     def assemble(self, state: PirateGameState, moves: Mapping[int, Action]) -> Array:
         """Put single seats' moves together: votes by seat, or the proposer's plan for all seats."""

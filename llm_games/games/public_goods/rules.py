@@ -53,11 +53,7 @@ class PublicGoods(Rounds):
     rand_min: int = param(11, "lower end for ``random``, 0 to ``tokens - players + 1``")
     contribution_range: str = param("strict", strict="0 to the own", unbounded="any integer")
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     def check(self) -> None:
@@ -95,9 +91,8 @@ class PublicGoods(Rounds):
 
     def bounds(self) -> tuple[int, int]:
         if self.contribution_range == "unbounded":  # but as far as it is exact
-            free = (
-                LARGEST - self.ratio.denominator * self.players * self.tokens
-            ) // self._per_token
+            start = self.ratio.denominator * self.players * self.tokens
+            free = (LARGEST - start) // self._per_token
             return -free, free
         return 0, self.tokens if self.endowment == "reset" else LARGEST
 
@@ -133,6 +128,7 @@ class PublicGoods(Rounds):
         if self.endowment == "carry" or self.contribution_range == "unbounded":
             low, high, upper = -np.inf, np.inf, np.inf
         gift, tokens = (lambda s: s.contributions), (lambda s: s.tokens)
+        each = "seat {}, last round"
         endowment, pot = (lambda s: s.endowment), (lambda s: s.contributions.sum(axis=0))
         return (
             self.now,
@@ -141,29 +137,12 @@ class PublicGoods(Rounds):
             Fact("gain", self.gain, -high, upper, "own net gain from the pot last round, tokens"),
             Fact("held", tokens, low, upper, "own tokens after the last round", said="tokens"),
             Fact("pot", pot, low, high * self.players, "sum of last round's contributions, tokens"),
-            Fact(
-                "contribution",
-                gift,
-                low,
-                high,
-                meaning="seat {}, last round",
-                each=True,
-                said="contributions",
-            ),
-            Fact(
-                "held",
-                tokens,
-                low,
-                upper,
-                meaning="tokens of seat {} after it",
-                each=True,
-                said="all_tokens",
-            ),
+            Fact("contribution", gift, low, high, each, True, said="contributions"),
+            Fact("held", tokens, low, upper, "tokens of seat {} after it", True, said="all_tokens"),
         )
 
     @property
     def stake(self) -> tuple[float, float]:
-        """The ends of a round's payoff; infinite where endowments are carried on."""
         if self.endowment == "carry" or self.contribution_range == "unbounded":
             return -np.inf, np.inf
         tokens, ratio = float(self.tokens), float(self.ratio)

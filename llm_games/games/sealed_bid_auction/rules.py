@@ -12,7 +12,7 @@ import numpy as np
 
 from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
-from llm_games.facts import Draw, Fact, check_integer, fixed, has_law, param, rows_of
+from llm_games.facts import LAW, Draw, Fact, check_integer, fixed, has_law, param, rows_of
 from llm_games.noise import Noise
 from llm_games.questions import Integer, integer
 from llm_games.rounds import Paid, Rounds, Seen
@@ -21,10 +21,7 @@ from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
 @dataclass(frozen=True)
 class SealedBidAuctionState(State):
-    """Valuations ``(rounds, players, *batch)`` and lots of ties ``(rounds, *batch)``, in [0, 1).
-
-    The other fields are of the last round; the winner is -1 before the first one.
-    """
+    """Valuations ``(rounds, players, *batch)``, ties' lots ``(rounds, *batch)``; last round's."""
 
     valuations: Array
     lots: Array
@@ -47,6 +44,7 @@ class SealedBidAuction(Rounds):
     name: ClassVar[str] = "sealed_bid_auction"
     title: ClassVar[str] = "Sealed-bid auction"
     source: ClassVar[str] = "γ-Bench"
+    shared_goal: ClassVar[Goal] = Goal(unit="profits")
     narrows: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "gamma_bench": {},
@@ -58,24 +56,9 @@ class SealedBidAuction(Rounds):
     }
 
     price: str = param("first", first="the winner pays its bid", second="the second-highest bid")
-    valuation_min: int = param(
-        0, "smallest possible valuation", low=0, hidden="tell_prior", stakes="always"
-    )
-    valuation_max: int = param(
-        200,
-        "largest, more than `valuation_min`",
-        low=1,
-        high=10**9,
-        hidden="tell_prior",
-        stakes="always",
-    )
-    interval: int = param(
-        10,
-        "step between valuations, a divisor of their range",
-        low=1,
-        hidden="tell_prior",
-        stakes="always",
-    )
+    valuation_min: int = param(0, "smallest possible valuation", low=0, **LAW)
+    valuation_max: int = param(200, "largest, more than `valuation_min`", low=1, high=10**9, **LAW)
+    interval: int = param(10, "step between valuations, a divisor of their range", low=1, **LAW)
     seed: int = param(
         42,
         "round ``t`` uses ``random.Random(seed + t - 1)``",
@@ -95,11 +78,7 @@ class SealedBidAuction(Rounds):
         "own", own="the table's lots", shared="the generator of the valuations", hidden=True
     )
     number_parse: str = param(
-        "strict",
-        strict="whole numbers only",
-        truncate="fractions are cut",
-        hidden=True,
-        stakes="changed",
+        "strict", strict="whole numbers only", truncate="fractions are cut", stakes="changed"
     )
 
     @classmethod
@@ -169,7 +148,6 @@ class SealedBidAuction(Rounds):
         return self.first(SealedBidAuctionState, batch, winner=-1, **chance)
 
     def valuation(self, state: SealedBidAuctionState, ago: int = 0) -> PerPlayer:
-        """Return the valuations this round, or `ago` rounds before."""
         return at(state.valuations, np.minimum(np.maximum(state.round - ago, 0), self.rounds - 1))
 
     def bounds(self) -> tuple[int, int]:
@@ -226,9 +204,6 @@ class SealedBidAuction(Rounds):
     def stake(self) -> tuple[float, float]:
         free = self.bid_range == "unbounded"
         return (-np.inf, np.inf) if free else (0.0, float(self.valuation_max))
-
-    def goal(self, seat: int) -> Goal:
-        return Goal(unit="profits")
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])

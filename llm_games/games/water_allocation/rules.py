@@ -12,22 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from llm_games.arrays import Array, array_of, at, tall
+from llm_games.arrays import Array, PerPlayer, PerTable, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
 from llm_games.questions import NO_BID, Action, Remark, SealedBid
 from llm_games.rounds import MOST_ROUNDS
-from llm_games.rulebook import (
-    Chance,
-    Goal,
-    Later,
-    Outcome,
-    PerPlayer,
-    PerTable,
-    Played,
-    Rulebook,
-    State,
-)
+from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 
 class Resident(NamedTuple):
@@ -81,8 +71,7 @@ You grew up in a busy city, took a business degree, and made your name with camp
 customers."""
 PERSONAS = tuple(Persona(*lines.splitlines()) for lines in _WHO.split("\n\n"))
 """Personas of `RESIDENTS`, after the paper's, in other words."""
-UNSOLD = np.iinfo(np.int64).max
-"""Above all prices."""
+UNSOLD = np.iinfo(np.int64).max  # above all prices
 MOST = 10**9
 
 _LOGIC = Remark("reason", "the logic of your bid, in a few sentences", last=True)
@@ -92,10 +81,9 @@ _LOGIC = Remark("reason", "the logic of your bid, in a few sentences", last=True
 class WaterAllocationState(State):
     """Residents between two days; money is in units of ``10 ** -money_decimals`` dollars.
 
-    `supplies` is the water of all days, ``(days, *batch)``. `balance` is before the next salary,
-    `dry` counts days in a row without water. Of the last day are kept: the seats that `took_part`,
-    the `bids` as submitted, the seats that `won` water, and the money `announced` before a death
-    took it away.
+    `supplies` is the water of all days, ``(days, *batch)``; `balance` is before the next salary;
+    `dry` counts days in a row. Of the last day: who `took_part`, the `bids` as submitted, who
+    `won`, and the money `announced` before a death took it away.
     """
 
     supplies: Array
@@ -144,7 +132,9 @@ class WaterAllocation(Rulebook):
     idle: ClassVar[int] = NO_BID
     title: ClassVar[str] = "Water allocation challenge"
     source: ClassVar[str] = "Alympics"
+    shared_goal: ClassVar[Goal] = Goal("survive", "day")
     fewest_players: ClassVar[int] = 1
+    payable = 0.0, 1.0
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         f"setting_{i}{whose}": {"supply_low": low, "supply_high": low + 10, "persona": persona}
         | otherwise
@@ -237,12 +227,10 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def cast(self) -> tuple[Resident, ...]:
-        """The residents, by seat."""
         return self.residents or RESIDENTS[: self.players]
 
     @cached_property
     def personas(self) -> tuple[Persona, ...] | None:
-        """The residents' personas by seat; None if they have none."""
         if not isinstance(self.persona, str):
             return self.persona
         return PERSONAS[: self.players] if self.persona == "default" else None
@@ -253,12 +241,10 @@ class WaterAllocation(Rulebook):
 
     @cached_property
     def requirements(self) -> Array:
-        """Units of water that each seat needs a day, int64 ``(players,)``."""
         return np.array([resident.requirement for resident in self.cast], np.int64)
 
     @cached_property
     def salaries(self) -> Array:
-        """Money units that each seat is paid a day, int64 ``(players,)``."""
         return np.array([resident.salary * self.unit for resident in self.cast], np.int64)
 
     @cached_property
@@ -269,12 +255,10 @@ class WaterAllocation(Rulebook):
 
     @property
     def supply_top(self) -> int:
-        """The largest supply that can be drawn."""
         return self.supply_high - (not self.supply_upper_inclusive)
 
     @property
     def mean_supply(self) -> Fraction:
-        """The mean of a day's supply."""
         return Fraction(self.supply_low + self.supply_top, 2)
 
     @cached_property
@@ -320,7 +304,6 @@ class WaterAllocation(Rulebook):
         return once(lambda s: at(s.supplies, np.minimum(s.round, self.days - 1)))
 
     def last_supply(self, state: WaterAllocationState) -> PerTable:
-        """Return the water of the day before, if there was one, int64."""
         return at(state.supplies, np.maximum(state.round - 1, 0))
 
     @cached_property
@@ -364,9 +347,8 @@ class WaterAllocation(Rulebook):
         bids = np.where(alive, actions, NO_BID)
         over_budget = bids > purse
         effective = bids if self.no_bid == "none" else np.where(alive, np.maximum(bids, 0), NO_BID)
-        effective = np.where(
-            over_budget, purse if self.over_budget == "clip" else NO_BID, effective
-        )
+        lowered = purse if self.over_budget == "clip" else NO_BID
+        effective = np.where(over_budget, lowered, effective)
         won, remaining = self._allocate(effective, supply)
         announced = purse - effective * won
         dry = (state.dry + alive) * ~won
@@ -404,7 +386,6 @@ class WaterAllocation(Rulebook):
         return next_state, Outcome(rewards, ~living | next_state.over, Later(record))
 
     def _allocate(self, bids: PerPlayer, supply: PerTable) -> tuple[PerPlayer, PerTable]:
-        """Return the seats that are served, bool, and the remaining water."""
         first = self.precedence
         ranked = first[np.argsort(-bids[first], axis=0, kind="stable")]
         cells = ranked * supply.size + np.arange(supply.size).reshape(supply.shape)
@@ -504,13 +485,6 @@ class WaterAllocation(Rulebook):
             return None
         whole, rest = divmod(int(units), self.unit)
         return f"{whole}.{rest:0{self.money_decimals}}" if self.money_decimals else whole
-
-    @property
-    def payable(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def goal(self, seat: int) -> Goal:
-        return Goal("survive", "day")
 
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         remarks = (_LOGIC,) if self.remarks == "alympics" else ()

@@ -1,0 +1,176 @@
+"""Players of ours in loops of others: PettingZoo's two forms, Gymnasium's, under any wrappers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from llm_games.baselines.players import make_player
+from llm_games.codecs import FreeText
+from llm_games.env import TableEnv
+from llm_games.errors import BadParameter, IllegalAction, NotReady, unknown
+from llm_games.questions import MISSING, Action
+from llm_games.view import Sight
+from llm_games.wrappers.play import policy_of
+from llm_games.wrappers.policy import Decision, Note, Policy, called
+from llm_games.wrappers.seats import Seats
+from llm_games.wrappers.single_agent import SingleAgentEnv
+from llm_games.wrappers.together import run_sync
+
+
+class SeatedPlayer:
+    """A player on an agent's seat: called with an observation, it returns the action to step with.
+
+    The player sees the table itself, so that no wrapper changes what it knows; the observation is
+    not read. The action is the member of the agent's space that comes nearest to the move, and of
+    a plan the first of its shares. The environment plays the move itself, exactly, when this action
+    arrives, and refuses any other; a failed reply is the game's declared move, as in `play`.
+
+    It hears, recalls and forgets as in `play`. It looks back at a game that is over when `finish`
+    is called, when the next one is reset, or at the end of a ``with`` block.
+    """
+
+    def __init__(self, policy: Policy, env: TableEnv, seat: int) -> None:
+        self.policy, self.speaks = policy, policy.speaks
+        self._env, self._seat = env, seat
+        self._seats = Seats(env.table, {seat: policy})
+        self._sight: Sight | None = None  # in which it decided last
+        self._decision: Decision | None = None
+        self._action: Any = None
+        self._notes: tuple[Note, ...] = ()
+        self._looked_back = True
+
+    def __call__(self, observation: Any = None) -> Any:
+        """Return the action of this step; the player decides when it is first called.
+
+        Raises:
+            NotReady: the environment was never reset, or another player sits here now.
+            ClientError: a model's call brought no completion; it is asked again by the next call.
+        """
+        if self._must_decide():
+            self._enter(self._seats.ask_now())
+        return self._action
+
+    async def act(self, observation: Any = None) -> Any:
+        """Do the same without blocking the event loop, so that several seats can wait at once."""
+        if self._must_decide():
+            self._enter(await self._seats.ask())
+        return self._action
+
+    def finish(self) -> Decision | None:
+        """Let the player look back at an episode that is over; None if it has, or has nothing."""
+        table = self._env.table
+        if self._looked_back or not table.state.over:
+            return None
+        self._looked_back = True
+        decisions = run_sync(self._seats.finish()) if self._seats.look_back else {}
+        decision: Decision | None = decisions.get(self._seat)
+        self._notes = decision.notes if decision else ()
+        return decision
+
+    def __enter__(self) -> SeatedPlayer:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._env.table.sight is not None:
+            self.finish()
+
+    # -- for the environment -----------------------------------------------------------------------
+
+    def begin(self, seat: int) -> None:
+        """Start an episode on this seat, with the notes of the one before."""
+        if seat != self._seat:
+            self._seat, self._seats = seat, Seats(self._env.table, {seat: self.policy})
+        self._seats.start({seat: self._notes} if self._notes else None)
+        self._notes, self._looked_back, self._sight = (), False, None
+
+    def hear(self) -> None:
+        """Hear what the game tells after a step."""
+        self._seats.hear()
+
+    def claim(self, action: Any) -> Action:
+        """Return the move behind the action that this player gave in this step.
+
+        Raises:
+            IllegalAction: it gave another, or none.
+        """
+        agent = f"{self._env.game.names()[self._seat]} ({called(self.policy)})"
+        if self._sight is not self._env.table.sight or self._decision is None:
+            raise IllegalAction(f"{agent} was not called in this step, but {action!r} arrived")
+        if not _is_same(self._action, action):
+            raise IllegalAction(f"{agent} gave {self._action!r}, but {action!r} arrived")
+        codec, attempts = self._env.windows.codecs[self._seat], self._decision.attempts
+        if isinstance(codec, FreeText):
+            why = attempts[-1].why if attempts else ""
+            codec.reading = {"outcome": self._decision.outcome, "why": why}
+        return self._decision.action
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _must_decide(self) -> bool:
+        sight = self._env.table.ready()
+        if self._env.seated.get(self._seat) is not self:
+            raise NotReady(f"another player sits on {self._env.game.names()[self._seat]} now")
+        return sight is not self._sight
+
+    def _enter(self, decisions: dict[int, Decision]) -> None:
+        """Keep what was decided, and the action that stands for it; none if it was not asked."""
+        sight, codec = self._env.table.ready(), self._env.windows.codecs[self._seat]
+        decision = decisions.get(self._seat)
+        view, move = sight.view(self._seat), decision.action if decision else MISSING
+        if decision and decision.attempts and isinstance(codec, FreeText):
+            self._action = decision.attempts[-1].text
+        else:
+            self._action = codec.encode(view, move)
+        self._sight, self._decision = sight, decision
+
+
+def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
+    """Let a player sit on an agent's seat of an environment of ours, whatever wraps it.
+
+    Args:
+        player: by name, as of `llm_games.player`, a policy, a client or a plain function.
+        env: a PettingZoo environment of either form, or Gymnasium's with one learner.
+        agent: whose seat it is; the learner's seat, wherever it is, needs none.
+
+    Raises:
+        BadParameter: `env` is none of ours or a vector, a wrapper changed the agent's actions, or
+            the player cannot play this game.
+        UnknownName: there is no such agent or player.
+        NotReady: in the middle of an episode.
+    """
+    inner = getattr(env, "unwrapped", env)
+    if not isinstance(inner, TableEnv):
+        raise BadParameter(
+            f"env must be one environment of llm_games, in any wrappers, and no vector: got {env!r}"
+        )
+    if isinstance(inner, SingleAgentEnv):
+        names, agent, seen = [inner.agent], agent or inner.agent, env.action_space
+    else:
+        names, agent = inner.possible_agents, agent or ""
+        seen = env.action_space(agent) if agent in names else None
+    if agent not in names:
+        raise unknown("agent", agent, names)
+    seat = inner.game.names().index(agent)
+    space = inner.windows.codecs[seat].space
+    if seen != space:
+        raise BadParameter(f"a wrapper changed the actions of {agent} from {space} to {seen}")
+    policy = make_player(player, inner.game) if isinstance(player, str) else policy_of(player)
+    game = inner.game if policy.speaks else inner.game.core
+    policy.start(game, seat, 0)
+    seated = SeatedPlayer(policy, inner, seat)
+    inner.seat_player(seated, agent)
+    return seated
+
+
+def _is_same(given: Any, arrived: Any) -> bool:
+    """Test whether an action is the one that was given, also after a cast to float32."""
+    if given is arrived or isinstance(given, str) or isinstance(arrived, str | None):
+        return bool(given is arrived or given == arrived)
+    one, two = np.ravel(given), np.ravel(arrived)
+    if one.size != two.size or two.dtype.kind not in "iuf":
+        return False
+    single = two.astype(np.float32)
+    cast = two.dtype.kind == "f" and np.array_equal(two, single)
+    return np.array_equal(one, two) or (cast and np.array_equal(one.astype(np.float32), single))
