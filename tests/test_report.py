@@ -36,6 +36,7 @@ from llm_games.benchmarks.show.page import (
     drawer,
     figures,
     headline,
+    plot_style,
     report_page,
 )
 from llm_games.benchmarks.show.page.csv_files import Files
@@ -570,7 +571,7 @@ def test_figures_and_tables_say_what_they_are(tmp_path):
 
 
 def test_twelve_players_have_twelve_looks():
-    looks = canvas.make_looks(12)
+    looks = plot_style.make_looks(12)
     assert len({(look.colour, str(look.dash)) for look in looks}) == 12
     assert len({look.mark for look in looks}) == 12
 

@@ -1,7 +1,7 @@
 """Editions: what a recorded episode hangs on beside its configuration.
 
-Who changes one of them raises the package's version too, so that a file can say which version
-still plays it again. Files of all editions are read, reported, compared and exported.
+Who changes one raises the package's version too, so that a file can say which version still plays
+it again. Files of all editions are read.
 """
 
 from __future__ import annotations
@@ -60,10 +60,7 @@ class OtherEdition(StoreError):
 
 @cache
 def editions(game: str) -> Plain:
-    """Return the editions of today: rules and seat by number, wordings as hashes of templates.
-
-    That of talk is recorded of games that talk.
-    """
+    """Editions of today: rules and seat by number, wordings as hashes of templates, talk if any."""
     cls = game_class(game)
     folders = filter(None, (rooms.wordings(cls.name), words.FOLDER))
     templates = [path for folder in folders for path in sorted(folder.glob("*.j2"))]

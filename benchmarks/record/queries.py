@@ -38,19 +38,14 @@ class Records:
         self._column_cache: dict[str, list[str]] = {}  # columns by table
         runs = self._read(rows.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
-            lost = f"{path}: there is not one description of the run"
-            raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
+            raise self.damaged("there is not one description of the run")
         [run] = runs
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> Records:
-        """Open a run to read, also one that is going on or lies in a read-only folder.
-
-        Raises:
-            NotARun, NewerSchema: see there.
-        """
+        """Open a run to read, also one that is going on; raises NotARun, NewerSchema."""
         database.check_file(Path(path))
         try:
             with database.opened(path, "ro") as reading:
@@ -99,9 +94,8 @@ class Records:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
         count = "(SELECT count(*) FROM steps WHERE episode = id)"
         none = "NOT EXISTS (SELECT * FROM steps WHERE episode = id)"
-        return dict(
-            self._rows(f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}")
-        )
+        query = f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}"
+        return dict(self._rows(query))
 
     def steps(self, episode: int) -> list[rows.StepRow]:
         thin_steps = self._read(rows.StepRow, "WHERE episode = ?", episode)
@@ -113,9 +107,8 @@ class Records:
     def payoffs(self) -> dict[int, list[float]]:
         """Return by episode what its seats were paid in all its steps."""
         payoffs: dict[int, list[float]] = {}
-        for episode, text in self._each(
-            "SELECT episode, rewards FROM steps ORDER BY episode, step"
-        ):
+        query = "SELECT episode, rewards FROM steps ORDER BY episode, step"
+        for episode, text in self._each(query):
             rewards = rows.full_list(json.loads(text))
             total = payoffs.get(episode, [0.0] * len(rewards))
             payoffs[episode] = [*map(add, total, rewards)]
@@ -148,10 +141,7 @@ class Records:
         return self._read(rows.NoteRow, "WHERE episode = ?", episode)
 
     def table(self, name: str) -> Iterator[tuple[rows.EpisodeRow, Plain]]:
-        """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
-
-        Attempts have their messages as `prompt`, and who has a seat has a `player`.
-        """
+        """Yield rows of a table of episodes', each with its episode, `prompt`, `player`."""
         for episode in self.episodes():
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
@@ -166,10 +156,8 @@ class Records:
                     fields["action"] = row.readable
                     fields["played"] = played.get(row.step, {}).get(row.seat)
                 if "prompt" in fields:
-                    listed = isinstance(row.prompt, list)
-                    fields["prompt"] = (
-                        self.messages(row.prompt) if listed else list(chats[row.prompt])
-                    )
+                    listed, prompt = isinstance(row.prompt, list), row.prompt
+                    fields["prompt"] = self.messages(prompt) if listed else list(chats[prompt])
                 yield episode, fields
 
     def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
@@ -188,48 +176,36 @@ class Records:
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
-
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return episode, step, seat, outcome, broke, reward and phase of decisions.
-
-        `steps` steps of each episode, from its entry in `first` on.
-        """
+        """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
         has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
         names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
-        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "decisions", ""), json.dumps(first), steps)
 
     def happened_since(self, first: Mapping[int, int], steps: int) -> list[tuple[int, int, Plain]]:
         """Return episode, step and record of the same steps."""
-        step_rows = self._rows(
-            _SINCE.format("step, record, rewards", "steps", ""), _keyed(first), steps
-        )
+        query = _SINCE.format("step, record, rewards", "steps", "")
+        step_rows = self._rows(query, json.dumps(first), steps)
         return [
             (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
             for episode, step, record, rewards in step_rows
         ]
 
     def asked_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return what was asked for in each decision of the same steps.
-
-        That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
-        """
+        """Episode, step, seat, calls, tokens in and out, seconds, how the last was read."""
         sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
         names = f"step, seat, max(number) + 1, {sums}"
         last = "GROUP BY episode, step, seat"
-        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", last), json.dumps(first), steps)
 
     def replies_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return episode, step, seat, text and thoughts of each completion of the same steps."""
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
-        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", ""), json.dumps(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
-        """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
-
-        Those of all steps from the `first` on that is given for an episode. Whether ASCII letters
-        are small does not matter.
-        """
+        """Episodes, steps, seats where replies or thoughts from `first` on hold all terms."""
         has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
         searched = ("text", "thoughts") if has_thoughts else ("text",)
         holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in searched)
@@ -238,16 +214,13 @@ class Records:
         query = _SINCE.format("step, seat", "attempts", condition)
         # One row, since each that SQLite returns waits for a thread that has Python's lock.
         lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
-        [columns] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        [columns] = self._rows(f"SELECT {lists} FROM ({query})", json.dumps(first), 2**62, *like)
         return [json.loads(column) for column in columns]
 
     def glimpses(
         self, places: Sequence[tuple[int, int, int]], limit: int
     ) -> dict[tuple[int, int, int], Plain]:
-        """Return of decisions, by episode, step and seat, the action and how the last reply began.
-
-        Of ``text`` so many characters at most; "" without a model.
-        """
+        """Action and first `limit` characters of the last reply ("" without), by decision."""
         glimpses = {}
         for decision in places:
             actions = self._rows(
@@ -264,10 +237,7 @@ class Records:
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
-        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
-
-        Those of schema 2 are not among them.
-        """
+        """An episode's prompts, with all these grew from, by `AttemptRow.prompt`; not schema 2."""
         chats: dict[Any, Chat] = {}
         if not self._columns(TABLES[rows.PromptRow]):
             return chats
@@ -325,10 +295,7 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """Return what all calls came to, by model and seat (``public_goods/player_0``).
-
-        Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
-        """
+        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`."""
         usages = defaultdict[tuple[str, str], Usage](Usage)
         for row in self._read(rows.SpentRow):
             plain = dict(vars(row))
@@ -357,11 +324,8 @@ class Records:
         return money
 
     def learnt(self) -> dict[str, Lengths]:
-        rows_by_model = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
-        return {
-            model: Lengths(**{k: v for k, v in row.items() if k != "model"})
-            for model, row in rows_by_model.items()
-        }
+        lengths = [dict(vars(row)) for row in self._read(rows.LengthsRow)]
+        return {row.pop("model"): Lengths(**row) for row in lengths}
 
     def limits(self) -> list[rows.LimitRow]:
         """Return how many calls at a time servers have borne, start by start."""
@@ -379,9 +343,8 @@ class Records:
         if not (names := self._columns(table)):  # as in older files
             return []
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
-        loading = [
-            (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
-        ]
+        every = {**table.loads, **(loads or {})}
+        loading = [(name, load) for name, load in every.items() if name in names]
         checks = [(name, fits) for name, fits in table.checks if name in names]
         records = []
         for values_of_row in self._each(query, *values):
@@ -406,9 +369,8 @@ class Records:
 
     def damaged(self, fault: str) -> database.NotARun:
         """Return the error that says what is wrong with the file."""
-        return database.NotARun(
-            f"{self.path}: {fault}; the file is damaged, restore it from a copy"
-        )
+        lost = f"{fault}; the file is damaged, restore it from a copy"
+        return database.NotARun(f"{self.path}: {lost}")
 
     def _columns(self, table: rows.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
@@ -432,10 +394,6 @@ SELECT CAST(at.key AS INTEGER) AS episode, {} FROM json_each(?1) AS at CROSS JOI
 WHERE episode = CAST(at.key AS INTEGER) AND step >= at.value AND step < at.value + ?2 {}
 """
 """In the order of the episodes that are given, then of their keys."""
-
-
-def _keyed(first: Mapping[int, int]) -> str:
-    return json.dumps(first)
 
 
 _CHAINED = """

@@ -1,8 +1,4 @@
-"""One run in one SQLite file: everything that happened, written as it happens.
-
-The tables are declared in `rows`. `Records` reads a run, also while it is going on; `Store`
-writes one.
-"""
+"""One run in one SQLite file: `Records` reads it, `Store` writes all as it happens."""
 
 from __future__ import annotations
 
@@ -30,11 +26,11 @@ MOST_IDS = 20_000
 
 
 class Store(Records):
-    """A run that this process writes. Made by `create` or `open`; holds the run's lock.
+    """A run that this process writes, by `create` or `open`; it holds the run's lock.
 
-    Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk, `hasten` does not wait, `flush` writes it at once, `whole` adds all or
-    nothing. What is read is what was committed. Not for use by several threads.
+    Rows are committed together: `durable` waits until all that was added before is on the disk,
+    `hasten` does not wait, `flush` writes it at once, `whole` adds all or nothing. What is read is
+    what was committed. Not for several threads.
     """
 
     def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
@@ -62,12 +58,9 @@ class Store(Records):
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
-        names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
-        them (None: as listed), and `fixed_chances` the chance that is given (None: none).
-
-        Raises:
-            RunExists: there is a file already; it is never overwritten.
-            Unwritable: the folder does not exist or cannot be written.
+        names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
+        by episode. Raises RunExists: none is overwritten; Unwritable: a folder lacks or is
+        read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
@@ -117,7 +110,6 @@ class Store(Records):
         self._writer.close()
 
     # -- what happens is added here; `durable` brings it to the disk ---------------------------
-
     def add(self, row: Any, *episode: int, again: bool = False) -> None:
         """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))

@@ -1,8 +1,7 @@
 """Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
-To go on with a run, its unfinished episodes are played again from the start: recorded completions
-are served in slot of calls, players without a model decide as they did, and where the record
-ends the episode goes on live. So a resumed run equals one that was never interrupted.
+To go on with a run, its unfinished episodes are played again from the start, with the recorded
+completions in slot of calls: it equals one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -60,15 +59,11 @@ from llm_games.wrappers.together import ending, first, waited
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
-PROMPT = 0.5
-"""Seconds within which a run that goes on sees that it shall stop."""
+PROMPT = 0.5  # seconds within which a run that goes on sees that it shall stop
 
 
 class RunStopped(LLMGamesError):
-    """A call brought no completion for good, or the budget is spent.
-
-    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
-    """
+    """No completion for good, or budget spent; all is in the file at `path` (None: no run)."""
 
     def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
         super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
@@ -101,8 +96,7 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
-    waits: Waits = field(default_factory=Waits)
-    """what calls wait for"""
+    waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
 
@@ -148,18 +142,12 @@ def play_run(
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
-    The run's file is opened once all models have been seen to answer, but first if it is resumed,
-    so that what was spent is known before a model is asked. `made` are the players by
-    `PlannedSeat.key`; `watch` is called after every step.
-
-    Where it ends early no call begins any more; those in flight are waited for, see `Flights`, and
-    recorded.
-
-    Raises:
-        ConfigError: a model does not answer.
-        RunStopped: a call brought no completion for good, or the budget is spent.
-        StoreError: the file cannot be written, or the record does not fit.
-        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    The file is opened once all models have answered, but first if it is resumed, so that what was
+    spent is known. `made` are the players by `PlannedSeat.key`; `watch` is called after every step.
+    Calls in flight at an early end are waited for and recorded. Raises ConfigError: a model does
+    not answer; RunStopped: a call brought no completion for good, or the budget is spent;
+    StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in
+    the file.
     """
     path: Path | None = None
     calls = Flights()
@@ -219,11 +207,7 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 
 
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
-    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
-
-    Code that lets nothing else go on, such as a player that thinks for hours, is interrupted by
-    the second.
-    """
+    """Run a coroutine; Ctrl-C or SIGTERM stops it, a second interrupts code that blocks."""
     stopped: list[KeyboardInterrupt] = []
     last = -TOGETHER
     with asyncio.Runner() as runner:
@@ -273,10 +257,7 @@ def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
 
 
 class _Books:
-    """The ledger and the limits of the players' clients, kept in the run's file.
-
-    A call is in the file before it is sent (`begin`), and until it is booked (`over`).
-    """
+    """The clients' ledger and limits in the run's file: a call is there from sending to booking."""
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
