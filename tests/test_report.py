@@ -21,10 +21,10 @@ from llm_games.benchmarks.judge.means import FREE, POSITIVE
 from llm_games.benchmarks.judge.paper import THIRD, Sketch, edition_of
 from llm_games.benchmarks.judge.references import references
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import read
-from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import load, parse

@@ -14,7 +14,7 @@ from llm_games.benchmarks.ghosts.history import GhostMemory
 from llm_games.benchmarks.ghosts.mixture import FitData
 from llm_games.benchmarks.record.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, move_of
+from llm_games.benchmarks.record.schema import DecisionRow, EpisodeRow, Plain, move_of
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter, UnknownName, unknown

@@ -37,7 +37,7 @@ from llm_games.benchmarks.ghosts.mixture import (
     judged,
     measured,
 )
-from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.record.schema import Plain
 from llm_games.errors import BadParameter, WrongSeat, install
 from llm_games.files import DAMAGED, check_unpacked
 from llm_games.noise import Noise

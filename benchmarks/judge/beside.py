@@ -12,7 +12,7 @@ from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.compare import twin
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import DecisionRow
+from llm_games.benchmarks.record.schema import DecisionRow
 
 
 class Pair(NamedTuple):

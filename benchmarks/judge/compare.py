@@ -24,7 +24,7 @@ from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measur
 from llm_games.benchmarks.judge.result_table import Label, ResultTable, columns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array, Rulebook
 

@@ -22,10 +22,10 @@ from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.talk_measures import transcript
 from llm_games.benchmarks.record.checked_table import ConfigError, Count, Settings, Text, checked
-from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.connection import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
-from llm_games.benchmarks.record.rows import EpisodeRow, digest
+from llm_games.benchmarks.record.schema import EpisodeRow, digest
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice
 from llm_games.replies import Reply, read_reply

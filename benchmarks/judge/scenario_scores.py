@@ -18,7 +18,7 @@ from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.players import players_for, rule_of
-from llm_games.baselines.seating import rotated
+from llm_games.baselines.seat_rotation import rotated
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated

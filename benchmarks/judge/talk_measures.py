@@ -19,7 +19,7 @@ import numpy as np
 from llm_games.benchmarks.judge.paper import Section
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
-from llm_games.benchmarks.record.rows import DecisionRow, move_of
+from llm_games.benchmarks.record.schema import DecisionRow, move_of
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question, Shares, Target
 from llm_games.table import Table

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from llm_games import game_rooms as rooms
 from llm_games import version, words
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.record.schema import Plain
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers import llm_policy

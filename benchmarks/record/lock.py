@@ -14,7 +14,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from llm_games.benchmarks.record.rows import TABLES, LockRow
+from llm_games.benchmarks.record.schema import TABLES, LockRow
 
 BEAT = 10.0  # seconds between two signs of life
 PATIENCE = 60.0  # seconds after the last one for which another machine's process keeps its lock

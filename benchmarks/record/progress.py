@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import EpisodeRow, GameRow
+from llm_games.benchmarks.record.schema import EpisodeRow, GameRow
 from llm_games.benchmarks.record.spending import Spending
 from llm_games.words import quoted
 

@@ -17,7 +17,7 @@ import numpy as np
 from llm_games.baselines.players import kind_of
 from llm_games.baselines.regret import Steps, deviation, stacked
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import (
+from llm_games.benchmarks.record.schema import (
     AttemptRow,
     DecisionRow,
     EpisodeRow,

@@ -9,7 +9,7 @@ from typing import Any
 from llm_games.baselines.players import llm_player
 from llm_games.baselines.rules import Kind
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import OVERFLOW, AttemptRow
+from llm_games.benchmarks.record.schema import OVERFLOW, AttemptRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.wrappers.clients.base import Completion, ContextOverflow
 from llm_games.wrappers.clients.chat import Chat

@@ -9,11 +9,11 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record import database, editions, rows
-from llm_games.benchmarks.record.database import RunExists, RunLocked, Unwritable
+from llm_games.benchmarks.record import connection, editions, schema
+from llm_games.benchmarks.record.connection import RunExists, RunLocked, Unwritable
 from llm_games.benchmarks.record.lock import RunLock
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import TABLES, Plain
+from llm_games.benchmarks.record.schema import TABLES, Plain
 from llm_games.benchmarks.record.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
@@ -37,12 +37,12 @@ class Store(Records):
         # Readers and the writer do not wait for each other; a commit returns when it is on disk.
         for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             writing.execute(f"PRAGMA {setting}")
-        with database.opened(path, "ro") as reading:
+        with connection.opened(path, "ro") as reading:
             super().__init__(path, reading)
         self._writer = Writer(path, writing, lock)
         self.flush, self.hasten = self._writer.flush, self._writer.hasten
         self.whole = self._writer.whole
-        self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
+        self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
 
     @classmethod
     def create(
@@ -64,22 +64,22 @@ class Store(Records):
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
-        first: list[Any] = [rows.RunRow(title, editions.package(), config, timestamp())]
+        first: list[Any] = [schema.RunRow(title, editions.package(), config, timestamp())]
         about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
         for i, (label, name, params, seats) in enumerate(games):
-            game = rows.GameRow(i + 1, label, name, params, list(seats))
+            game = schema.GameRow(i + 1, label, name, params, list(seats))
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
             about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
-                first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
-        with database.opened(path, "rwc") as writing:
-            with database.transaction(writing):
-                if database.pragma(writing, "application_id") == database.APPLICATION:
+                first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))
+        with connection.opened(path, "rwc") as writing:
+            with connection.transaction(writing):
+                if connection.pragma(writing, "application_id") == connection.APPLICATION:
                     raise RunExists(f"another process has just started a run in {path}")
-                writing.execute(f"PRAGMA application_id = {database.APPLICATION}")
-                writing.execute(f"PRAGMA user_version = {rows.SCHEMA}")
+                writing.execute(f"PRAGMA application_id = {connection.APPLICATION}")
+                writing.execute(f"PRAGMA user_version = {schema.SCHEMA}")
                 for table in TABLES.values():
                     writing.execute(table.sql)
                 for row in first:
@@ -93,14 +93,14 @@ class Store(Records):
         path, lock = Path(path), RunLock()
         with Records.open_readonly(path) as records:
             editions.check_editions(records)
-        with database.opened(path, "rw") as writing:
-            with database.transaction(writing):
+        with connection.opened(path, "rw") as writing:
+            with connection.transaction(writing):
                 if holder := lock.take(writing):
                     raise RunLocked(
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
-                for row in (rows.FlightRow, rows.LengthsRow):  # which older files lack
+                for row in (schema.FlightRow, schema.LengthsRow):  # which older files lack
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
@@ -137,10 +137,10 @@ class Store(Records):
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
         spent: Plain = {k: v for k, v in usage.plain().items() if not k.startswith("unknown")}
-        self.add(rows.SpentRow(model, seat, **spent), again=True)
+        self.add(schema.SpentRow(model, seat, **spent), again=True)
         if usage.unknown:
             may = usage.unknown, usage.unknown_in, usage.unknown_out, str(usage.unknown_money)
-            self.add(rows.FlightRow(model, seat, 0, *may), again=True)
+            self.add(schema.FlightRow(model, seat, 0, *may), again=True)
 
     def strike(self, model: str, seat: str, number: int) -> None:
         """Note that a call is over, see `FlightRow`."""
@@ -155,7 +155,7 @@ class Store(Records):
         """Note in the run's configuration what its models cost: also what no file said."""
         if prices != self.config.get("prices"):
             self.config = self.config | {"prices": prices}
-            row = rows.RunRow(self.title, self.package, self.config, self.created)
+            row = schema.RunRow(self.title, self.package, self.config, self.created)
             self.add(row, again=True)
 
     def prolong(self, config: Plain, games: Mapping[str, Sequence[tuple[int, list[int]]]]) -> None:
@@ -163,14 +163,14 @@ class Store(Records):
         had = self.episodes()
         ids, about = count(max(row.id for row in had) + 1), {row.game.label: row for row in had}
         self.config = self.config | config
-        row = rows.RunRow(self.title, self.package, self.config, self.created)
+        row = schema.RunRow(self.title, self.package, self.config, self.created)
         self.add(row, again=True)
         for label, planned in games.items():
             like, first = about[label], sum(row.game.label == label for row in had)
             new: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
             new |= {"given": like.given, "edition": like.edition}
             for number, (seed, seating) in enumerate(planned[first:], first):
-                self.add(rows.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
+                self.add(schema.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
         self.flush()
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
@@ -185,7 +185,7 @@ class Store(Records):
         for chat in reversed(new):
             assert chat.last is not None
             role, content = chat.last["role"], chat.last["content"]
-            name = rows.digest(f"{role}\0{content}")
+            name = schema.digest(f"{role}\0{content}")
             message = self._messages.of(name, (name,), (role, content))
             prompt = self._prompts.of(chat.digest, (prompt, message))
         return prompt

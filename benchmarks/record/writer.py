@@ -12,7 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.database import RunLocked, transaction, translated
+from llm_games.benchmarks.record.connection import RunLocked, transaction, translated
 from llm_games.benchmarks.record.lock import RunLock
 
 SOON = 0.03  # seconds for which rows wait for others, if nobody waits for them

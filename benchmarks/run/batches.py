@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from llm_games.baselines.rules import RulePolicy
-from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, StepRow
+from llm_games.benchmarks.record.schema import DecisionRow, EpisodeRow, StepRow
 from llm_games.benchmarks.record.store import plain_action
 from llm_games.benchmarks.run.plan import PlannedGame
 from llm_games.rulebook import Array, Outcome, Rulebook

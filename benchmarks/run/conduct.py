@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.record import rows
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
-from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow
+from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
@@ -282,7 +282,7 @@ class _Books:
         """The call's number, once the call is on the disk with the most that it may cost."""
         number = next(self._numbers)
         may = bound.calls, bound.tokens_in, bound.tokens_out, str(bound.money)
-        self.store.add(rows.FlightRow(model, seat, number, *may))
+        self.store.add(schema.FlightRow(model, seat, number, *may))
         try:
             await self.store.durable()
         except BaseException:  # it is not sent
@@ -304,7 +304,7 @@ class _Books:
 
     def learn(self, model: str) -> None:
         self._written_lengths[model] = lengths = replace(self.ledger.lengths[model])
-        self.store.add(rows.LengthsRow(model, **vars(lengths)), again=True)
+        self.store.add(schema.LengthsRow(model, **vars(lengths)), again=True)
 
     def write(self) -> None:
         for pair in self.ledger.pairs:
@@ -314,7 +314,7 @@ class _Books:
         for number, layer in enumerate(self.limits.values()):
             server = str(getattr(list(layers(layer))[-1], "base_url", ""))
             for history in layer.gates.history():
-                row = rows.LimitRow(self.start, number, layer.name, server, list(history))
+                row = schema.LimitRow(self.start, number, layer.name, server, list(history))
                 self.store.add(row, again=True)
 
 
@@ -460,7 +460,7 @@ class _Record(EpisodeRecord):
         """Write those that are new; a shorter prompt was answered."""
         overflows = self.overflows.get(slot, [])
         for number in range(self._noted[slot], len(overflows)):
-            note = rows.NoteRow(*slot, number, rows.OVERFLOW, overflows[number])
+            note = schema.NoteRow(*slot, number, schema.OVERFLOW, overflows[number])
             self.store.add(note, self.row.id)
         self._noted[slot] = len(overflows)
 
@@ -505,7 +505,7 @@ class _Record(EpisodeRecord):
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, DecisionPlace(step, seat), number, attempt)
             for number, note in enumerate(decision.notes, self._noted[DecisionPlace(step, seat)]):
-                row = rows.NoteRow(step, seat, number, note.kind, note.content)
+                row = schema.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 
     def _differs(self, slot: DecisionPlace, what: str) -> ReplayFailed:
@@ -533,16 +533,16 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     return policy
 
 
-def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
+def rows_of(step: Step) -> tuple[schema.StepRow, list[schema.DecisionRow]]:
     """A step and its decisions, as they are recorded."""
     outcome, number, decisions = step.outcome, step.number, []
     rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
     finished = np.flatnonzero(outcome.finished).tolist()
-    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
-    phase = rows.TALK if row.talk else ""
+    row = schema.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+    phase = schema.TALK if row.talk else ""
     for seat, decision in step.decisions.items():
         done = plain_action(decision.action), decision.outcome, broke[seat], rewards[seat]
-        decisions.append(rows.DecisionRow(number, seat, *done, phase))
+        decisions.append(schema.DecisionRow(number, seat, *done, phase))
     return row, decisions
 
 

@@ -23,7 +23,7 @@ from llm_games.baselines.players import (
     on_server,
     reading,
 )
-from llm_games.baselines.seating import rotated, uneven
+from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
 from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.config import Config, load, parse

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.baselines.players import llm_player
-from llm_games.benchmarks.record import rows
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run.conduct import rows_of, void_reason
@@ -78,7 +78,7 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})
     comparison = Replay()
-    named = ((row, rows.digest(f"{row.role}\0{row.content}")) for row in records.pool())
+    named = ((row, schema.digest(f"{row.role}\0{row.content}")) for row in records.pool())
     mismatches = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
         for row, right in named
@@ -106,9 +106,9 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
 
 
 def _games(
-    games: Sequence[rows.GameRow], episodes: Sequence[rows.EpisodeRow], plan: RunPlan
+    games: Sequence[schema.GameRow], episodes: Sequence[schema.EpisodeRow], plan: RunPlan
 ) -> Iterator[Mismatch]:
-    by_label, owned = {row.label: row for row in games}, dict[int, list[rows.EpisodeRow]]()
+    by_label, owned = {row.label: row for row in games}, dict[int, list[schema.EpisodeRow]]()
     for episode in episodes:
         owned.setdefault(episode.game.id, []).append(episode)
     for game in plan.games:
@@ -154,7 +154,7 @@ class _ReplayTable:
             self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
         return self.players[seat.key]
 
-    def rules_of(self, game: PlannedGame, row: rows.EpisodeRow) -> Rulebook:
+    def rules_of(self, game: PlannedGame, row: schema.EpisodeRow) -> Rulebook:
         """One object for all episodes of the same rules."""
         alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
         if alike not in self.rules:
@@ -171,7 +171,7 @@ class _ReplayTable:
 class _Rerun(EpisodeRecord):
     """One recorded episode that is played again, and the differences found in it."""
 
-    def __init__(self, table: _ReplayTable, row: rows.EpisodeRow) -> None:
+    def __init__(self, table: _ReplayTable, row: schema.EpisodeRow) -> None:
         records = table.records
         super().__init__(records, row)
         self.table, self.records, self.game = table, records, table.games[row.game.label]
@@ -182,7 +182,7 @@ class _Rerun(EpisodeRecord):
         self.chats = records.chats(row.id)
         self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
-            if note.kind != rows.OVERFLOW:
+            if note.kind != schema.OVERFLOW:
                 notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
                 notes.append([note.kind, note.content])
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
@@ -245,7 +245,7 @@ class _Rerun(EpisodeRecord):
         """`_ReplayStop`: the step differs from its record."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written = rows.TABLES[rows.StepRow].written(row.thin())
+        written = schema.TABLES[schema.StepRow].written(row.thin())
         step_slot = DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
             recorded = self.steps[step.number]
@@ -332,7 +332,7 @@ class _Seated(Policy):
     def __init__(self, episode: _Rerun, seat: int) -> None:
         self.episode = episode
         decisions = (decision for slot, decision in episode.decisions.items() if slot.seat == seat)
-        self.speaks = any(decision.phase == rows.TALK for decision in decisions)
+        self.speaks = any(decision.phase == schema.TALK for decision in decisions)
 
     def start(self, game: Any, seat: int, seed: int) -> None: ...
 
@@ -346,7 +346,7 @@ class _Seated(Policy):
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(rows.move_of(action)), memory
+        return Decision(schema.move_of(action)), memory
 
 
 def _fits(action: Any, view: View) -> bool:
@@ -359,7 +359,7 @@ def _fits(action: Any, view: View) -> bool:
     return whole and plan == isinstance(view.question, Shares) and len(moves) == count
 
 
-def _name(row: rows.EpisodeRow) -> str:
+def _name(row: schema.EpisodeRow) -> str:
     return f"{row.game.label}, episode {row.number}"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from llm_games.benchmarks.record import rows
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
+from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.plan import RunPlan
 from llm_games.wrappers.clients.base import ContextOverflow, Request
@@ -52,7 +52,7 @@ class EpisodeRecord:
         self._asked: Counter[DecisionPlace] = Counter()
         self.overflows: dict[DecisionPlace, list[Plain]] = {}
         for note in [] if fresh else records.notes(row.id):
-            if note.kind == rows.OVERFLOW:
+            if note.kind == schema.OVERFLOW:
                 overflows = self.overflows.setdefault(DecisionPlace(note.step, note.seat), [])
                 overflows.append(note.content)
         self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far

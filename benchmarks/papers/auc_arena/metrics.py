@@ -18,7 +18,7 @@ from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends, MeanCell, es
 from llm_games.benchmarks.judge.paper import printed
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
-from llm_games.benchmarks.record.rows import AttemptRow, NoteRow
+from llm_games.benchmarks.record.schema import AttemptRow, NoteRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
 

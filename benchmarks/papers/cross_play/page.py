@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.alpha_rank import ALPHA, alpha_rank
 from llm_games.baselines.crossplay import Cross, which_of
-from llm_games.baselines.seating import uneven
+from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
 from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
