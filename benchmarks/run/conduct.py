@@ -1,7 +1,7 @@
 """Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
 To go on with a run, its unfinished episodes are played again from the start, with the recorded
-completions in slot of calls: it equals one that was never interrupted.
+completions in place of calls: it equals one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -143,11 +143,10 @@ def play_run(
     """Play all episodes that are not finished, and wait for the end.
 
     The file is opened once all models have answered, but first if it is resumed, so that what was
-    spent is known. `made` are the players by `PlannedSeat.key`; `watch` is called after every step.
-    Calls in flight at an early end are waited for and recorded. Raises ConfigError: a model does
-    not answer; RunStopped: a call brought no completion for good, or the budget is spent;
-    StoreError: the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in
-    the file.
+    spent is known. `policies` are by `PlannedSeat.key`; `watch` is called after every step. Calls
+    in flight at an early end are waited for and recorded. Raises ConfigError: a model does not
+    answer; RunStopped: a call brought no completion for good, or the budget is spent; StoreError:
+    the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in the file.
     """
     path: Path | None = None
     calls = Flights()

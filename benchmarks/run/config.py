@@ -80,7 +80,7 @@ class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # t
 
 
 class ServerSettings(Settings):
-    """Where a language model is and how it is called, see `dress`. None: the client's default."""
+    """Where a model is and how it is called, see `add_layers`. None: the client's default."""
 
     base_url: str | None = None
     api_key_env: str | None = None  # the environment variable that holds the key

@@ -389,7 +389,7 @@ def _lines(axes: Axes, setting: WaterSetting, key: str, what: str) -> str:
     names = setting.residents()
     for seat, look in enumerate(make_looks(len(names))):
         table = setting.stack(key, seat)
-        shown = canvas.some(len(table), table.size // len(table) * len(names))
+        shown = canvas.shown_runs(len(table), table.size // len(table) * len(names))
         days = np.arange(1, table.shape[1] + 1)
         canvas.mean_line(axes, days, table, setting.ends(key), look, label=names[seat])
         axes.plot(days, table[shown].T, color=look.colour, linewidth=0.5, alpha=0.25)
@@ -415,7 +415,9 @@ def _band(setting: WaterSetting, ends: Ends) -> str:
 def _scarcity(axes: Axes, setting: WaterSetting) -> str:
     ratios = setting.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
-    axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)
+    axes.plot(
+        days, ratios[canvas.shown_runs(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35
+    )
     ends = setting.ends("ratio")
     canvas.mean_line(axes, days, ratios, ends, Look(BLUE, "o"), label="mean")
     line(axes, 1, "water for all who live", INK, ":")

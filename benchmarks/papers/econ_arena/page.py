@@ -312,7 +312,7 @@ def _actions(axes: Axes, game: RecordedGame) -> str:
                 places[player].append(float(turn.position))
     ends = econ_arena.ends(game.rules)
     for row, positions in enumerate(places.values()):
-        shown = np.array(positions)[canvas.some(len(positions))]
+        shown = np.array(positions)[canvas.shown_runs(len(positions))]
         shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
         axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if positions:

@@ -260,7 +260,7 @@ Games = Sequence[tuple[RecordedGame, str, list[Any]]]
 def _numbers(axes: Axes, games: Games) -> str:
     """Draw all numbers of a cell, a line of dots for each run, and the mean of the runs' means."""
     for row, (_, _, runs) in enumerate(games):
-        shown = [runs[index] for index in canvas.some(len(runs))]
+        shown = [runs[index] for index in canvas.shown_runs(len(runs))]
         shifts = np.linspace(-0.3, 0.3, len(shown)) if len(shown) > 1 else [0.0]
         for shift, run in zip(shifts, shown, strict=True):
             height = np.full(len(run.numbers), row + shift)
