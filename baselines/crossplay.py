@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.batch_play import TOGETHER, play_batch
 from llm_games.baselines.metagame import MOST, MetaGame, lineups
-from llm_games.baselines.seating import rotated
+from llm_games.baselines.seat_rotation import rotated
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.policy import Policy

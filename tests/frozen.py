@@ -19,7 +19,7 @@ import typer
 
 import llm_games as lg
 from llm_games.baselines.players import make_player
-from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.run.config import (
     BudgetSettings,
     Config,
@@ -94,7 +94,7 @@ def face():
         lines.append(f"llm-games {name}: {', '.join(sorted(options))}")
     for table in (Config, GameSettings, ModelSettings, SeatSettings, PriceSettings, BudgetSettings):
         lines.append(f"{table.__name__} in TOML: {', '.join(sorted(table.model_fields))}")
-    for row, table in rows.TABLES.items():
+    for row, table in schema.TABLES.items():
         lines.append(f"{table.name}: {', '.join(field.name for field in fields(row))}")
     return "\n".join(lines) + "\n"
 

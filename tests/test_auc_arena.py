@@ -23,7 +23,6 @@ from llm_games.benchmarks.papers.auc_arena.metrics import (
     PlanNote,
     belief_failures,
     bid_failures,
-    budget_curve,
     follows,
     price_gap,
     prices,
@@ -323,8 +322,8 @@ def test_money():
     assert (a.profit.mean, a.won.mean, a.money_left.mean, a.accepted.mean) == (8, 1, 88, 4)
     assert (b.profit.mean, b.won.mean, b.money_left.mean, b.accepted.mean) == (45, 2, 25, 5)
     assert (a.price_ratio[:3], b.price_ratio.mean) == ((1.2, None, 1), pytest.approx(1.35))
-    assert budget_curve([ONE], "a") == [100, 88, 88, 88]
-    assert budget_curve([ONE], "b") == [100, 100, 40, 25]
+    assert auc_arena.budget_curves([ONE], "a")[0] == [100, 88, 88, 88]
+    assert auc_arena.budget_curves([ONE], "b")[0] == [100, 100, 40, 25]
     assert (a.own.value, a.others.value, a.bids.value) == (None, None, None)
 
 
@@ -368,7 +367,12 @@ def test_money_left_is_averaged_over_auctions():
 
 def test_an_item_passed_over_costs_nothing():
     lots = tuple(lot for lot in ONE.lots if lot.place != 1)
-    assert budget_curve([Auction(GAME, lots, ONE.bidders)], "b") == [100, 100, 100, 25]
+    assert auc_arena.budget_curves([Auction(GAME, lots, ONE.bidders)], "b")[0] == [
+        100,
+        100,
+        100,
+        25,
+    ]
 
 
 def test_plans_and_what_came_of_them():
@@ -529,7 +533,7 @@ def test_items_nobody_can_pay_are_no_lots(tmp_path, budget, sold):
     game = {"game": "english_auction", "label": "poor", "seats": ["rule:4"], "params": params}
     [one] = play_all(tmp_path / "run.db", {"games": [game]})["poor"]
     assert [lot.name for lot in one.lots] == sold
-    assert len(budget_curve([one], "rule:4")) == 11
+    assert len(auc_arena.budget_curves([one], "rule:4")[0]) == 11
     assert standings([one])[0].won.mean == len(sold) / 2
 
 

@@ -25,7 +25,7 @@ from llm_games.benchmarks.judge.paired import (
 from llm_games.benchmarks.judge.paper import score
 from llm_games.benchmarks.papers.gamma_bench import published
 from llm_games.benchmarks.record.checked_table import ConfigError
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.run.conduct import play_run, start

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.baselines.seating import rotated, uneven
+from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
 from llm_games.benchmarks.record.checked_table import ConfigError

@@ -70,7 +70,7 @@ def write(files, folder):
             (folder / name).with_name("__init__.py").touch()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("code", "files"), blocks("python"))
 def test_python(code, files, tmp_path):
     """As a script of its own, so that it can be registered, pickled and imported."""
@@ -85,7 +85,7 @@ def test_python(code, files, tmp_path):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_game_of_contributing_passes_all_that_is_asked_of_games_in_the_house(tmp_path):
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     unread = shutil.ignore_patterns("__pycache__", "results")
@@ -140,7 +140,7 @@ def test_all_keys_of_experiments_are_in_the_docs():
         assert not shared - told, section
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_experiments_and_commands(tmp_path):
     """The TOML block is the file that the `llm-games` lines after it run."""
     text = (DOCS / "experiments.md").read_text().partition("## Your own model on a server")[0]
@@ -226,7 +226,7 @@ def process(*arguments, folder):
         running.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["start", "models", "evaluate"])
 def test_the_commands_of_a_page_run(page, tmp_path):
     """In order, as they stand; a server of the embedded model takes the place of the reader's."""

@@ -84,7 +84,7 @@ def test_an_auction_session_by_hand():
     a, b, c = standings([session])
     assert [s.ratio.mean for s in (a, b, c)] == pytest.approx([29 / 33, 31 / 30, 29 / 30])
     assert [s.deviation for s in (a, b, c)] == pytest.approx([4 / 33, 1 / 30, 0])
-    assert [s.winning_rate for s in (a, b, c)] == [2 / 3, 1 / 3, 0]
+    assert [s.won / s.runs for s in (a, b, c)] == [2 / 3, 1 / 3, 0]
     breaks = [row.percent for row in econ_arena.break_table([session])]
     assert breaks == pytest.approx([0, 0, 100 / 3])
     assert (c.bad_format, c.bad_range, c.left_out) == (0, 1, 1)

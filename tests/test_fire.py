@@ -269,7 +269,7 @@ def toml(value):
     return json.dumps(value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_decisions_under_fire_killed_and_interrupted(tmp_path):
     """Every kind of fault, two outages, kill -9 twice and Ctrl-C: the record is the same."""
     path, printed = tmp_path / "x.db", tmp_path / "printed"

@@ -391,7 +391,7 @@ def weights(folder):
     return load_file(f"{folder}/model.safetensors")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_script_trains_a_player_that_sits_down(grpo, tmp_path, capsys):
     found = grpo.train(options(grpo, tmp_path / "a", steps=8))
     said = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
@@ -405,7 +405,7 @@ def test_the_script_trains_a_player_that_sits_down(grpo, tmp_path, capsys):
     assert [path.name for path in (tmp_path / "a").glob("checkpoint-*")] == ["checkpoint-2"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_keeps_all_and_a_resumed_training_is_the_same(grpo, small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "score", spread)
     grpo.train(options(grpo, tmp_path / "whole", model=small))
@@ -433,7 +433,7 @@ def test_ctrl_c_keeps_all_and_a_resumed_training_is_the_same(grpo, small, tmp_pa
     assert not any(torch.equal(ours[name], first[name]) for name in ours)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_weights_that_are_no_numbers_end_a_training(grpo, small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "score", spread)
     with pytest.raises(TrainingBroke, match="is no number at step") as fault:
@@ -441,7 +441,7 @@ def test_weights_that_are_no_numbers_end_a_training(grpo, small, tmp_path, monke
     assert "smaller --rate" in str(fault.value)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_leaves_what_was_kept(grpo, small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "score", spread)
     kept, limits = grpo.keep, resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -464,7 +464,7 @@ def test_a_full_disk_leaves_what_was_kept(grpo, small, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "a" / "state").read_bytes())["step"] == 12
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_budget_that_ends_keeps_the_training(grpo, small, tmp_path):
     given = {
         "param": ["players=2", "rounds=1"], "opponents": ["tiny"], "set": ["memory=none"],
@@ -480,7 +480,7 @@ def test_a_budget_that_ends_keeps_the_training(grpo, small, tmp_path):
     assert json.loads((tmp_path / "a" / "state").read_bytes())["step"] == 12
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_state_that_is_not_whole_is_refused(grpo, small, tmp_path):
     folder = tmp_path / "a"
     grpo.train(options(grpo, folder, model=small, steps=4))
@@ -505,7 +505,7 @@ def test_a_state_that_is_not_whole_is_refused(grpo, small, tmp_path):
     assert json.loads((folder / "state").read_bytes())["step"] == 8
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_that_fails_before_it_learns_says_why(grpo, small, tmp_path):
     short = shutil.copytree(small, tmp_path / "short")
     about = json.loads((short / "config.json").read_bytes())
@@ -550,7 +550,7 @@ def test_options_that_cannot_be(grpo, tmp_path):
             grpo.train(options(grpo, tmp_path / "a", **given))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("credit", ["decision", "conversation"])
 def test_replies_from_vllm_have_the_shapes_that_are_learned_from(grpo, small, credit, tmp_path):
     """TRL's own way through vLLM, with a stand-in that answers as vLLM does."""
@@ -594,7 +594,7 @@ def test_replies_from_vllm_have_the_shapes_that_are_learned_from(grpo, small, cr
             assert (unsaid == 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_script_of_the_docs(small, tmp_path, monkeypatch):
     page = (Path(__file__).parents[1] / "docs" / "models_as_learners.md").read_text()
     code = page.partition("# train/grpo.py\n")[2].partition("\n```")[0]

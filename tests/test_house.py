@@ -86,7 +86,8 @@ LAYERS = {
         "single_agent vector_env team_env async_env grpo_rollout",
     ),
     "baselines": (
-        "disk_arrays regret rules seating scenarios tiny named_tools talkers players hindsight",
+        "disk_arrays regret rules seat_rotation scenarios tiny named_tools talkers players "
+        "hindsight",
         "tree move_chances beliefs batch_play best_response copies metagame equilibria alpha_rank "
         "crossplay verifiers",
         "games",

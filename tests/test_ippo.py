@@ -181,7 +181,7 @@ def same(one, other):
     return all((one[name] == other[name]).all() for name in one)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_seats_learn_to_be_near_an_equilibrium_and_each_for_itself(tmp_path, capsys):
     ippo.train(
         settings(tmp_path, steps=5000, rate=5e-3, exact=True, rollout=4, batches=2, entropy=0.0)
@@ -204,7 +204,7 @@ def test_seats_learn_to_be_near_an_equilibrium_and_each_for_itself(tmp_path, cap
     lg.play("el_farol_bar", [player] * 3, players=3, rounds=1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("given", [{}, {"shared": True}])
 def test_a_training_that_was_stopped_goes_on_as_if_it_was_not(given, tmp_path, monkeypatch):
     told = {"copies": 8, "rollout": 10, "steps": 320, **given}
@@ -235,7 +235,7 @@ CODECS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", CODECS)
 def test_seats_learn_in_games_of_all_kinds(case, tmp_path):
     game, actions, param = CODECS[case]

@@ -9,7 +9,7 @@ from playing import each_row
 
 import llm_games
 from llm_games.baselines.players import PLAYERS, Kind, llm_player, make_player
-from llm_games.benchmarks.judge import intervals, paired
+from llm_games.benchmarks.judge import intervals
 from llm_games.benchmarks.judge.compare import compare, difference
 from llm_games.benchmarks.judge.results import run_results
 from llm_games.benchmarks.record import recorded_games
@@ -85,8 +85,7 @@ def peak(do, *arguments):
 def test_memory_of_reading_is_flat_in_episodes(played, monkeypatch):
     """What is kept of an episode is its row and some numbers, and nothing of its steps."""
     monkeypatch.setattr(recorded_games, "KEPT", 100)
-    for where in (intervals, paired):  # draws take memory for themselves
-        monkeypatch.setattr(where, "DRAWS", 10)
+    monkeypatch.setattr(intervals, "DRAWS", 10)  # draws take memory for themselves
     few, many = (played(str(n), "random", episodes=n, rounds=20) for n in (10, 30))
 
     def summarize(path):
@@ -127,13 +126,12 @@ def test_draws_in_blocks_are_those_drawn_at_once(monkeypatch):
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(2, 40))
     at_once = difference(a, b)
-    monkeypatch.setattr(paired, "TOGETHER", 999)
+    monkeypatch.setattr(intervals, "TOGETHER", 999)
     assert difference(a, b) == at_once
 
 
 def test_many_pairs_take_little_memory(monkeypatch):
-    for where in (intervals, paired):
-        monkeypatch.setattr(where, "DRAWS", 200)
+    monkeypatch.setattr(intervals, "DRAWS", 200)
     a, b = np.random.default_rng(3).normal(size=(2, 50_000))
     assert peak(difference, a, b) < 100e6  # at once: 8 bytes for each of 10 million draws, twice
 

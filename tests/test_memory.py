@@ -11,7 +11,7 @@ from llm_games.benchmarks.record import store as module
 from llm_games.benchmarks.record.store import Store
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("way", ["environment", "run of random players", "run of a model"])
 def test_memory_is_flat_over_episodes(way):

@@ -106,7 +106,7 @@ def test_a_run_at_the_bar():
     rules = rulebook("el_farol_bar", players=4, ratio="1/2")
     found = {name: column.of(rules, BAR) for name, column in modes.BAR.items()}
     assert found == {"went": 2 / 3, "off the ratio": 1 / 6, "crowded": 2 / 3, "changed": 3 / 8}
-    assert modes.changed(rules, BAR[:1]) is None
+    assert modes.BAR["changed"].of(rules, BAR[:1]) is None
 
 
 def test_a_run_of_the_auction():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.editions import OtherEdition, editions, maker, package
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.store import Store
@@ -140,12 +140,12 @@ def test_a_step_of_many_seats_is_written_in_little():
     paid = [0.0] * seats
     paid[7], paid[8] = 2.5, -0.0
     record = {"actions": [-1] * 7 + [3] + [-1] * 992, "ratio": [1, 2]}
-    step = rows.StepRow(0, [7], record, paid, list(range(400)))
-    written = rows.TABLES[rows.StepRow].written(step.thin())
+    step = schema.StepRow(0, [7], record, paid, list(range(400)))
+    written = schema.TABLES[schema.StepRow].written(step.thin())
     assert sum(len(str(value)) for value in written.values()) < 2500
     assert step.thin().full() == step
     assert str(step.thin().full()) == str(step)  # the sign of a zero too
-    few = rows.StepRow(0, [0, 1], {"actions": [1, 1, 0]}, [0.0] * 3, [2])
+    few = schema.StepRow(0, [0, 1], {"actions": [1, 1, 0]}, [0.0] * 3, [2])
     assert few.thin() is few
 
 

@@ -21,10 +21,10 @@ from llm_games.benchmarks.judge.means import FREE, POSITIVE
 from llm_games.benchmarks.judge.paper import THIRD, Sketch, edition_of
 from llm_games.benchmarks.judge.references import references
 from llm_games.benchmarks.papers.gamma_bench.scores import GAMES
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import read
-from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import play_run, start
 from llm_games.benchmarks.run.config import load, parse
@@ -36,6 +36,7 @@ from llm_games.benchmarks.show.page import (
     drawer,
     figures,
     headline,
+    plot_style,
     report_page,
 )
 from llm_games.benchmarks.show.page.csv_files import Files
@@ -566,7 +567,7 @@ def test_figures_and_tables_say_what_they_are(tmp_path):
 
 
 def test_twelve_players_have_twelve_looks():
-    looks = canvas.make_looks(12)
+    looks = plot_style.make_looks(12)
     assert len({(look.colour, str(look.dash)) for look in looks}) == 12
     assert len({look.mark for look in looks}) == 12
 

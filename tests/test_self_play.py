@@ -113,7 +113,7 @@ def test_a_copy_stays_as_it_was_when_the_model_learns_on():
     assert games[0] == games[1] != games[2]  # it draws, by the seats' own chance
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_keeps_its_past_selves_as_players_and_judges_itself(tmp_path):
     self_play.train(settings(tmp_path))
     files = sorted(int(file.stem) for file in (tmp_path / "league").glob("*.zip"))
@@ -126,7 +126,7 @@ def test_a_training_keeps_its_past_selves_as_players_and_judges_itself(tmp_path)
     lg.play("public_goods", [make_player(n) for n in (*names, "rational")], **GOODS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_that_was_stopped_goes_on_with_its_league(tmp_path, monkeypatch):
     self_play.train(settings(tmp_path / "whole"))
     grown = self_play.grown
@@ -157,7 +157,7 @@ def test_a_league_goes_on_where_those_who_judge_it_ask_a_model(tmp_path):
     assert len(league.players) == 1 + len([*(tmp_path / "league").iterdir()]) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_past_self_of_another_game_is_refused(tmp_path):
     self_play.train(settings(tmp_path, steps=64))
     file = tmp_path / "league" / "64.zip"

@@ -253,7 +253,7 @@ def test_drawn_sign_flips_are_near_the_counted_ones():
     signs = np.array(list(product((1.0, -1.0), repeat=13)))
     expected = (abs(signs @ change) >= abs(change.sum()) - 1e-9).mean()
     assert paired.sign_flip(change) == pytest.approx(expected, abs=0.02)
-    assert paired.sign_flip(np.ones(40)) == pytest.approx(1 / paired.DRAWS)
+    assert paired.sign_flip(np.ones(40)) == pytest.approx(1 / intervals.DRAWS)
 
 
 def test_a_stratified_test_weighs_games_alike():

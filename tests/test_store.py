@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playing import each_row
 
-from llm_games.benchmarks.record import database, lock, rows, store
-from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record import connection, lock, schema, store
+from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.record.store import Records, Store
 from llm_games.questions import MISSING
 from llm_games.wrappers.clients.chat import Chat
@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back_while_the_run_goes_on(tmp_path):
         with Records.open_readonly(path) as records:
             first, second = records.episodes()
             assert (records.title, records.config) == ("A run", {"seed": 1})
-            assert first.game == records.games()[0] == rows.GameRow(1, *GAMES[0])
+            assert first.game == records.games()[0] == schema.GameRow(1, *GAMES[0])
             assert (first.status, first.seed, first.number) == ("running", 11, 0)
             assert (second.status, second.reason, second.seed) == ("void", "no end", 12)
             assert first.started < second.ended
@@ -129,14 +129,14 @@ def undescribed(path):
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda path: None, database.NotARun, "there is no file"),
-        (lambda path: path.write_text("something else"), database.NotARun, "not a SQLite database"),
-        (Path.touch, database.NotARun, "not a SQLite database"),
-        (Path.mkdir, database.NotARun, "not a file"),
-        (foreign, database.NotARun, "not a run of llm-games"),
-        (newer, database.NewerSchema, "newer llm-games (schema 99"),
-        (damaged, database.NotARun, "damaged"),
-        (undescribed, database.NotARun, "not one description of the run"),
+        (lambda path: None, connection.NotARun, "there is no file"),
+        (lambda path: path.write_text("words"), connection.NotARun, "not a SQLite database"),
+        (Path.touch, connection.NotARun, "not a SQLite database"),
+        (Path.mkdir, connection.NotARun, "not a file"),
+        (foreign, connection.NotARun, "not a run of llm-games"),
+        (newer, connection.NewerSchema, "newer llm-games (schema 99"),
+        (damaged, connection.NotARun, "damaged"),
+        (undescribed, connection.NotARun, "not one description of the run"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, make, error, says):

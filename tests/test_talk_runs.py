@@ -18,7 +18,7 @@ from llm_games.benchmarks.judge.talk_measures import _pull, persuasion, talked, 
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
-from llm_games.benchmarks.record.rows import TALK
+from llm_games.benchmarks.record.schema import TALK
 from llm_games.benchmarks.run.api import Results
 from llm_games.benchmarks.run.conduct import RunStopped
 from llm_games.benchmarks.run.plan import Overrides, plan_of

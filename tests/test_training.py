@@ -54,7 +54,7 @@ def _judged_seldom(monkeypatch):
 # -- what a script does ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "kind", "game", "param"),
     [
@@ -93,7 +93,7 @@ def test_the_player_is_the_learner_that_was_judged(more, tmp_path):
     np.testing.assert_array_equal(again[1], found.payoffs)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ppo_learns_to_give_nothing(tmp_path):
     steps = {"steps": 4000, "copies": 32, "rate": 3e-3, "opponents": ["fixed:10"]}
     found = ppo.train(options(ppo.PPOOptions, tmp_path / "a", **steps))
@@ -198,7 +198,7 @@ def stop_at(monkeypatch, step):
     return pressed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "kind", "more"),
     [
@@ -265,7 +265,7 @@ def test_rows_beyond_the_state_that_was_kept_are_no_part_of_the_curve(tmp_path):
     assert rows_of(folder) == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_in_a_process_keeps_the_training(tmp_path):
     folder = tmp_path / "a"
     words = ["public_goods", "--param", "players=3", "--copies", "8", "--steps", "1000000"]
@@ -375,7 +375,7 @@ def test_a_full_disk_leaves_the_old_file(small_files, tmp_path):
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_training_on_a_full_disk_loses_nothing(tmp_path, request):
     folder = tmp_path / "a"
     ppo.train(options(ppo.PPOOptions, folder, steps=64))
@@ -391,7 +391,7 @@ def test_a_training_on_a_full_disk_loses_nothing(tmp_path, request):
     assert curve(folder)["payoff"][0, -1] == 128
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("script", "kind"), [(ppo, ppo.PPOOptions), (dqn, dqn.DQNOptions)])
 def test_what_is_no_number_ends_a_training_and_says_where(script, kind, tmp_path):
     folder = tmp_path / "a"
@@ -404,7 +404,7 @@ def test_what_is_no_number_ends_a_training_and_says_where(script, kind, tmp_path
     assert curve(folder)["payoff"][0, -1] == 96
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_budget_that_ends_is_said_and_kept(tmp_path):
     folder = tmp_path / "a"
 

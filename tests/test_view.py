@@ -28,10 +28,10 @@ from websockets.sync.client import connect
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
 from llm_games.benchmarks.judge.talk_measures import turns
-from llm_games.benchmarks.record.database import NewerSchema, NotARun
+from llm_games.benchmarks.record.connection import NewerSchema, NotARun
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
-from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, StepRow
+from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, StepRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.show.view import app, decision_index, run_page
 from llm_games.benchmarks.show.view import search as searching

@@ -211,6 +211,7 @@ def test_texts_of_models_do_nothing(visit):
     expect(page.locator(".chips")).to_contain_text("player: <img src=x>")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how",
     [

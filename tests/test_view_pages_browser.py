@@ -99,6 +99,7 @@ def test_hostile_text_does_nothing_and_long_text_comes_in_pieces(visit, path, tm
     assert (tmp_path / "raw.txt").read_text("utf-8") == text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", LOOKS, ids=["light", "dark", "390"])
 def test_everybody_can_read_the_pages(visit, how):
     visitor = visit(**how)

@@ -1,8 +1,8 @@
 """A game's answers as classes from 0, as a ghost's small model tells them apart.
 
 Where actions are few and always the same, each is a class. Of amounts whose limits change, or that
-are many, shares of what is legal now are, in steps of a hundredth; class 0 is to decline where that
-is possible. Where plans are made, each that was recorded is a class, after the two votes.
+are many, hundredths of what is legal now are; class 0 declines where that is possible. Where plans
+are made, each that was recorded is a class, after the two votes.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ class Answers:
             self.count = VOTES + len(plans)
 
     def classes(self, actions: Array, limits: AnswerLimits) -> Array:
-        """Return the classes of legal actions, int64 ``(seats,)``; of a plan, `VOTES` + its number.
-
-        `actions` are int64, those of plans already so.
-        """
+        """Classes of legal int64 actions ``(seats,)``; of a plan, already `VOTES` + its number."""
         if self.game.division is not None:
             return actions
         if self.fixed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from llm_games.benchmarks.ghosts.history import GhostMemory
 from llm_games.benchmarks.ghosts.mixture import FitData
 from llm_games.benchmarks.record.editions import UNNAMED, OtherEdition, maker
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, Plain, StepRow, move_of
+from llm_games.benchmarks.record.schema import DecisionRow, EpisodeRow, Plain, move_of
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat
 from llm_games.benchmarks.run.resume import planned
 from llm_games.errors import BadParameter, UnknownName, unknown
@@ -24,8 +24,7 @@ from llm_games.rulebook import Array, Rulebook, actions_of
 from llm_games.table import Table
 from llm_games.wrappers.seats import plain
 
-DECIDED = "action", "key", "here"
-"""What `Played` has for each decision beside `Rows`."""
+DECIDED = "action", "key", "here"  # what `Played` has for each decision beside `Rows`
 BESIDE = "failed_reply"  # a parameter that no legal answer hangs on
 
 
@@ -117,9 +116,8 @@ def values_of(names: Sequence[str], there: Rulebook, here: Rulebook) -> str:
 def find(path: Path, game: Rulebook | None, seat: int | None, label: str = "") -> GhostSource:
     """Find a player in a run's record: who sat at `seat`, as configured, in a game.
 
-    Raises:
-        UnknownName: there is no game of this label, or no such seat.
-        BadParameter: the run has no such game or parameters, or it must be said which is meant.
+    Raises UnknownName: there is no game of this label, or no such seat; BadParameter: the run has
+    no such game or parameters, or it must be said which is meant.
     """
     with Records.open_readonly(path) as records:
         games = planned(records).games
@@ -154,19 +152,14 @@ def _other(games: Sequence[PlannedGame], game: Rulebook) -> str:
 
 
 def played(source: GhostSource) -> ImitationData:
-    """Play the episodes of a record again and return what its player saw and did.
-
-    Raises:
-        OtherEdition: the rules have changed since.
-        BadParameter: playing again gives something else than was recorded.
-    """
+    """Play a record again and return what its player saw and did; OtherEdition, BadParameter."""
     with Records.open_readonly(source.path) as records:
         rows = [row for row in records.episodes() if row.game.label == source.label]
         rows = [row for row in rows if row.status in ("done", "running")]
         check_rules(records, rows)
         reading = _GhostReading(source)
         for row in rows:
-            reading.add(row, records.steps(row.id), _by_step(records.decisions(row.id)))
+            reading.add(row, records)
     return reading.whole()
 
 
@@ -183,13 +176,6 @@ def check_rules(records: Records, rows: Sequence[EpisodeRow]) -> None:
             )
 
 
-def _by_step(decisions: Sequence[DecisionRow]) -> dict[int, dict[int, DecisionRow]]:
-    by_step: dict[int, dict[int, DecisionRow]] = {}
-    for decision in decisions:
-        by_step.setdefault(decision.step, {})[decision.seat] = decision
-    return by_step
-
-
 class _GhostReading:
     """Collects decisions episode by episode."""
 
@@ -199,13 +185,10 @@ class _GhostReading:
         self.seats: set[int] = set()
         self.left_out = self.number = 0
 
-    def add(
-        self,
-        row: EpisodeRow,
-        steps: Sequence[StepRow],
-        decisions: Mapping[int, Mapping[int, DecisionRow]],
-    ) -> None:
-        """`decisions`: by step and seat."""
+    def add(self, row: EpisodeRow, records: Records) -> None:
+        decisions: dict[int, dict[int, DecisionRow]] = {}
+        for decision in records.decisions(row.id):
+            decisions.setdefault(decision.step, {})[decision.seat] = decision
         table = Table(row.rules().core)  # what was said changes nothing of the game
         table.reset(row.seed, row.given)
         noise, answers = Noise(row.seed), Answers(table.game)
@@ -213,7 +196,7 @@ class _GhostReading:
         seeds = [noise.of("seat", seat).seed() for seat in range(table.game.players)]
         memory = GhostMemory.new(np.array(seeds, np.int64))
         self.seats |= {*mine}
-        for step in (step for step in steps if not step.talk):
+        for step in (step for step in records.steps(row.id) if not step.talk):
             by_seat = decisions.get(step.step, {})
             recorded = [by_seat[seat] for seat in mine if seat in by_seat]
             legal = [d for d in recorded if d.action is not None and not d.broke]
@@ -248,14 +231,13 @@ class _GhostReading:
         return action
 
     def whole(self) -> ImitationData:
+        source = self.source
         if not self.parts:
-            raise BadParameter(
-                f"{self.source.path}: {self.source.seat.name} has decided nothing legal"
-            )
+            raise BadParameter(f"{source.path}: {source.seat.name} has decided nothing legal")
         columns = [np.concatenate(parts) for parts in zip(*self.parts, strict=True)]
         features, last, answer, episode, action, key, here = columns
         return ImitationData(
-            game=self.source.game,
+            game=source.game,
             rows=FitData(features, last, answer, episode, np.ones(len(action))),
             action=action,
             key=key,

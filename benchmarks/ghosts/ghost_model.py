@@ -37,7 +37,7 @@ from llm_games.benchmarks.ghosts.mixture import (
     judged,
     measured,
 )
-from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.record.schema import Plain
 from llm_games.errors import BadParameter, WrongSeat, install
 from llm_games.files import DAMAGED, check_unpacked
 from llm_games.noise import Noise
@@ -72,9 +72,9 @@ class Source:
 class Ghost:
     """A player that answers as it was recorded, and where nothing was, as the `mixture` says.
 
-    `seat` is the player, as a run's plan has it, and `params` are of its game; `judged` says how
-    well parts and mixture foretell episodes that they are not fitted to, `at_table` how well those
-    before the last refit did so at a learner's table.
+    `seat` is the player, as a run's plan has it; `judged` says how well parts and mixture foretell
+    episodes that they are not fitted to, `at_table` those before the last refit at a learner's
+    table.
     """
 
     play: ImitationData
@@ -114,9 +114,9 @@ class Ghost:
     ) -> tuple[Array, GhostMemory]:
         """Answer in some seats: actions, int64 ``(seats,)``, and the memory after them.
 
-        `numbers` are what they see; `legal` are the classes that they may choose, if it is not for
-        `limits` to say. In a situation of the record it is one of the answers recorded there, of
-        the very episode if that is played again.
+        `legal` are the classes that they may choose, if it is not for `limits` to say. In a
+        situation of the record it is one of the answers recorded there, of the episode if it is
+        played again.
         """
         memory = memory.after_observation(numbers)
         noise = Noise(memory.seed).of(memory.decided)
@@ -157,11 +157,7 @@ class Ghost:
     def likely(
         self, numbers: Array, limits: AnswerLimits, memory: GhostMemory
     ) -> tuple[Array, Array, GhostMemory]:
-        """Return all that it may answer in some seats, how likely each is, and the memory then.
-
-        Actions are int64 ``(seats, answers)``, one may stand there twice; chances add up to 1. It
-        is what `decide` draws from in episodes that are not of its record.
-        """
+        """Actions ``(seats, answers)``, chances (in all 1) and memory, as `decide` draws them."""
         memory = memory.after_observation(numbers)
         low, high = self._span(memory.key)
         index = low[:, None] + np.arange(max(int((high - low).max()), 0))
@@ -223,7 +219,6 @@ class Ghost:
         return fits | {MIXTURE: judged(mixed, rows.answer)}
 
     # -- its file ------------------------------------------------------------------------------
-
     def save(self, path: Path) -> Path:
         """One file without keys or code; raises as `check_out`."""
         check_out(path)
@@ -350,12 +345,7 @@ def _drawn(chances: Array, drawn: Array) -> Array:
 
 
 def fit(player: GhostSource, judge: bool = True) -> Ghost:
-    """Fit a ghost to a recorded player, and `judge` it by episodes that it is not fitted to.
-
-    Raises:
-        BadParameter: there is too little of it.
-        StoreError: its record cannot be played again.
-    """
+    """Fit a ghost, and `judge` it by other episodes; BadParameter: too little; StoreError."""
     play = played(player)
     source = Source(str(player.path), play.episodes, len(play.action), play.left_out)
     return fitted(play, player.params, player.seat.model_dump(), [source], judge)

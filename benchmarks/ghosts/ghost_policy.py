@@ -120,13 +120,9 @@ class GhostPolicy(Policy):
         return Decided(actions), memory.put(cells, next_memory)
 
     def strategy(self, tree: Tree, seat: int) -> Array:
-        """Return how likely it makes each move of its seat in a tree, float64 ``(rows,)``.
+        """Return how likely it makes each move of its seat in a tree, float64 ``(rows,)``, else 0.
 
-        It is exact; moves of other seats have 0.
-
-        Raises:
-            NoRule: it makes plans, or answers that are no moves of the tree.
-            BadParameter: as `start`.
+        Raises NoRule: it makes plans, or answers that are no moves; BadParameter as `start`.
         """
         rows, ghost, strategy = tree.rows, self.ghost(tree.game), np.zeros(tree.count)
         ghost.check(tree.game, seat)

@@ -15,10 +15,7 @@ OWN = ("own last answer", "own answer before", "own mean", "own spread")
 
 
 class GhostMemory(NamedTuple):
-    """Of some seats, ``(seats,)`` or ``(players, tables)``; `key` names all that happened so far.
-
-    Two seats have one key if they saw the same numbers whenever they were asked, and did the same.
-    """
+    """What some seats ``(seats,)`` or ``(players, tables)`` saw and did; alike: the same `key`."""
 
     seed: Array
     decided: Array

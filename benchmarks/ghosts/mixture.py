@@ -3,8 +3,7 @@
 A situation has a row of features, the own last answer, and the episode that it is of; an answer is
 a class from 0. The parts are what it answers at all (the marginal), after its own last answer, in
 the nearest situations and, with scikit-learn at hand, by random trees. Their weights come from
-inner held-out episodes: what is split is episodes, since players of one share a history. `measured`
-fits to some episodes and judges by others.
+inner held-out episodes, since players of one share a history.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ TREES, LEAST = 100, 3  # of a forest, and least decisions of a leaf
 
 
 class FitData(NamedTuple):
-    """Situations: float32 `features` ``(rows, features)``, the rest ``(rows,)``.
-
-    `last` is the class of the own last answer, -1 before the first; `weight` what a row counts.
-    """
+    """Float32 `features` ``(rows, features)``, `last` own class or -1, `weight` of a row."""
 
     features: Array
     last: Array
@@ -94,9 +90,8 @@ class Nearest:
         chances = np.empty((len(features), classes))
         for start in range(0, len(features), at_once):
             part = self._scaled(features[start : start + at_once])
-            distance = (
-                self.square - 2 * part @ self.scaled_rows.T
-            )  # but for what all have in common
+            # But for what all have in common.
+            distance = self.square - 2 * part @ self.scaled_rows.T
             count = min(NEIGHBOURS, size)
             near = np.argpartition(distance, count - 1, axis=1)[:, :count]
             votes = self.votes[near].sum(axis=1, dtype=np.float64)
@@ -112,7 +107,7 @@ class Forest:
     """Random trees, grown by scikit-learn and kept as arrays, so that only fitting needs it.
 
     A node sends rows with a `feature` of at most `threshold` to the `left`; a leaf leads to itself,
-    and its `shares` are of `labels`, the answers that were given.
+    and its `shares` are of `labels`.
     """
 
     name = "random trees"
@@ -137,18 +132,12 @@ class Forest:
         begin = leaves = 0
         for tree in (grown.tree_ for grown in model.estimators_):
             nodes, ends = np.arange(tree.node_count), tree.children_left < 0
-            shares = tree.value[ends, 0].astype(np.float32)
-            parts.append(
-                (
-                    np.array([begin]),
-                    np.where(ends, 0, tree.feature),
-                    tree.threshold,
-                    begin + np.where(ends, nodes, tree.children_left),
-                    begin + np.where(ends, nodes, tree.children_right),
-                    np.where(ends, leaves + np.cumsum(ends) - 1, 0),
-                    shares / shares.sum(axis=1, keepdims=True),
-                )
-            )
+            shares, last_leaf = tree.value[ends, 0].astype(np.float32), leaves + np.cumsum(ends) - 1
+            children = tree.children_left, tree.children_right
+            feature, leaf = (np.where(ends, *x) for x in ((0, tree.feature), (last_leaf, 0)))
+            below, above = (begin + np.where(ends, nodes, child) for child in children)
+            spread = shares / shares.sum(axis=1, keepdims=True)
+            parts.append((np.array([begin]), feature, tree.threshold, below, above, leaf, spread))
             begin, leaves = begin + len(nodes), leaves + len(shares)
         joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
         return cls(classes, dict(zip(cls.ARRAYS, [*joined, labels], strict=True)))
@@ -238,11 +227,7 @@ def weights_of(rows: FitData, classes: int) -> dict[str, float]:
 
 
 class GhostFit(NamedTuple):
-    """How well answers were foretold: nats a decision, share right, and calibration.
-
-    `off`: the expected distance, over bins of confidence, from how sure it was of its first guess
-    to how often that was right.
-    """
+    """Nats a decision, share right, and how far first guesses' confidence is `off` (by bins)."""
 
     loss: float
     right: float

@@ -1,7 +1,4 @@
-"""Games of a ghost's own player with a learner at the table, added to what it is fitted to.
-
-A learner leads its opponents to states that were never recorded; there a ghost guesses.
-"""
+"""Games of a ghost's player with a learner, which leads it to new states, added to its fit."""
 
 from __future__ import annotations
 
@@ -32,13 +29,9 @@ def refit(
     """Play with `learner`, a player, at the seats `at`, record it in `db`, and fit to all of it.
 
     By default the learner takes the seats that the ghost's player never had, or else seat 0. If
-    `db` is there, from a refit that was stopped, it is finished first. `overrides` are those of
-    `llm_games.run`.
-
-    Raises:
-        BadParameter: a seat is none of the game's, nobody of the ghost's player is left, or `db` is
-            a run of somebody else, or one that the ghost is fitted to.
-        ConfigError, RunStopped and others, as of `llm_games.run`: its player cannot be asked.
+    `db` is there, it is finished first. `overrides` are those of `llm_games.run`. Raises
+    BadParameter: a seat is none of the game's, nobody of the ghost's player is left, or `db` is a
+    run of somebody else, or one that the ghost is fitted to; others as of `llm_games.run`.
     """
     players = ghost.game.players
     seats = [*at] or [seat for seat in range(players) if seat not in ghost.seats] or [0]

@@ -1,8 +1,4 @@
-"""The same episode in two runs, side by side: who moved how, from the same seed.
-
-Both began with the same chance. Until their moves part, seats decided in the same situation; from
-there on each side has a history of its own.
-"""
+"""The same episode in two runs, from one seed: until moves part, seats decide in one situation."""
 
 from __future__ import annotations
 
@@ -10,11 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.compare import twin
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import DecisionRow
+from llm_games.benchmarks.record.schema import DecisionRow
 
 
 class Pair(NamedTuple):
@@ -60,11 +58,7 @@ class Both(NamedTuple):
 
 
 class ComparedMove(NamedTuple):
-    """One move of the game in both runs; `number` counts from 1, without steps of talk.
-
-    `together`: all moves before it were the same, so that both sides decide in one situation (but
-    for what was said).
-    """
+    """One move in both runs, counted from 1 without talk; `together`: all before were alike."""
 
     number: int
     seats: list[Both]
@@ -106,19 +100,15 @@ def _moves(episode: RecordedEpisode) -> list[dict[int, Did]]:
     decisions_by_step: dict[int, list[DecisionRow]] = {}
     for decision in episode.decisions():
         decisions_by_step.setdefault(decision.step, []).append(decision)
+    regrets: Any = np.full((len(episode.steps), len(episode.seats)), math.nan)
+    if has_deviation(episode.row.game.game):  # else no theory of the game defines any
+        regrets = episode.regret().T
     moves = []
-    for step, regrets in zip(episode.steps, _regrets(episode), strict=True):
+    for step, lost_by_seat in zip(episode.steps, regrets.tolist(), strict=True):
         did = {}
         for row in decisions_by_step.get(step.step, ()):
-            lost = regrets[row.seat]
+            lost = lost_by_seat[row.seat]
             regret = None if math.isnan(lost) else lost
             did[row.seat] = Did(row.step, row.action, row.outcome, row.reward, regret)
         moves.append(did)
     return moves
-
-
-def _regrets(episode: RecordedEpisode) -> list[list[float]]:
-    """Return each seat's regret by move, NaN where no theory of the game defines it."""
-    if has_deviation(episode.row.game.game):
-        return [list(map(float, row)) for row in episode.regret().T]
-    return [[math.nan] * len(episode.seats)] * len(episode.steps)

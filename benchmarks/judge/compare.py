@@ -1,8 +1,7 @@
 """Two runs side by side: what differs when the same episodes are played by other players.
 
-Episodes pair if they have the same label, number, seed and seating, so that both sides met the same
-chance (common random numbers) at the same seats; the difference of a pair is then free of much of
-the noise. The tests: docs/statistics.md.
+Episodes pair if they have the same label, number, seed and seating: both sides met the same chance
+at the same seats. The tests: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measur
 from llm_games.benchmarks.judge.result_table import Label, ResultTable, columns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Array, Rulebook
 
@@ -41,16 +40,15 @@ class NothingShared(LLMGamesError, ValueError):
 FAMILIES = {"scores": ".1f", "measures": ".3f", "payoffs": ".2f"}
 """The families of tests, each corrected for itself, and how its values are shown."""
 VALUES = ("pairs", "A", "B", "B − A", "interval")
-TESTS = ("p", "Holm", "flips", "d")
-"""Columns of the table: what differs, and how sure that is."""
+TESTS = ("p", "Holm", "flips", "d")  # columns of the table: what differs, and how sure that is
 
 
 class Difference(NamedTuple):
     """B minus A over some pairs: the means of both sides, and the mean of the differences.
 
     `interval` and `p` are those of a t test, None where there is none: `note` says why. `holm` is p
-    corrected for all games of the family; `flip` the p-value of sign flips, from `FLIPPED` pairs on
-    or where no pair differs from another; `effect` the mean in standard deviations of differences.
+    corrected for all games of the family; `flip` is by sign flips, from `FLIPPED` pairs on or where
+    no pair differs from another; `effect` the mean in standard deviations of differences.
     """
 
     pairs: int
@@ -82,14 +80,12 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One game of both runs: its name in them (`label`) and in the registry, and what differs.
+    """One game of both runs, by its label and its name in the registry.
 
-    `scores` is None where no pair has one on both sides, `measures`, of what its paper's `measure`
-    gives, where no pair has such a value, `payoffs` without pairs. The last is the mean of `seats`,
-    those places that somebody else takes in the other run, or all if none is.
-    `alone` says why episodes do not pair, with their numbers, `notes` what else is to be known.
-    `bases` are A's values and `changes` the differences of pairs, by family and episode; `chance`
-    is the same for labels that share theirs.
+    `scores`, `measures` and `payoffs` are None where no pair has a value on both sides; payoffs are
+    the mean of `seats`, those that somebody else takes in the other run, or all if none is. `alone`
+    says why episodes do not pair. `bases` are A's values and `changes` the differences of pairs, by
+    family and episode; `chance` is the same for labels that share theirs.
     """
 
     label: str
@@ -128,10 +124,9 @@ class Comparison:
 class Family:
     """All tests of one kind: `tests` games that Holm's correction counts.
 
-    `overall` is of the mean over games, of scores alone, since payoffs have units of their own; its
-    p and interval are of Welch and Satterthwaite's t, or where games share chance of the means over
-    games. `stratified` is the p-value of "no game differs" against "all in one direction", by sign
-    flips within games, each game scaled; those that share chance count as one.
+    `overall` is of the mean over games, of scores alone, since payoffs have units of their own.
+    `stratified` is the p-value of "no game differs" against "all in one direction", by sign flips
+    within games, each game scaled; those that share chance count as one.
     """
 
     tests: int
@@ -145,12 +140,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Two runs compared: game by game in the order of the first, and by families of tests.
-
-    The first is called A, the other one by its `name`. A difference is called significant at
-    `level`, to which intervals agree: that of all tests of a family together. `notes` say what is
-    to be known of it.
-    """
+    """Two runs, A and `name`, by game in A's order and by family; `level` is a family's."""
 
     games: list[Comparison]
     families: dict[str, Family]
@@ -180,11 +170,7 @@ class Comparisons:
         return game.plain() | {"significant": judged}
 
     def grid(self, *shown: str) -> ResultTable:
-        """Return a row for each difference, its B − A starred if it is significant.
-
-        `shown` are the columns, those in which something stands; by default all. A note is below
-        the tests.
-        """
+        """A row for each difference, starred if significant; `shown`: columns, by default all."""
         rows: list[list[Any]] = []
         foot: list[list[Any]] = []
         for game in self.games:
@@ -205,9 +191,7 @@ class Comparisons:
         indices = indices if len(indices) > 2 else []  # of which none stands anywhere
         renamed = {"B": self.name, "B − A": self.change}
         formats = {
-            renamed.get(name, name): form
-            for i, (name, form) in enumerate(heads.items())
-            if i in indices
+            renamed.get(name, name): heads[name] for i, name in enumerate(heads) if i in indices
         }
         rows, foot = ([[row[i] for i in indices] for row in part] for part in (rows, foot))
         note = "" if shown == VALUES else " ".join(self._sentences())
@@ -246,9 +230,7 @@ class Comparisons:
             for note in dict.fromkeys(note for note, _ in notes if note):
                 of = "; ".join(name for other, name in notes if other == note)
                 noted.setdefault(note, []).append(f"{game.label} ({of})")
-        sentences += [
-            f"{note[0].upper()}{note[1:]}: {', '.join(of)}." for note, of in noted.items()
-        ]
+        sentences += [f"{n[0].upper()}{n[1:]}: {', '.join(of)}." for n, of in noted.items()]
         return sentences + self.notes
 
 
@@ -258,13 +240,7 @@ def difference(
     level: float = LEVEL,
     widest: float = math.inf,
 ) -> Difference:
-    """Compare paired values of one game; its interval agrees with a test at `level`.
-
-    Values are at most so far apart as is the `widest` that is possible.
-
-    Raises:
-        BadParameter: not equally many on both sides, none, or one that is no number.
-    """
+    """Compare paired values of one game at a `level`; they are at most `widest` apart."""
     change = _change(a, b)
     n, test, note = len(change), None, "1 pair, no test: 2 or more are needed"
     if n > 1:
@@ -303,12 +279,8 @@ def compare(
 
     `edition` is of the scores, see `paper.editions`; None: the one the first run asks for. `name`
     is what the second is called; of so many runs (`among`) that are compared with the first, each
-    is judged at as small a part of the level (Bonferroni).
-
-    Raises:
-        StoreError: a file is not a run that can be read.
-        UnknownName: there is no such edition.
-        NothingShared: they have no finished episode in common.
+    is judged at as small a part of the level (Bonferroni). Raises StoreError: no run that can be
+    read; UnknownName: no such edition; NothingShared: no finished episode in common.
     """
     with ExitStack() as opened:
         both = [
@@ -316,24 +288,19 @@ def compare(
             for run in (a, b)
         ]
         edition = edition or edition_of(both[0].config)
-        first_games, second_games = (
-            {game.label: game for game in games(run) if game.rows} for run in both
-        )
+        first_games, second_games = ({g.label: g for g in games(run) if g.rows} for run in both)
         labels = dict.fromkeys([*first_games, *second_games])
         level = LEVEL / among
         names = A, name
-        comparisons = [
-            _compare(first_games.get(label), second_games.get(label), edition, level, names)
-            for label in labels
-        ]
+        pairs = ((first_games.get(label), second_games.get(label)) for label in labels)
+        comparisons = [_compare(*pair, edition, level, names) for pair in pairs]
         if not any(game.payoffs for game in comparisons):
             raise NothingShared(_nothing(both, comparisons, name))
         comparisons, families = _families(comparisons, level)
         notes = _prolonged((first_games, second_games), names)
         if among > 1:
-            notes.append(
-                f"{among} runs are compared with A, each at {LEVEL} / {among} (Bonferroni)."
-            )
+            each = f"{LEVEL} / {among} (Bonferroni)"
+            notes.append(f"{among} runs are compared with A, each at {each}.")
         return Comparisons(comparisons, families, level, notes, name)
 
 
@@ -354,8 +321,6 @@ def _nothing(both: Sequence[Records], comparisons: Sequence[Comparison], name: s
 
 
 # -- one game --------------------------------------------------------------------------------------
-
-
 def _compare(
     a: RecordedGame | None,
     b: RecordedGame | None,
@@ -366,15 +331,13 @@ def _compare(
     first = a or b
     assert first is not None
     sides = [{row.number: row for row in game.rows} if game else {} for game in (a, b)]
-    done = [
-        number
-        for number, row in sides[0].items()
-        if (other := twin(row, sides[1])) and row.status == other.status == "done"
-    ]
+    twins = ((number, row, twin(row, sides[1])) for number, row in sides[0].items())
+    done = [n for n, row, other in twins if other and row.status == other.status == "done"]
     places, notes = _places_and_notes(a, b)
     seats = np.array([_changed(*(side[i].seats for side in sides)) for i in done], int)
     shares, share_notes = _shares(first, seats)
-    measure = _measure(a, b)
+    measure, other_measure = (measure_of(game) if game else None for game in (a, b))
+    measure = measure if measure is other_measure else None
     values = {name: np.full((2, len(done)), np.nan) for name in FAMILIES}
     for i, game in enumerate(filter(None, (a, b))):
         for k, number in enumerate(done):
@@ -386,12 +349,11 @@ def _compare(
                 values[name][i, k] = np.nan if statistic is None else statistic
     widest = _widest([game.rules.core for game in (a, b) if game], measure)
     has = {name: ~np.isnan(both).any(axis=0) for name, both in values.items()}
-    differ = {
-        name: difference(both[0, has[name]], both[1, has[name]], level, widest[name])
-        if has[name].any()
-        else None
-        for name, both in values.items()
-    }
+    differ: dict[str, Difference | None] = dict.fromkeys(FAMILIES)
+    for name, both in values.items():
+        if has[name].any():
+            first_values, other_values = both[:, has[name]]
+            differ[name] = difference(first_values, other_values, level, widest[name])
     bases: dict[str, dict[int, float]] = {}
     changes: dict[str, dict[int, float]] = {}
     for name, both in values.items():
@@ -423,16 +385,8 @@ def _widest(rules: Sequence[Rulebook], measure: Measure | None) -> dict[str, flo
     return {n: max(end for _, end in e) - min(end for end, _ in e) for n, e in ends.items() if e}
 
 
-def _measure(a: RecordedGame | None, b: RecordedGame | None) -> Measure | None:
-    mine, theirs = (measure_of(game) if game else None for game in (a, b))
-    return mine if mine is theirs else None
-
-
 def _changed(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return where somebody else sits; all that both have, if nobody does or they are not as many.
-
-    The sides are players' names.
-    """
+    """Where somebody else sits, by name; all that both have if nobody does or numbers differ."""
     pairs = list(zip(first, second, strict=False))
     changed = [i for i, (mine, theirs) in enumerate(pairs) if mine != theirs]
     return changed if changed and len(first) == len(second) else [*range(len(pairs))]
@@ -466,8 +420,8 @@ def _places_and_notes(
 def _shares(game: RecordedGame, seats: Array) -> tuple[Array, list[str]]:
     """Return what each of the `seats` ``(episodes, seats)`` counts in its episode, and notes on it.
 
-    Where seats are worth something and not all were had equally often, each seat counts alike: the
-    mean is that of the seats' means. Rows add up to 1 on average.
+    Where seats are worth something and not all were had equally often, the mean is that of the
+    seats' means. Rows add up to 1 on average.
     """
     times = np.bincount(seats.ravel(), minlength=len(game.seats))
     if not game.rules.seats_differ or not seats.size or (times == times[0]).all():
@@ -520,8 +474,6 @@ def _alone(sides: Sequence[Mapping[int, EpisodeRow]], names: Sequence[str]) -> l
 
 
 # -- all games -------------------------------------------------------------------------------------
-
-
 def _families(
     comparisons: Sequence[Comparison], level: float
 ) -> tuple[list[Comparison], dict[str, Family]]:
@@ -548,22 +500,16 @@ def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Famil
     several = len(differences) > 1 and any(change.pairs > 1 for change in differences)
     pooled = paired.stratified(filled) if filled and several else None
     if name == "scores" and len(differences) > 1:
-        few = [
-            game.label
-            for game, change in zip(comparisons, differences, strict=True)
-            if change.pairs < 2
-        ]
+        pairs = [*zip(comparisons, differences, strict=True)]
+        few = [game.label for game, change in pairs if change.pairs < 2]
         if few or min(map(len, strata)) < 2:
             lacks = ", ".join(few) or "games of one chance together"
             notes.append(f"No Overall: it needs 2 pairs of each game, which is not so of: {lacks}.")
         else:
             bases = _strata([(game.chance, game.bases[name]) for game in comparisons])
             overall = _overall(bases, strata, level)
-            sure = [
-                game.label
-                for game, change in zip(comparisons, differences, strict=True)
-                if _certain(change)
-            ]
+            flat = [pair for pair in pairs if pair[1].p is None and pair[1].pairs > 1]
+            sure = [game.label for game, change in flat if change.mean != 0]
             if sure and overall.p is not None:
                 notes.append(
                     "Overall: it takes differences without spread as certain, which few episodes "
@@ -578,16 +524,10 @@ def _family(name: str, comparisons: Sequence[Comparison], level: float) -> Famil
     return Family(tests, overall, pooled, notes)
 
 
-def _certain(change: Difference) -> bool:
-    """Return whether all pairs of a game differ by the same, and by something."""
-    return change.p is None and change.pairs > 1 and change.mean != 0
-
-
 def _strata(games: Sequence[tuple[int, Mapping[int, float]]]) -> list[Array]:
-    """Return independent columns whose mean over columns is that over games.
+    """Return independent columns of differences whose mean over columns is that over games.
 
-    A column has the differences of a game. Games of the same chance are one, by the means over them
-    of those episodes that all of them have, which counts as often as it has games.
+    Games of one chance are one column, by their means over episodes that all have.
     """
     alike: dict[int, list[Mapping[int, float]]] = {}
     for chance, changes in games:
@@ -607,10 +547,7 @@ def _scaled(changes: Mapping[int, float]) -> dict[int, float]:
 
 
 def _overall(bases: Sequence[Array], strata: Sequence[Array], level: float) -> Difference:
-    """Return the mean over games of both sides, and the test of its difference.
-
-    `bases` are the values of A, as `strata` are the differences.
-    """
+    """Test the mean over games of differences `strata`; `bases` are A's values."""
     method = "Welch-Satterthwaite" if len(strata) > 1 else "Student t of means over games"
     test = paired.welch_satterthwaite(strata, 1 - level, method, SCORED[1] - SCORED[0])
     a = float(np.mean([column.mean() for column in bases]))

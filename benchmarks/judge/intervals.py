@@ -1,10 +1,7 @@
-"""Intervals of means, shares and correlations, each with its method and n.
+"""Intervals of means, shares and correlations, each with its method and n: docs/statistics.md.
 
 Values are of independent episodes. Functions that return `Ends` take ``(n, *batch)`` and treat each
-column of the batch alone, as simulations of coverage need it; the others take one sample and return
-an `Interval`, or None where none is possible (one episode, or too few for the method).
-
-Which method, and how often each covers: docs/statistics.md.
+column alone; the others take one sample and return an `Interval`, or None where none is possible.
 """
 
 from __future__ import annotations
@@ -37,11 +34,7 @@ Ends = tuple[Array, Array]  # of a batch
 
 
 class Interval(NamedTuple):
-    """An interval: both ends, its method, the number of episodes, and a note.
-
-    Without spread and without bounds no method has an interval: both ends are then the value itself
-    and `method` is ``none``.
-    """
+    """Both ends, method, number of episodes, a note; ``none``: no spread, both are the value."""
 
     low: float
     high: float
@@ -74,11 +67,8 @@ def score(
 ) -> Interval | None:
     """Return the interval of the mean of bounded values; None for one value.
 
-    Logit-t, or Gaffke's interval if more than half of the values are equal. For the mean of
-    correlations of many episodes, bounds are -1 and 1.
-
-    Raises:
-        BadParameter: no values, one that is no number or out of bounds, or a `level` out of (0, 1).
+    Logit-t, or Gaffke's interval if more than half of the values are equal. Raises BadParameter: no
+    values, one that is no number or out of bounds, or a `level` out of (0, 1).
     """
     runs = _checked(values, level, low, high)
     n = len(runs)
@@ -93,10 +83,7 @@ def score(
 def gaffke(
     values: Values, low: float = 0.0, high: float = 100.0, level: float = 0.95
 ) -> Interval | None:
-    """Return Gaffke's interval of the mean of bounded values; None for one value.
-
-    It supposes no shape, covers for every one that was tried, and is wide. Raises as `score` does.
-    """
+    """Gaffke's interval of the mean, for any shape, wide; None for one value. Raises as `score`."""
     runs = _checked(values, level, low, high)
     n = len(runs)
     if n == 1:
@@ -112,9 +99,9 @@ def money(
 
     Student's t; with one bound of the logarithm of the distance to it, from `HALF_OPEN` values,
     with both of the logit. From `ENOUGH` values with a skewness beyond `SKEWED`, the studentised
-    bootstrap, unless it passes a bound or is over `WIDEST` times as wide, since few values decide;
-    the note then says so. If more than half of the values are equal it is Gaffke's interval, none
-    where a bound lacks; equal values have none. None for one value. Raises as `score` does.
+    bootstrap, unless it passes a bound or is over `WIDEST` times as wide, since few values decide.
+    If more than half of the values are equal it is Gaffke's interval, none where a bound lacks;
+    equal values have none. None for one value. Raises as `score` does.
     """
     runs = _checked(values, level, low, high)
     n, far = len(runs), FAR * np.ptp(runs)
@@ -143,18 +130,15 @@ def money(
     return Interval(*usual, T[int(bounds.sum())], n, note)
 
 
-T = "Student t", "log-t", "logit-t"
-"""What `bounded_t` is called with no bound, one, or two."""
+T = "Student t", "log-t", "logit-t"  # what `bounded_t` is called with no bound, one, or two
 
 
 def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> Interval | None:
     """Return the interval of a share of `n` independent episodes; None for one episode.
 
-    Jeffreys, which covers as said on average over all shares; `guaranteed`: Clopper-Pearson, which
-    covers at least as said for each. Source: Brown, Cai, DasGupta, Statistical Science 16 (2001).
-
-    Raises:
-        BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
+    Jeffreys, which covers as said on average over all shares; `guaranteed`: Clopper-Pearson, at
+    least as said for each (Brown, Cai, DasGupta, Statistical Science 16, 2001). Raises
+    BadParameter: no episodes, `wins` that are not from 0 to `n`, or a `level` out of (0, 1).
     """
     check_level(level)
     if n < 1 or not 0 <= wins <= n:
@@ -166,10 +150,7 @@ def share(wins: int, n: int, guaranteed: bool = False, level: float = 0.95) -> I
 
 
 def seats(shares: Values, level: float = 0.95) -> Interval | None:
-    """Return the interval of a share of seats, such as survival, from each episode's share.
-
-    Seats of one episode are not independent. None below `SEATED` episodes. Raises as `score` does.
-    """
+    """Interval of a share of seats by episode; None below `SEATED` episodes; raises as `score`."""
     runs = _checked(shares, level, 0.0, 1.0)
     return score(runs, 0.0, 1.0, level) if len(runs) >= SEATED else None
 
@@ -182,11 +163,8 @@ def overall(
 ) -> Interval | None:
     """Return the interval of the mean over games of their mean over runs, by Welch-Satterthwaite.
 
-    A column has the runs of one game; columns must be independent. n is that of the shortest; None
-    if that is 1. `low` and `high`, at which it is cut, may be infinite.
-
-    Raises:
-        BadParameter: no columns, or what `score` raises.
+    A column has a game's runs; columns are independent. n is that of the shortest; None if it is 1.
+    It is cut at `low` and `high`. Raises BadParameter: no columns, or what `score` raises.
     """
     if not columns:
         raise BadParameter("an Overall needs the values of one game or more, got none")
@@ -206,11 +184,8 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
     """Return the interval of Spearman's correlation of `n` independent pairs; None below `RANKED`.
 
     Fisher's z with the standard error of Bonett and Wright (Psychometrika 65, 2000). A perfect
-    correlation counts as one that lies halfway to the next possible one. Pairs of several episodes
-    are not independent: there, `score` the episodes' correlations with bounds -1 and 1.
-
-    Raises:
-        BadParameter: `r` is not from -1 to 1, `n` not above 0, or a `level` out of (0, 1).
+    correlation counts as halfway to the next possible one. Raises BadParameter: `r` is not from -1
+    to 1, `n` not above 0, or a `level` out of (0, 1).
     """
     check_level(level)
     if not -1 <= r <= 1 or n < 1:
@@ -222,8 +197,6 @@ def correlation(r: float, n: int, level: float = 0.95) -> Interval | None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
-
-
 def score_ends(x: Array, low: float, high: float, level: float) -> tuple[Array, Array, Array]:
     """Return the ends of `score` for each column, and a mask of those by Gaffke."""
     equal = many_equal(x, low, high)
@@ -264,13 +237,12 @@ def within_bounds(
 ) -> Ends:
     """Return Student's interval of means of values that cannot lie beyond `low` or `high`.
 
-    With both bounds it is that of the mean's logit, with one that of the logarithm of the distance
-    to it, transformed back; the standard error is carried over by the delta method. A bound may be
-    infinite.
+    With both bounds it is that of the mean's logit, with one (the other infinite) of the logarithm
+    of the distance to it, by the delta method.
     """
     first, last = t_ends(mean, error, df, level)
     half = last - mean
-    below, above = mean - low, high - mean
+    below, above, size = mean - low, high - mean, high - low
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         open_low, open_high = below > FAR * half, above > FAR * half
         both = half / below + half / above
@@ -278,9 +250,7 @@ def within_bounds(
         ends = []
         for end, sign in ((first, -1), (last, 1)):
             share = 1 / (1 + np.exp(-np.clip(logit + sign * both, -700, 700)))
-            inner = np.where(
-                share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share)
-            )
+            inner = np.where(share < 0.5, low + size * share, high - size * (1 - share))
             upward = low + below * np.exp(np.clip(sign * half / below, -700, 700))
             downward = high - above * np.exp(np.clip(-sign * half / above, -700, 700))
             inner = np.where(open_high, upward, np.where(open_low, downward, inner))
@@ -291,11 +261,7 @@ def within_bounds(
 
 @lru_cache(maxsize=8)
 def _weights(n: int) -> Array:
-    """Return draws ``(draws, n + 1)`` of weights, uniform among those that add up to 1.
-
-    Each weight's draws are spread evenly over its law (a Latin hypercube), the first's exactly, so
-    that the ends of equal values are exact and others right to some tenths of a per cent.
-    """
+    """Draws ``(draws, n + 1)`` of weights that add up to 1, by Latin hypercube, the first exact."""
     draws = max(1000, min(DRAWS, TOGETHER // (n + 1)))
     even = (np.arange(draws) + 0.5) / draws
     rng = np.random.default_rng(SEED)
@@ -309,8 +275,7 @@ def gaffke_ends(x: Array, low: float, high: float, level: float) -> Ends:
 
     Source: Gaffke, *Three test statistics for a nonparametric one-sided hypothesis on the mean of a
     nonnegative variable* (2005); Learned-Miller and Thomas (arXiv 1905.06208). That it covers for
-    every bounded law is a conjecture without a known counterexample. Of values that are ends of the
-    range it is Clopper-Pearson's.
+    every bounded law is a conjecture. Of values that are ends of the range it is Clopper-Pearson's.
     """
     n, tail, shape = len(x), (1 - level) / 2, x.shape[1:]
     x = np.sort(x, axis=0).reshape(n, -1)
@@ -361,10 +326,7 @@ def correlation_ends(r: Array, n: int, level: float) -> Ends:
 
 
 def welch(columns: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """Return mean, standard error and degrees of freedom of the mean over independent columns.
-
-    A column is ``(n, *batch)``. Satterthwaite's degrees of freedom, infinitely many without spread.
-    """
+    """Mean over independent columns ``(n, *batch)``, standard error, Satterthwaite's freedom."""
     parts = [_var(column) / len(column) for column in columns]
     lost = sum(part**2 / (len(c) - 1) for part, c in zip(parts, columns, strict=True))
     mean, total = sum(c.mean(axis=0) for c in columns) / len(columns), np.asarray(sum(parts))
@@ -377,8 +339,6 @@ def skewness(x: Array) -> float:
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
 def _checked(values: Values, level: float, low: float = -np.inf, high: float = np.inf) -> Array:
     check_level(level)
     x = np.asarray(values, np.float64)

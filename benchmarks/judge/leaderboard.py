@@ -1,8 +1,8 @@
 """Many runs in one board: who came to what at the same tables, beside players that follow a rule.
 
-Only like is set beside like. A table is a game with its parameters, and whoever sits there besides
-the player that is judged. A player is what was configured, so that it has one row however many runs
-it is in; values of the same chance are averaged, so that a run that is given twice counts once.
+A table is a game with its parameters, and whoever sits there besides the player that is judged. A
+player is what was configured, one row however many runs it is in; values of the same chance are
+averaged, so that a run that is given twice counts once.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ PAID, SCORE, MEASURED = "payoff", "score", "measured"  # statistics by their nam
 class Entry:
     """What one player came to at one table: values by episodes' seeds, several of the same chance.
 
-    `runs` are the runs' names; `benchmarks` are the titles of papers by whose settings they
-    were played; `filled` of the `decisions` were made by the rules.
+    `benchmarks`: papers by whose settings they were played; `filled` of `decisions` by rules.
     """
 
     values: dict[str, dict[int, list[float]]] = field(default_factory=dict)
@@ -75,11 +74,7 @@ class LeaderboardLine(NamedTuple):
 
 @dataclass(eq=False)
 class SeatedTable:
-    """One table: `game` is how the first run has it, `others` who sits there besides, by number.
-
-    If several players are ranked at it, and none is `alone`, `others` are all who sit there.
-    `entries` are by player's key, see `_key`.
-    """
+    """One table: `game` is the first run's, `others` all who sit besides players ranked `alone`."""
 
     game: RecordedGame
     edition: str
@@ -164,19 +159,15 @@ class Board:
     left_out: list[str]
 
     def overall(self) -> list[tuple[str, list[tuple[str, MeanCell, int, bool]]]]:
-        """Return of each paper's benchmark who played all of it: its name, Overall, n, reference.
-
-        The best come first. `n` is of the game with the fewest chances.
-        """
+        """Name, Overall, fewest chances, reference of who played a whole benchmark, by rank."""
         overalls_by_title = []
         of = {id(t): set().union(*(e.benchmarks for e in t.entries.values())) for t in self.tables}
         for title in dict.fromkeys(title for titles in of.values() for title in sorted(titles)):
             tables = [table for table in self.tables if title in of[id(table)]]
             rows = []
             for key, name in self.names.items():
-                scores = [
-                    (t.game.name, t.entries[key].of(SCORE)) for t in tables if key in t.entries
-                ]
+                entries = [(t.game.name, t.entries.get(key)) for t in tables]
+                scores = [(game, entry.of(SCORE)) for game, entry in entries if entry]
                 if mean := paper.overall(scores):
                     rows.append((name, mean, min(len(values) for _, values in scores), False))
             beside = overalls((t.game.name, t.references) for t in tables) if rows else {}
@@ -197,11 +188,8 @@ class Board:
             grids.append(ResultTable(heads, lines, f"Overall, {title}", "overall", beside=aside))
         grids += [self._grid(table) for table in self.tables]
         notes = "\n".join(self._notes())
-        return (
-            [*grids[:-1], replace(grids[-1], note=notes)]
-            if grids
-            else [ResultTable({}, [], note=notes)]
-        )
+        last = grids.pop() if grids else ResultTable({}, [])
+        return [*grids, replace(last, note=notes)]
 
     def _grid(self, table: SeatedTable) -> ResultTable:
         """Return who came to what at one table, the best first."""
@@ -233,9 +221,8 @@ class Board:
             "compare A.db B.db"
         )
         measures = {t.measure.name: t.measure for t in self.tables if t.measure}
-        yield from (
-            measures[t].note for t in {t.judged_by: 0 for t in self.tables} if t in measures
-        )
+        shown = {table.judged_by: None for table in self.tables}
+        yield from (measures[name].note for name in shown if name in measures)
         judged = (table for table in self.tables if table.judged_by != PAID)
         yield from paper.apart(paper.meant(table.game, table.edition) for table in judged)
         for table in self.tables:
@@ -276,8 +263,7 @@ class Board:
 def leaderboard(runs: Iterable[Run], edition: str) -> Board:
     """Return the board of some runs by an edition of the scores; they are open while it is used.
 
-    Rows are of language models, learners and players of one's own; of rule players where nobody
-    else sat. The embedded model and ``mock`` have none: they are there to try things with.
+    Rows are of language models, learners and users' players; of rule players where nobody else sat.
     """
     tables: list[SeatedTable] = []
     seats_of: dict[str, Mapping[str, Any]] = {}
@@ -335,9 +321,8 @@ def _table(
     others = Counter(n for n, key in zip(named, keys, strict=True) if not (alone and key in judged))
     for table in tables:
         same = table.game.name == game.name and table.game.full == game.full
-        about = all(
-            table.game.planned.get(key) == game.planned.get(key) for key in ("given", "max_steps")
-        )
+        planned, other = table.game.planned, game.planned
+        about = all(planned.get(key) == other.get(key) for key in ("given", "max_steps"))
         if same and about and (table.others, table.alone) == (others, alone):
             return table
     tables.append(SeatedTable(game, edition, game.label, others, alone))
@@ -348,7 +333,10 @@ def _fill(
     table: SeatedTable, run: Run, game: RecordedGame, keys: Sequence[str], judged: Sequence[int]
 ) -> None:
     alone = len({keys[position] for position in judged}) == 1
-    benchmarks = _benchmarks(run, game) if alone else set()
+    owner, benchmarks = paper.owner(game), set[str]()
+    if alone and owner and owner.scoring:  # papers by whose settings it was played
+        counted = owner.scoring.counted(replace(run, games=[game]), run.edition)
+        benchmarks = {owner.title} if game.name in counted else set()
     statistics = [score_by(run.edition), measured_by(table.measure)] if alone else []
     statistics.append(PAYOFF)
     for key in dict.fromkeys(keys[position] for position in judged):
@@ -363,15 +351,6 @@ def _fill(
                 if episode.row.seating[seat] in positions:
                     entry.decisions += decisions
                     entry.filled += filled
-
-
-def _benchmarks(run: Run, game: RecordedGame) -> set[str]:
-    """Return the titles of the papers by whose settings a game was played."""
-    owner = paper.owner(game)
-    if owner is None or owner.scoring is None:
-        return set()
-    counted = owner.scoring.counted(replace(run, games=[game]), run.edition)
-    return {owner.title} if game.name in counted else set()
 
 
 def _told_apart(tables: list[SeatedTable]) -> list[SeatedTable]:
@@ -412,11 +391,7 @@ def _names(seats: Mapping[str, Mapping[str, Any]], shown: Mapping[str, str]) -> 
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files of runs: those given, and all ``.db`` files of folders, each once.
-
-    Raises:
-        BadParameter: a folder has none.
-    """
+    """Files of runs, once each: those given, and folders' ``.db``; BadParameter: there is none."""
     run_files: dict[Path, None] = {}
     for path in paths:
         inside = sorted(path.glob("*.db")) if path.is_dir() else [path]

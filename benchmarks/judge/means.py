@@ -19,11 +19,7 @@ SHARE: Ends = (0.0, 1.0)
 
 
 class MeanCell(NamedTuple):
-    """A mean over runs, the sample standard deviation (None for one run), and how many runs.
-
-    Where the runs are independent it has the mean's `interval`; None for one run. Both lie within
-    `ends`.
-    """
+    """A mean over runs between `ends`, its deviation and interval (None for one), and the runs."""
 
     mean: float
     std: float | None
@@ -33,10 +29,8 @@ class MeanCell(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, the interval with its method and n."""
-        return {
-            **{"mean": self.mean, "std": self.std},
-            "interval": self.interval and self.interval.plain(),
-        }
+        interval = self.interval and self.interval.plain()
+        return {"mean": self.mean, "std": self.std, "interval": interval}
 
     @property
     def error(self) -> float | None:
@@ -51,10 +45,10 @@ def cell(values: Sequence[float]) -> MeanCell:
 
 
 def estimated(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | None:
-    """Average one value of each of some independent runs, with the interval of the mean.
+    """Average one value of each of some independent runs, with its interval; None for no values.
 
-    `ends` are those of a single run's value. Where a value lies beyond one, as scores of old
-    editions can, that end is none. Fewer than `least` values have no interval. None for no values.
+    Where a value lies beyond one of the `ends`, as scores of old editions can, that end is none.
+    Fewer than `least` values have no interval.
     """
     return averaged(intervals.score, values, ends, least)
 
@@ -69,10 +63,7 @@ def mean_of(values: Sequence[float], ends: Ends, least: int = 2) -> MeanCell | N
 
 
 def paid(values: Sequence[float], ends: Ends, spread: bool = False) -> MeanCell | None:
-    """Average payoffs, or what else is counted in money: equal values have no interval.
-
-    With `spread` it has the standard deviation.
-    """
+    """Average payoffs, money, with `spread` their deviation; equal values have no interval."""
     mean = averaged(intervals.money, values, ends, 2)
     return mean if spread else brief(mean)
 
@@ -91,11 +82,6 @@ def averaged(
         method = method if math.isfinite(high - low) else intervals.money
         interval = method(values, low, high)
     return cell(values)._replace(interval=interval, ends=(low, high))
-
-
-def plain_ends(ends: Ends) -> list[float | None]:
-    """Return ends as plain values, None for what is infinite."""
-    return [end if math.isfinite(end) else None for end in ends]
 
 
 def apart(ends: Ends, parts: int = 1) -> Ends:

@@ -1,7 +1,6 @@
 """A label for each episode by a language model that reads it, as a rubric asks.
 
-What a judge answered is kept beside the run, in ``RUN.labels.json``: run files are written by runs
-only. An episode that has a label of this judge, by this rubric, is not asked about again.
+What a judge answered is kept beside the run, in ``RUN.labels.json``, and not asked again.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from llm_games.benchmarks.judge.paper import PAPERS
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.talk_measures import transcript
 from llm_games.benchmarks.record.checked_table import ConfigError, Count, Settings, Text, checked
-from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.connection import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
-from llm_games.benchmarks.record.rows import EpisodeRow, digest
+from llm_games.benchmarks.record.schema import EpisodeRow, digest
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice
 from llm_games.replies import Reply, read_reply
@@ -39,8 +38,7 @@ from llm_games.wrappers.together import run_sync, together
 RUBRICS = "rubrics"
 """Folder of a paper's rubrics: ``shall-we-talk/NAME`` is ``papers/shall_we_talk/rubrics/NAME``."""
 ATTEMPTS = 3
-AGAIN = 2000
-"""Characters of an answer that is none which a judge is shown again."""
+AGAIN = 2000  # characters of an answer that is none which a judge is shown again
 CALM = Sampling(temperature=0.0)
 TASK = """\
 You read the record of one game that several players played, and give it one label. What players \
@@ -58,7 +56,7 @@ class Rubric(Settings):
     """What a judge is asked of an episode: a `question`, and `labels`, each with its meaning.
 
     It is shown the ``talk`` alone, or ``all``: the moves too; of the first `rounds`, by default of
-    all. `games`: for these alone, by their names in the registry. `name`: by default its file's.
+    all. `games`: for these alone, by registry. `name`: by default its file's.
     """
 
     question: Text
@@ -84,11 +82,7 @@ class Rubric(Settings):
 
 
 def rubric(source: str | Path) -> Rubric:
-    """Read a rubric: a TOML file, or one that comes with a paper, as ``shall-we-talk/joint-plan``.
-
-    Raises:
-        ConfigError: there is none, or it is not one.
-    """
+    """Read a rubric: a TOML file, or a paper's ``shall-we-talk/joint-plan``; ConfigError: none."""
     path, (paper, _, name) = Path(source), str(source).partition("/")
     ours = PAPERS / paper.replace("-", "_") / RUBRICS / f"{name.replace('-', '_')}.toml"
     path = ours if name and not path.is_file() and ours.is_file() else path
@@ -108,11 +102,9 @@ def rubric(source: str | Path) -> Rubric:
 class ModelLabel:
     """A label of an episode: `answer` is None if no legal one came, `outcome` how it was read.
 
-    The outcome is ``failed``, and the reply what the server said, where the episode is too long for
-    the judge.
-    `id` is the episode's in the run's file, `label` and `game` are of its game, `number` is its
-    own there; `rubric` is the name, `edition` names all that it says; `reply` is the last one, and
-    tokens are those of all tries; `run` is when the run was created.
+    The outcome is ``failed``, and the reply what the server said, where the episode is too long.
+    `id` is the episode's in the run's file, `label` and `game` are of its game; `edition` names all
+    that the `rubric` says; tokens are those of all tries; `run` is when the run was created.
     """
 
     run: str
@@ -137,13 +129,7 @@ def sidecar(path: Path) -> Path:
 
 
 def judged(run: Path | Records, name: str | None = None) -> list[ModelLabel]:
-    """Return all labels that a run has, or those by the rubrics of a name; [] without any.
-
-    Labels of another run whose file had the same name are left out.
-
-    Raises:
-        BadParameter: the file beside the run cannot be read.
-    """
+    """A run's labels, or those by rubrics of a name; BadParameter: the file cannot be read."""
     if not isinstance(run, Records):
         with Records.open_readonly(run) as records:
             return judged(records, name)
@@ -171,13 +157,9 @@ def label_run(
 ) -> list[ModelLabel]:
     """Let a model label the finished episodes of a run, and return all labels by this rubric.
 
-    `only`: of the games of these labels. What a judge that fails has answered before is kept.
-
-    Raises:
-        StoreError: it is not a run that can be read.
-        BadParameter: no game of it is one of the rubric's.
-        ClientError: the model does not answer at all.
-        Unwritable: the labels cannot be written.
+    `only`: of the games of these labels. Answers before a failure are kept. Raises StoreError: it
+    is not a run that can be read; BadParameter: no game of it is one of the rubric's; ClientError:
+    the model does not answer at all; Unwritable: labels cannot be kept.
     """
     path = Path(path)
     by = wanted.edition, client.name
@@ -267,10 +249,7 @@ def label_grid(rows: Sequence[ModelLabel]) -> ResultTable:
     for row in rows:
         of.setdefault((row.label, row.judge), Counter())[row.answer] += 1
     heads = columns("game, judge", "episodes", "d") | dict.fromkeys((*names, "no label"), "d")
-    lines = [
-        [*key, counts.total(), *(counts[name] for name in names), counts[None]]
-        for key, counts in of.items()
-    ]
+    lines = [[*key, c.total(), *map(c.__getitem__, names), c[None]] for key, c in of.items()]
     return ResultTable(heads, lines, name="labels", note=rows[0].rubric if rows else "")
 
 

@@ -1,7 +1,7 @@
 """Tests of differences between two players over paired episodes, and the episodes that they need.
 
-Source of the methods: docs/statistics.md. A `change` is B minus A of paired
-episodes, one value each; `columns` are those of several games, which must be independent.
+Methods: docs/statistics.md. A `change` is B minus A of paired episodes; `columns` are those of
+several games, which must be independent.
 """
 
 from __future__ import annotations
@@ -15,19 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.judge.intervals import (
-    DRAWS,
-    EQUAL,
-    SEED,
-    TOGETHER,
-    Interval,
-    Values,
-    check_level,
-    few,
-    no_spread,
-    t_ends,
-    welch,
-)
+from llm_games.benchmarks.judge import intervals
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Array
 
@@ -39,14 +27,11 @@ MOST = 100_000  # episodes beyond which none are counted
 
 
 class Tested(NamedTuple):
-    """A mean difference with its interval and the p-value that agrees with it.
-
-    `p` is None where no pair differs from another: no spread, no test.
-    """
+    """A mean difference, its interval and p-value; without spread between pairs `p` is None."""
 
     mean: float
     p: float | None
-    interval: Interval
+    interval: intervals.Interval
 
     @property
     def note(self) -> str:
@@ -54,12 +39,8 @@ class Tested(NamedTuple):
         return "no spread, no test" if self.p is None else ""
 
 
-def changes(a: Values, b: Values) -> Array:
-    """Return B minus A of paired values.
-
-    Raises:
-        BadParameter: not equally many on both sides, none, or a value that is no number.
-    """
+def changes(a: intervals.Values, b: intervals.Values) -> Array:
+    """Return B minus A; BadParameter: not equally many, none, or a value that is no number."""
     if len(a) != len(b):
         raise BadParameter(
             f"pairs need a value on both sides, got {len(a)} and {len(b)}: give the episodes that "
@@ -68,66 +49,54 @@ def changes(a: Values, b: Values) -> Array:
     return _change(np.subtract(b, a, dtype=np.float64))
 
 
-def paired_t(change: Values, level: float = 0.95, widest: float = math.inf) -> Tested:
-    """Test by Student's t whether paired differences, within `widest` of 0, have mean 0.
-
-    Raises:
-        BadParameter: fewer than 2 pairs, a value that is no number, or a `level` out of (0, 1).
-    """
+def paired_t(change: intervals.Values, level: float = 0.95, widest: float = math.inf) -> Tested:
+    """Test by Student's t if paired differences within `widest` of 0 have mean 0; BadParameter."""
     return welch_satterthwaite([change], level, "Student t", widest)
 
 
 def welch_satterthwaite(
-    columns: Sequence[Values],
+    columns: Sequence[intervals.Values],
     level: float = 0.95,
     method: str = "Welch-Satterthwaite",
     widest: float = math.inf,
 ) -> Tested:
     """Test whether the mean over games of their mean differences is 0: whether the Overall differs.
 
-    The interval is cut at `widest` from 0, farther than which the mean cannot be: that changes
-    neither how often it holds nor whether it agrees with p.
-
-    Raises:
-        BadParameter: no games, fewer than 2 pairs in one, a value that is no number, or a `level`
-            out of (0, 1).
+    The interval is cut at `widest` from 0, which changes neither how often it holds nor whether it
+    agrees with p. Raises BadParameter: no games, fewer than 2 pairs in one, a value that is no
+    number, or a `level` out of (0, 1).
     """
-    check_level(level, such=0.05)
+    intervals.check_level(level, such=0.05)
     runs = [_change(column) for column in columns]
     n = min(map(len, runs), default=0)
     if n < 2:
         raise BadParameter(
             f"a t test needs 2 pairs or more in every game, got {n}: play more episodes"
         )
-    mean, error, df = welch(runs)
-    if error <= EQUAL * max(np.abs(column).max() for column in runs):
-        return Tested(float(mean), None, no_spread(float(mean), n))
+    mean, error, df = intervals.welch(runs)
+    if error <= intervals.EQUAL * max(np.abs(column).max() for column in runs):
+        return Tested(float(mean), None, intervals.no_spread(float(mean), n))
     widest = math.inf if abs(mean) > widest else widest
-    low, high = (float(np.clip(end, -widest, widest)) for end in t_ends(mean, error, df, level))
-    interval = Interval(low, high, method, n, few(n))
+    ends = intervals.t_ends(mean, error, df, level)
+    low, high = (float(np.clip(end, -widest, widest)) for end in ends)
+    interval = intervals.Interval(low, high, method, n, intervals.few(n))
     return Tested(float(mean), float(two_sided(mean, error, df)), interval)
 
 
-def sign_flip(change: Values) -> float:
+def sign_flip(change: intervals.Values) -> float:
     """Return the two-sided p-value of differences whose signs could as well be the other way.
 
-    It cannot be smaller than ``2 / 2**pairs``: below 6 pairs it finds nothing at 5 %. All signs up
-    to `EXACT` pairs, then `DRAWS` seeded draws with the observed one among them.
-
-    Raises:
-        BadParameter: no pairs, or a value that is no number.
+    At least ``2 / 2**pairs``; by all signs up to `EXACT` pairs, then `DRAWS` seeded draws with the
+    observed one among them. Raises BadParameter: no pairs, or a value that is no number.
     """
     return float(flipped(_change(change)))
 
 
-def stratified(columns: Sequence[Values]) -> float:
+def stratified(columns: Sequence[intervals.Values]) -> float:
     """Return the sign-flip p-value of "no game differs" against "all in one direction".
 
-    Each game counts alike, by its differences over their root mean square, which flips leave as it
-    is: a game of wide spread does not drown the others.
-
-    Raises:
-        BadParameter: no games, no pairs in one, or a value that is no number.
+    Each game counts by its differences over their root mean square, which flips leave as it is.
+    Raises BadParameter: no games, no pairs in one, or a value that is no number.
     """
     runs = [_change(column) for column in columns]
     if not runs:
@@ -136,11 +105,7 @@ def stratified(columns: Sequence[Values]) -> float:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted by Holm for all tests; None, where there was no test, stays.
-
-    Raises:
-        BadParameter: a p-value that is not from 0 to 1.
-    """
+    """Return p-values adjusted by Holm, None staying; BadParameter: one is not from 0 to 1."""
     ranked = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     highest = 0.0
@@ -152,11 +117,8 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def effect_size(change: Values) -> float | None:
-    """Return the mean difference in standard deviations of the differences (Cohen's d of pairs).
-
-    None below `SIZED` pairs and without spread. Raises as `sign_flip` does.
-    """
+def effect_size(change: intervals.Values) -> float | None:
+    """Cohen's d of pairs, None below `SIZED` and without spread; raises as `sign_flip`."""
     change = _change(change)
     if len(change) < SIZED or _flat(change):
         return None
@@ -164,8 +126,6 @@ def effect_size(change: Values) -> float | None:
 
 
 # -- batches ---------------------------------------------------------------------------------------
-
-
 def two_sided(mean: Array, error: Array, df: Array | float) -> Array:
     from scipy.special import stdtr
 
@@ -182,9 +142,9 @@ def flipped(change: Array) -> Array:
     """Return the p-value of `sign_flip` for each column of ``(n, *batch)``."""
     n, columns = len(change), change.reshape(len(change), -1)
     # Equal up to rounding counts as equal: other signs add up in another order.
-    least = np.abs(columns.sum(axis=0)) - EQUAL * np.abs(columns).sum(axis=0)
+    least = np.abs(columns.sum(axis=0)) - intervals.EQUAL * np.abs(columns).sum(axis=0)
     count, draws = np.zeros(columns.shape[1]), 0
-    for signs in _signs(n, max(1, TOGETHER // max(columns.shape))):
+    for signs in _signs(n, max(1, intervals.TOGETHER // max(columns.shape))):
         count += (np.abs(signs @ columns) >= least).sum(axis=0)
         draws += len(signs)
     return (count / draws).reshape(change.shape[1:])
@@ -195,15 +155,13 @@ def _signs(n: int, step: int) -> Iterator[Array]:
     if n <= EXACT:
         yield np.array(list(product((1.0, -1.0), repeat=n)))
         return
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(intervals.SEED)
     yield np.ones((1, n))
-    for first in range(1, DRAWS, step):
-        yield rng.choice((1.0, -1.0), size=(min(step, DRAWS - first), n))
+    for first in range(1, intervals.DRAWS, step):
+        yield rng.choice((1.0, -1.0), size=(min(step, intervals.DRAWS - first), n))
 
 
 # -- planning --------------------------------------------------------------------------------------
-
-
 def power(
     n: int,
     difference: float,
@@ -214,14 +172,10 @@ def power(
 ) -> float:
     """Return the probability that `n` pairs in each game show a difference at a two-sided `level`.
 
-    `sd` is the standard deviation of one run, or those of each game; `rho` the correlation that
-    common chance gives the two sides, `games` the number of games of an Overall.
-
-    Raises:
-        BadParameter: fewer than 2 pairs or 1 game, an `sd` that is not above 0 or not of each game,
-            a `difference` that is no number, a `rho` out of [-1, 1), or a `level` out of (0, 1).
+    `sd` is the standard deviation of one run, or those of each game; `rho` the sides' correlation
+    by common chance, `games` the number of games of an Overall. Raises BadParameter.
     """
-    check_level(level, such=0.05)
+    intervals.check_level(level, such=0.05)
     if n < 2 or games < 1:
         raise BadParameter(f"power needs n >= 2 pairs in games >= 1, got {n!r} in {games!r}")
     sds = np.asarray(sd, np.float64)
@@ -250,10 +204,7 @@ def _power(away: float, df: float, level: float) -> float:
 
 
 def _beyond(least: float, df: float, away: float) -> float:
-    """Return the probability that a noncentral t is beyond `least` on either side.
-
-    It is normal given the spread, averaged over that: SciPy's nctdtr fails where `away` is large.
-    """
+    """The chance that a noncentral t is beyond `least`; SciPy's nctdtr fails for large `away`."""
     spread, weights = _spread(df)
     ends = np.concatenate([away - least * spread, -away - least * spread]) / -math.sqrt(2)
     return float(np.tile(weights, 2) @ [math.erfc(end) for end in ends.tolist()]) / 2
@@ -269,7 +220,7 @@ def _critical(df: float, level: float) -> float:
         slope = float(weights @ (spread * np.exp(-((least * spread) ** 2) / 2)))
         step = math.log(tails / level) * tails / (slope * least * math.sqrt(2 / math.pi))
         least *= math.exp(step)
-        if abs(step) < EQUAL:
+        if abs(step) < intervals.EQUAL:
             break
     return least
 
@@ -289,7 +240,7 @@ def _away(df: float, level: float, wanted: float) -> float:
     low, high = 0.0, 1.0
     while _power(high, df, level) < wanted:
         low, high = high, 2 * high
-    while high - low > EQUAL * high:
+    while high - low > intervals.EQUAL * high:
         middle = (low + high) / 2
         low, high = (low, middle) if _power(middle, df, level) >= wanted else (middle, high)
     return high
@@ -303,13 +254,8 @@ def needed_episodes(
     level: float = 0.05,
     wanted: float = 0.8,
 ) -> int:
-    """Return the fewest pairs in each game whose `power` is at least `wanted`.
-
-    Raises:
-        BadParameter: a `difference` of 0 or one that needs more than `MOST` pairs, a `wanted` out
-            of (0, 1), or what `power` raises.
-    """
-    check_level(wanted, "wanted", 0.05)
+    """The fewest pairs of each game whose `power` is `wanted`; BadParameter: over `MOST`."""
+    intervals.check_level(wanted, "wanted", 0.05)
     power(2, difference, sd, rho, games, level)  # or raise
     far, sure = map(NormalDist().inv_cdf, (1 - level / 2, wanted))
     error = _df_and_error(1, np.asarray(sd, np.float64), rho, games)[1]
@@ -328,10 +274,7 @@ def needed_episodes(
 
 
 def fewest(enough: Callable[[int], bool], guess: int) -> int | None:
-    """Return the smallest number of pairs from which on there are enough, sought around a `guess`.
-
-    None: not even with `MOST`.
-    """
+    """The smallest number of pairs from which there are enough, sought around a `guess`."""
     low, high, step = 1, min(max(2, guess), MOST), 1
     while not enough(high):
         if high == MOST:
@@ -354,38 +297,30 @@ def detectable(
     level: float = 0.05,
     wanted: float = 0.8,
 ) -> float:
-    """Return the smallest difference that `n` pairs in each game show with the `wanted` power.
-
-    Raises:
-        BadParameter: a `wanted` out of (0, 1), or what `power` raises.
-    """
-    check_level(wanted, "wanted", 0.05)
+    """The smallest difference that `n` pairs in each game show with the `wanted` power."""
+    intervals.check_level(wanted, "wanted", 0.05)
     power(n, 0, sd, rho, games, level)  # or raise
     df, error = _df_and_error(n, np.asarray(sd, np.float64), rho, games)
     return _away(df, level, wanted) * error
 
 
-def shown(n: int, scores: Values, level: float = 0.05) -> Array:
+def shown(n: int, scores: intervals.Values, level: float = 0.05) -> Array:
     """Return the smallest detectable difference in each of `TRIED` simulated comparisons.
 
-    The scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that
-    difference; infinite where all pairs differ alike, so that there is no test. With rare, distant
-    scores it is smaller than by t tests: such a draw is then likely.
+    Scores of both sides' `n` pairs are drawn from `scores`, one side shifted by that difference;
+    infinite where all pairs differ alike. With rare, distant scores it is smaller than by t tests.
     """
-    first, second = np.random.default_rng(SEED).choice(
-        np.asarray(scores, np.float64), (2, TRIED, n)
-    )
+    rng, drawn = np.random.default_rng(intervals.SEED), np.asarray(scores, np.float64)
+    first, second = rng.choice(drawn, (2, TRIED, n))
     change = second - first
     error = change.std(axis=1, ddof=1) / math.sqrt(n)
-    flat = np.ptp(change, axis=1) <= EQUAL * np.abs(scores).max()
+    flat = np.ptp(change, axis=1) <= intervals.EQUAL * np.abs(scores).max()
     least = _critical(n - 1, level) * error - change.mean(axis=1)
     return np.asarray(np.where(flat, math.inf, least))
 
 
 # -- checks ----------------------------------------------------------------------------------------
-
-
-def _change(values: Values) -> Array:
+def _change(values: intervals.Values) -> Array:
     x = np.asarray(values, np.float64)
     if x.ndim != 1 or not len(x):
         raise BadParameter(f"a test needs a row of one pair or more, got shape {x.shape}")
@@ -396,4 +331,4 @@ def _change(values: Values) -> Array:
 
 def _flat(change: Array) -> bool:
     """Return whether all differences are equal up to rounding."""
-    return bool(np.ptp(change) <= EQUAL * np.abs(change).max())
+    return bool(np.ptp(change) <= intervals.EQUAL * np.abs(change).max())

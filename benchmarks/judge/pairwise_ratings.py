@@ -1,10 +1,8 @@
 """Ratings of players from the orders in which they finished games, all games at once.
 
-`plackett_luce` takes whole orders of independent games; `bradley_terry` takes pairs, of games that
-share their chance. Source: Bradley and Terry (Biometrika 39, 1952); Luce (1959); Plackett (Applied
-Statistics 24, 1975); ties as Efron (JASA 72, 1977) has them for hazards. Unlike OpenSkill's and
-TrueSkill's ratings, a batch fit does not depend on the order of games, and its standard errors are
-those of an estimate.
+Sources: Bradley and Terry (Biometrika 39, 1952); Luce (1959); Plackett (Applied Statistics 24,
+1975); ties as in Efron (JASA 72, 1977). Unlike OpenSkill's and TrueSkill's, a batch fit does not
+depend on the order of games, and its standard errors are those of an estimate.
 """
 
 from __future__ import annotations
@@ -38,9 +36,8 @@ Ranked = tuple[Sequence[str], Sequence[float]]
 class Ratings:
     """Skills of players in logits, of mean 0: odds of two are ``exp`` of their difference.
 
-    `covariance` ``(players, players)`` is of the skills; only differences have meaning. `seats` are
-    the coefficients of the seats in order, None if none were asked for. `tied` is the share of all
-    pairs of seats that finished equal: with many, mean ranks say more.
+    `covariance` ``(players, players)`` is of the skills. `seats` are their coefficients in order,
+    or None. `tied` is the share of all pairs of seats that finished equal.
     """
 
     names: tuple[str, ...]
@@ -54,12 +51,7 @@ class Ratings:
     def difference(
         self, name: str, reference: str, level: float = 0.95
     ) -> tuple[float, Interval | None]:
-        """Return the skill of `name` less that of `reference`, with Wald's interval or None.
-
-        Raises:
-            UnknownName: there is no such player.
-            BadParameter: a `level` out of (0, 1).
-        """
+        """Skill of `name` less that of `reference`, Wald's interval; UnknownName, BadParameter."""
         from scipy.special import ndtri, stdtrit
 
         check_level(level)
@@ -82,15 +74,12 @@ class Ratings:
 
 
 def plackett_luce(games: Sequence[Ranked], seats: bool = False) -> Ratings:
-    """Rate the players of games by the Plackett-Luce model with a ridge of `RIDGE`.
+    """Rate the players of independent games by the Plackett-Luce model with a ridge of `RIDGE`.
 
-    Whoever finishes first of those that are left is drawn in proportion to ``exp(skill)``. Tied
-    seats share their places: each is first among them equally often (Efron), which draws players
-    together. A player may have several seats of one game. `seats` adds one coefficient for each.
-
-    Raises:
-        BadParameter: no games, a game of one seat or with results that do not fit, players that
-            cannot be compared because they never met, or seats that cannot be told from players.
+    Tied seats share their places: each is first among them equally often (Efron). A player may have
+    several seats of one game. `seats` adds one coefficient for each. Raises BadParameter: no games,
+    a game of one seat or with results that do not fit, players that cannot be compared because they
+    never met, or seats that cannot be told from players.
     """
     if not games:
         raise BadParameter("ratings need one game or more, got none")
@@ -121,14 +110,10 @@ def bradley_terry(names: Sequence[str], ahead: Array) -> Ratings:
     """Rate players by how often one is ahead of another, with a ridge of `RIDGE`.
 
     `ahead` is float64 ``(episodes, players, players)``: the number of games of an episode in which
-    the first was ahead of the second, ties half. Games of an episode may share their chance, and
-    pairs be of one table: skills are then estimated as from independent ones, with standard errors
-    from the differences between episodes (Liang and Zeger, Biometrika 73, 1986). Where a player
-    always wins there are no such differences: no variance is smaller than that of as many
-    independent pairs.
-
-    Raises:
-        BadParameter: no episode, or players that cannot be compared because they never met.
+    the first was ahead of the second, ties half. Games of an episode may share their chance:
+    standard errors are from the differences between episodes (Liang and Zeger, Biometrika 73,
+    1986), no variance smaller than that of as many independent pairs. Raises BadParameter: no
+    episode, or players that never met.
     """
     ahead = np.asarray(ahead, np.float64)
     pair_games, count, episodes = ahead + ahead.swapaxes(1, 2), len(names), len(ahead)
@@ -167,10 +152,7 @@ def _larger(first: Array, second: Array) -> Array:
 def _stages(
     games: Sequence[Ranked], names: Sequence[str], chairs: int, size: int
 ) -> tuple[Array, Array, Array]:
-    """Return one stage for each place of all games: features, remaining seats, and who takes it.
-
-    Features are ``(stages, size, players + chairs)``, the others ``(stages, size)``.
-    """
+    """By place of all games: features ``(stages, size, players + chairs)``, remaining, winners."""
     design, remaining, won = [], [], []
     for players, results in games:
         score = np.asarray(results, np.float64)

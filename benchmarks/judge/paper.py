@@ -1,7 +1,4 @@
-"""What a paper's room hands over, and finding it: a room is a package in ``papers/`` with `PAPER`.
-
-``papers/<name>/page.py`` has ``PAPER``, a `Paper`; nothing else names a paper or what is in it.
-"""
+"""What a paper's room ``papers/<name>/page.py`` hands over as `PAPER`, and finding it."""
 
 from __future__ import annotations
 
@@ -30,6 +27,7 @@ SCORED = (0.0, 100.0)  # the least and the highest score
 Record = Mapping[str, Any]
 T = TypeVar("T")
 Draw = Callable[..., str]  # takes axes (and ``game``), draws, returns what explains it
+Rate = Callable[[Sequence[RecordedGame], Path, Sequence[str], int, int], ResultTable]
 
 THIRD, HALF = (4.7, 3.0), (7.0, 3.4)  # inches of plots, three or two side by side on a wide page
 
@@ -59,10 +57,9 @@ class Scoring(NamedTuple):
     `games` make up the benchmark, in the order of its tables; of the `editions` of the formulas the
     first is the default, the second stands beside it. `score` takes the rules, the records of the
     steps and the edition. `overall` gives the mean over the benchmark from the scores by game,
-    `counted` the scores of those games of a run that are played by the benchmark's settings,
-    `board` the part of a page that sets runs beside the published results. None: there is none.
-    `spread` gives the standard deviation that one run's score has in published runs by these rules;
-    `meant` says of each game what a score of an edition measures.
+    `counted` the scores of those games of a run that are played by its settings, `board` the part
+    of a page that sets runs beside the published results. `spread` gives the standard deviation of
+    one run's score in published runs by these rules; `meant` says what scores measure.
     """
 
     games: tuple[str, ...]
@@ -79,10 +76,9 @@ class Scoring(NamedTuple):
 class Measure(NamedTuple):
     """What a paper judges a game by that has no score: of a finished episode, None if undefined.
 
-    `better` is ``higher`` or ``lower``; `form` writes a mean over episodes, see `Grid`. `ends`
-    gives the least and the highest value that a game's rules make possible, infinite without;
-    fewer than `least` episodes have no interval. `overall` is the mean over a run's games, from the
-    values of each.
+    `better` is ``higher`` or ``lower``; `form` writes a mean. `ends` gives the least and the
+    highest value by a game's rules, infinite without; fewer than `least` episodes have no interval.
+    `overall` is the mean over a run's games, from the values of each.
     """
 
     name: str
@@ -107,10 +103,9 @@ class Paper(NamedTuple):
     A game of a run belongs to the first paper that `owns` it. Of a run that has only its own games,
     `read` gives what its `sections` of a page and the `moves`, the figures of one played game, are
     made from. `drawn` are the plots of a game's moves, whoever owns it; `actions` say what the mean
-    of some seats' actions is, by game; `rate` writes or reads people's rating forms, see `rated`.
-    `measure` stands where there is no `scoring`, `measures` by game where each game has its own;
-    `tables` stand in a terminal in place of payoffs. Where the games of a run are one `whole`, they
-    stand in place of all others, and no single game has references or measures of skill.
+    of some seats' actions is, by game; `rate` writes or reads people's rating forms. `measure`
+    stands where there is no `scoring`, `measures` by game; `tables` stand in a terminal in place of
+    payoffs. Where the games of a run are one `whole`, they stand in place of all others.
     """
 
     title: str
@@ -121,9 +116,7 @@ class Paper(NamedTuple):
     scoring: Scoring | None = None
     drawn: Callable[[RecordedGame], Sequence[tuple[str, Draw]]] = lambda game: ()
     actions: Mapping[str, str] = {}
-    rate: Callable[[Sequence[RecordedGame], Path, Sequence[str], int, int], ResultTable] | None = (
-        None
-    )
+    rate: Rate | None = None
     measure: Measure | None = None
     measures: Mapping[str, Measure] = {}
     first: bool = False  # whether it is asked before others what it owns
@@ -216,8 +209,7 @@ def apart(meanings: Iterable[str]) -> list[str]:
     return [f"What judges play and what is paid need not agree: {listed}."] if kinds else []
 
 
-COUNTED = "total", "final", "count"
-"""Kinds of goals whose unit is what is paid."""
+COUNTED = "total", "final", "count"  # kinds of goals whose unit is what is paid
 
 
 def overall(scores: Sequence[tuple[str, Sequence[float]]]) -> MeanCell | None:
@@ -240,10 +232,9 @@ def action(game: str) -> str:
 
 
 def rated(file: Records, folder: Path, judges: Sequence[str], count: int, seed: int) -> ResultTable:
-    """Write the `judges`' rating forms of the paper that a run belongs to, or read those there are.
+    """Write or read the `judges`' rating forms of the paper that a run belongs to.
 
-    So many players' games (`count`; 0: all) are drawn with `seed`. A `BadParameter` says that no
-    game of the run belongs to a paper that has a form.
+    `count` games (0: all) are drawn with `seed`; BadParameter: no paper has a form.
     """
     for paper in papers():
         rated_games = [game for game in games(file) if owner(game) is paper]

@@ -1,7 +1,6 @@
 """How well the players of a game played, each against the field that it met.
 
-What `llm_games.baselines.batch_play` and the games' theories measure, player by player, of the
-first episodes that count, as many as have `MOST` seats. Units are episodes: what a player did in
+Of the first episodes, as many as have `MOST` seats. Units are episodes: what a player did in
 several seats of one of them is averaged first.
 """
 
@@ -48,9 +47,8 @@ FEWEST = 10  # episodes from which a response to the field is worked out
 class StackedEpisode(NamedTuple):
     """One episode to be measured: `steps` are its records, stacked on a last axis.
 
-    `names` are who sat there, by seat, and `places` the seats of those who are listed as the first,
-    the second, … of the game's players; `payoffs` are of each seat, NaN if by rules of another
-    edition than today's.
+    `names` are who sat there, by seat, `places` the seats of the game's players in order; `payoffs`
+    are of each seat, NaN if by rules of another edition than today's.
     """
 
     rules: Rulebook
@@ -85,13 +83,12 @@ class PlayerSkill(NamedTuple):
     Lists have a value for each episode and are empty where a measure is not defined. `regret` is in
     hindsight, `interim` on average over what the player could not know. `gain` is what the reply
     that theory names first, `solver`, would have brought more in its seats, `gap` what the best of
-    all replies would, `best`; others did as recorded. `response` is the same of a best response
-    that was worked out for this field, where theory can. `exploitability` is what a best reply
-    gains from copies of its own mix of moves, `predicted` of one who knows the move before.
-    `distance` and `efficiency` are of the whole table, and `anarchy`, its price: the best welfare
-    there was over that of the worst known equilibrium, infinite if that is 0; of `welfare`, what
-    is summed in them. `consumers` is what these have of the table, where there are any, and
-    `surplus` what they and the players have. `why` says why nothing could be measured, if so.
+    all replies would, `best`; `response` is the same of a best response worked out for this field.
+    `exploitability` is what a best reply gains from copies of its own mix of moves, `predicted` of
+    one who knows the move before. `distance` and `efficiency` are of the whole table, and
+    `anarchy`, its price: the best welfare over that of the worst known equilibrium, infinite if
+    that is 0; of `welfare`, what is summed in them. `consumers` is what these have of the table,
+    `surplus` what they and the players have. `why` says why nothing could be measured.
     """
 
     player: str
@@ -114,24 +111,16 @@ class PlayerSkill(NamedTuple):
     why: str = ""
     gained: Ends = FREE  # between what a round's or an episode's gains lie
 
-    @property
-    def gap_cell(self) -> MeanCell | None:
-        gap = self.gap
-        if gap is None or gap.low is None or gap.high is None:
-            return gap and MeanCell(gap.gap, None, gap.n)
-        ends = Interval(gap.low, gap.high, "cross-fitted t", gap.n, gap.note)
-        return MeanCell(gap.gap, None, gap.n, _cut(ends, self.gained), (0.0, self.gained[1]))
-
     def means(self) -> dict[str, MeanCell | None]:
         """Return the mean and its interval of each measure that has one, None if not defined."""
         return {
             "regret": paid(self.regret, POSITIVE),
             "interim regret": paid(self.interim, POSITIVE),
             "solver's reply": paid(self.gain, self.gained),
-            "best-reply gap": self.gap_cell,
+            "best-reply gap": _gain(self.gap, self.gained),
             "response gap": paid(self.response, self.gained),
-            "exploitability": _exploited(self.exploitability, self.gained),
-            "predicted": _exploited(self.predicted, self.gained),
+            "exploitability": _gain(self.exploitability, self.gained),
+            "predicted": _gain(self.predicted, self.gained),
             "distance": mean_of(self.distance, SHARE),
             "efficiency": mean_of(self.efficiency, SHARE),
             "consumer surplus": paid(self.consumers, FREE),
@@ -146,10 +135,7 @@ class PlayerSkill(NamedTuple):
 
 
 def skills(game: RecordedGame) -> list[PlayerSkill]:
-    """Return how each player of a game did, worked out once; [] if no theory of it is known.
-
-    A theory that fails, as of a game too large to be solved, costs only this game its measures.
-    """
+    """How each player of a game did, worked out once; [] without theory; `why` says what failed."""
     if __name__ not in game.cache:
         judged = game.done and all(theory.has(game.name, name) for name in theory.REQUIRED)
         episodes = map(StackedEpisode.of, islice(game.done, max(2, MOST // len(game.seats))))
@@ -170,9 +156,8 @@ def measured(
 ) -> list[PlayerSkill]:
     """Return how players did in some episodes of one game, at least one, of those listed in it.
 
-    `whom`: these alone. Without `respond` no best response to the field is worked out, which can
-    take seconds. Gains by replies are not defined for files whose moves, played again by the
-    rules of today, do not bring what was paid.
+    `whom`: these alone. Without `respond` no best response is worked out, which can take seconds.
+    Gains are undefined for files whose moves by today's rules do not bring what was paid.
     """
     parts = [_SkillPart.of(episode) for episode in episodes]
     rules, players = parts[0].episode.rules, whom or list(dict.fromkeys(names))
@@ -276,10 +261,8 @@ def response_gaps(parts: Sequence[_SkillPart]) -> list[Array] | None:
 
 def _summed(values: Array, summed: Any) -> Array:
     """Return the mean or the sum over the steps where it is defined, NaN if it is in none."""
-    there = ~np.isnan(values)
-    return np.array(
-        [summed(row[has]) if has.any() else np.nan for row, has in zip(values, there, strict=True)]
-    )
+    pairs = zip(values, ~np.isnan(values), strict=True)
+    return np.array([summed(row[has]) if has.any() else np.nan for row, has in pairs])
 
 
 def _of(name: str, episode: StackedEpisode, limit: int) -> list[int]:
@@ -309,10 +292,9 @@ class _Means(NamedTuple):
 def _gains(
     parts: Sequence[_SkillPart], replies: Sequence[str], players: Sequence[str], limit: int
 ) -> list[Array] | None:
-    """Return what each reply would have gained in the first seats of these players, each episode.
+    """``(replies, players)`` by episode: replies' gains in the players' first seats, else NaN.
 
-    ``(replies, players)`` each, NaN in others' seats. None if what was paid is not paid again, or
-    play would take too long.
+    None if what was paid is not paid again, or play would take too long.
     """
     gains_by_part = [np.full((len(replies), part.episode.rules.players), np.nan) for part in parts]
     if not replies:
@@ -358,13 +340,14 @@ def _copied(parts: Sequence[_SkillPart]) -> list[theory.Steps]:
     return [{n: ordered(p.episode, v) for n, v in p.episode.steps.items()} for p in parts]
 
 
-def _cut(interval: Interval, ends: Ends) -> Interval:
-    """Return an interval of what lies between some ends."""
-    return interval._replace(low=max(interval.low, ends[0]), high=min(interval.high, ends[1]))
-
-
-def _exploited(estimate: Exploited | None, gained: Ends) -> MeanCell | None:
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return estimate and MeanCell(estimate.gain, None, estimate.n)
-    ends = Interval(estimate.low, estimate.high, "mixes or halves", estimate.n, estimate.note)
-    return MeanCell(estimate.gain, None, estimate.n, _cut(ends, gained), (0.0, gained[1]))
+def _gain(estimate: BestReplyGap | Exploited | None, ends: Ends) -> MeanCell | None:
+    """Return an estimated gain, its interval cut at the `ends` of gains."""
+    if estimate is None:
+        return None
+    mean = estimate.gap if isinstance(estimate, BestReplyGap) else estimate.gain
+    if estimate.low is None or estimate.high is None:
+        return MeanCell(mean, None, estimate.n)
+    low, high = max(estimate.low, ends[0]), min(estimate.high, ends[1])
+    method = "cross-fitted t" if isinstance(estimate, BestReplyGap) else "mixes or halves"
+    interval = Interval(low, high, method, estimate.n, estimate.note)
+    return MeanCell(mean, None, estimate.n, interval, (0.0, ends[1]))

@@ -1,10 +1,9 @@
 """Reference rows: what players that follow a rule come to at the table of a recorded game.
 
 They sit where its language models sat (and people, and policies of one's own); rule players that
-were there stay; beside one of them who always does the same the best response is a reference, too.
-Where none but rule players sat, a reference takes all seats. All are played `EPISODES` times (`FEW`
-where turns can be very many), offline and all at once, by chance of their own, in the game's own
-seatings, and kept on disk (`llm_games.baselines.disk_arrays`), as is why one took too many turns.
+were there stay; beside one of them who always does the same the best response is one, too. Where
+none but rule players sat, a reference takes all seats. All are played `EPISODES` times (`FEW` where
+turns can be very many), by chance of their own, in the game's own seatings, and kept on disk.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ AT_ONCE = 1000  # moves of tables whose regret is worked out together
 class Reference(NamedTuple):
     """What one rule player came to, by statistic's name; empty where it is not defined.
 
-    `claim` says what ``rational`` is in the game; `why` says why there is nothing, if so. `series`
-    are of the whole table, `own_series` of the seats that the reference took.
+    `claim` says what ``rational`` is in the game; `why` says why there is nothing. `series` are of
+    the whole table, `own_series` of the seats that the reference took.
     """
 
     player: str
@@ -121,9 +120,7 @@ def overalls(games: Iterable[tuple[str, Sequence[Reference]]]) -> dict[str, Mean
     for game, rows in games:
         for row in rows:
             scores.setdefault(row.player, []).append((game, row.scores))
-    means = {
-        name: paper.overall(values) for name, values in scores.items() if all(v for _, v in values)
-    }
+    means = {name: paper.overall(rows) for name, rows in scores.items() if all(v for _, v in rows)}
     return {name: mean for name, mean in means.items() if mean}
 
 
@@ -195,11 +192,8 @@ class _ReferenceTable(NamedTuple):
     def name(self, edition: str, statistics: Sequence[str]) -> str:
         """Return the name under which it is kept: all that the results depend on."""
         rules = game_class(self.game).edition
-        about = json.dumps(
-            [__version__, rules, edition, statistics, EPISODES, FEW, self],
-            default=str,
-            sort_keys=True,
-        )
+        parts = [__version__, rules, edition, statistics, EPISODES, FEW, self]
+        about = json.dumps(parts, default=str, sort_keys=True)
         return f"reference_{self.game}_{sha256(about.encode()).hexdigest()[:24]}"
 
     def played(self, game: RecordedGame, edition: str, statistics: Sequence[Statistic]) -> Arrays:

@@ -1,7 +1,6 @@
 """Does a player do it every time, and where does what it gets vary from? Of recorded runs.
 
-A game of a run, at one setting, is a task; its finished episodes are the task's runs. Source of the
-estimators: `llm_games.benchmarks.judge.variance`.
+A game of a run, at one setting, is a task; its finished episodes are the task's runs.
 """
 
 from __future__ import annotations
@@ -11,19 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llm_games.benchmarks.judge import intervals
+from llm_games.benchmarks.judge import intervals, variance
 from llm_games.benchmarks.judge.means import MeanCell
 from llm_games.benchmarks.judge.paper import editions
 from llm_games.benchmarks.judge.result_table import ResultTable, Value, columns
 from llm_games.benchmarks.judge.results import score_by, series
 from llm_games.benchmarks.judge.success import Success
-from llm_games.benchmarks.judge.variance import (
-    LEVELS,
-    SAMPLING,
-    VarianceShare,
-    pass_k,
-    variance_parts,
-)
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 from llm_games.rulebook import Array
@@ -41,10 +33,7 @@ SPLIT = (
 
 
 class Task(NamedTuple):
-    """One game of a run as a task of one player (``all``: of the table).
-
-    `chance` is the same for tasks that share theirs.
-    """
+    """One game of a run as a task of one player or of ``all``; `chance` is alike where shared."""
 
     label: str
     player: str
@@ -55,11 +44,7 @@ class Task(NamedTuple):
 
 
 def tasks(games: Sequence[RecordedGame], success: str | None, edition: str) -> list[Task]:
-    """Return the tasks of those games that say what success is, or of all if `success` does.
-
-    Raises:
-        BadParameter, UnknownName: as `Success.of` and `Success.passed` do.
-    """
+    """Tasks of games that say what success is, or of all if `success` does; raises as `Success`."""
     task_list = []
     for game in games:
         if (text := success or game.planned.get("success")) and len(game.done):
@@ -82,12 +67,7 @@ def task_grid(task_list: Sequence[Task]) -> ResultTable:
 
 
 def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
-    """Return pass^k by player, for `k` or for all that the tasks allow, at most `MOST`.
-
-    Raises:
-        BadParameter: all players have fewer than two tasks or too few runs of one, or one has and
-            `k` is given.
-    """
+    """Return pass^k by player, for `k` or up to `MOST`; BadParameter: too few tasks or runs."""
     rows: list[list[Value]] = []
     lacking: dict[str, BadParameter] = {}
     for player in dict.fromkeys(task.player for task in task_list):
@@ -97,7 +77,7 @@ def pass_grid(task_list: Sequence[Task], k: int | None = None) -> ResultTable:
         limit = max(1, min(MOST, min(runs) // 2))
         try:
             for each in range(1, limit + 1) if k is None else [k]:
-                all_ = pass_k(passed, runs, each, independent=apart)
+                all_ = variance.pass_k(passed, runs, each, independent=apart)
                 cell = MeanCell(all_.value, None, min(runs), all_.interval)
                 rows.append([player, each, all_.tasks, cell])
         except BadParameter as error:
@@ -114,7 +94,7 @@ class Split(NamedTuple):
 
     label: str
     of: str
-    parts: list[VarianceShare]
+    parts: list[variance.VarianceShare]
 
 
 def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
@@ -129,7 +109,7 @@ def splits(games: Sequence[RecordedGame], edition: str) -> list[Split]:
     for game in games:
         seeds = tuple(row.seed for row in game.done.rows)
         alike = (game.name, str(game.params), tuple(game.seats), seeds, _set_up(game))
-        if len(seeds) >= LEVELS:
+        if len(seeds) >= variance.LEVELS:
             designs.setdefault(alike, {}).setdefault(str(game.change), []).append(game)
     return [split for design in designs.values() for split in _splits(design, edition)]
 
@@ -148,7 +128,7 @@ def _splits(design: Mapping[str, list[RecordedGame]], edition: str) -> Iterator[
     settings = list(design.values())
     keys = {key for repeats in settings for key in repeats[0].change}
     even = len({len(repeats) for repeats in settings}) == 1
-    if len(settings) >= LEVELS and len(keys) == 1 and even:
+    if len(settings) >= variance.LEVELS and len(keys) == 1 and even:
         name = "wording" if keys == {"prompts"} else keys.pop()
         yield from _split(settings[0][0].name, [name], settings, edition)
     else:
@@ -161,19 +141,19 @@ def _split(
 ) -> Iterator[Split]:
     """Yield the splits of games ``(settings, repeats)``; each has values ``(chance, seats)``."""
     repeats, same = len(settings[0]), len(set(settings[0][0].seats)) == 1
-    axes = [*varied, "seat", "chance", SAMPLING]
+    axes = [*varied, "seat", "chance", variance.SAMPLING]
     for of, values in (("payoff of a seat", _payoffs), ("score", _scores)):
         table = np.array([[values(game, edition) for game in repeated] for repeated in settings])
         table = np.moveaxis(table, (3, 2, 1), (1, 2, 3))  # settings, seats, chance, repeats
         names = axes
-        if not same or table.shape[1] < LEVELS:
+        if not same or table.shape[1] < variance.LEVELS:
             table, names = table.mean(axis=1), [name for name in axes if name != "seat"]
         if not varied:
             table = table[0]
         if repeats == 1:
             table, names = table[..., 0], names[:-1]
         if len(names) - (repeats > 1) >= 2 and np.isfinite(table).all():
-            yield Split(label, of, variance_parts(table, names))
+            yield Split(label, of, variance.variance_parts(table, names))
 
 
 def _payoffs(game: RecordedGame, edition: str) -> Array:
@@ -192,11 +172,8 @@ def split_grid(split_list: Sequence[Split]) -> ResultTable:
             ends = f"{part.low:.2f} to {part.high:.2f}" if part.sd else None
             levels = None if part.name.startswith("rest") else part.levels
             rows.append([label, of, part.name, levels, part.share, part.sd, ends])
-    heads = columns("task, of, source", "levels", "d") | {
-        "share": ".0%",
-        "sd": ".2f",
-        "sd, 95 %": ">",
-    }
+    heads = columns("task, of, source", "levels", "d") | {"share": ".0%", "sd": ".2f"}
+    heads |= {"sd, 95 %": ">"}
     return ResultTable(heads, rows, "Where the variance comes from", "variance", SPLIT)
 
 
@@ -205,12 +182,8 @@ def reliability(
 ) -> list[ResultTable]:
     """Return the tables of what is known of the reliability of some games; none without any.
 
-    Without `k`, a table says why there is no pass^k where the tasks allow none.
-
-    Raises:
-        BadParameter: `k` is given and too large, or nothing says what success is; or what `tasks`
-            raises.
-        UnknownName: there is no such edition, or as `tasks` does.
+    Without `k`, a table says why there is no pass^k. Raises BadParameter: `k` is too large, nothing
+    says what success is, or as `tasks`; UnknownName: no such edition, or as `tasks`.
     """
     if edition not in editions():
         raise unknown("edition", edition, editions())

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 OWN, PUBLISHED = "this run", "published"  # where a row comes from, in a column ``source``
-PARTS = ("low", "high", "method", "n")
-"""What columns a file has for an interval."""
+PARTS = ("low", "high", "method", "n")  # what columns a file has for an interval
 GAP, NARROW = 2, 8  # blanks between the columns of a terminal's table; least width of words there
 
 
@@ -47,12 +46,11 @@ class ResultTable:
     """A table of results, with a `note` that explains it.
 
     `columns` have names and the format specification of their numbers: ``""`` for words, ``">"``
-    for words that stand right. `rows` are of `Value`, as wide as `columns`; unrounded, None for
-    what is not defined; `foot` are rows below a line, such as totals. A `Cell` with an interval is
-    shown with it; what most intervals of a column rest on is said below the table once, what others
-    rest on beside a letter. Without a `title`, its heading on a page, it is a file only; without a
-    `name` it has no CSV file. `marked_rows` are numbers of highlighted rows, besides those whose
-    source is `OWN`, `beside` of rows that others are only compared with; `strong` names of columns.
+    for words that stand right. `rows` are of `Value`, unrounded, None for what is not defined;
+    `foot` are rows below a line. What most intervals of a column rest on is said below the table
+    once, what others rest on beside a letter. Without a `title` it is a file only; without a `name`
+    it has no CSV file. `marked_rows` are numbers of highlighted rows, besides those whose source is
+    `OWN`, `beside` of rows that others are only compared with; `strong` names of columns.
     """
 
     columns: Mapping[str, str]

@@ -1,7 +1,6 @@
 """What the games of a run came to, as numbers; `STATISTICS` declares those of all games.
 
-A statistic is declared once: terminal, page, CSV files, ``--json`` and viewer show it beside the
-others, also of players that follow a rule (`references`).
+Each is declared once: terminal, page, CSV files, ``--json``, viewer, `references` show it.
 """
 
 from __future__ import annotations
@@ -18,15 +17,7 @@ import numpy as np
 
 from llm_games.baselines.regret import conditional, has_deviation
 from llm_games.benchmarks.judge import intervals, paper
-from llm_games.benchmarks.judge.means import (
-    FREE,
-    POSITIVE,
-    Ends,
-    MeanCell,
-    averaged,
-    brief,
-    plain_ends,
-)
+from llm_games.benchmarks.judge.means import FREE, POSITIVE, Ends, MeanCell, averaged, brief
 from llm_games.benchmarks.judge.paper import Measure
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import MARK, RecordedGame, Tally, games
@@ -45,8 +36,8 @@ class Statistic(NamedTuple):
     """A number of a finished episode, and how its means are shown.
 
     `of` takes an episode and places of the configuration, whose seats are meant; None or NaN where
-    it is not defined. `ends` are those of a mean over so many seats. `form`: see `Grid`. Means have
-    an `interval` from `least` episodes on. With `by_player` each player has one, too.
+    it is not defined. `ends` are those of a mean over so many seats. Means have an `interval` from
+    `least` episodes on. With `by_player` each player has one, too.
     """
 
     name: str
@@ -88,11 +79,7 @@ STATISTICS: Sequence[Statistic] = (PAYOFF, REGRET)
 
 @cache
 def score_by(edition: str) -> Statistic:
-    """The score by an edition of the formulas, 0 to 100.
-
-    Raises:
-        UnknownName: there is no such edition.
-    """
+    """The score by an edition of the formulas, 0 to 100; UnknownName: there is none."""
     if edition not in paper.editions():
         raise unknown("edition", edition, paper.editions())
     return Statistic(
@@ -136,8 +123,6 @@ def judged_by(game: RecordedGame, edition: str) -> Statistic | None:
 
 
 # -- numbers of episodes ---------------------------------------------------------------------------
-
-
 class Series(NamedTuple):
     """A statistic of some episodes in their order, NaN where it is not defined."""
 
@@ -160,6 +145,11 @@ class Series(NamedTuple):
     def mean(self) -> MeanCell | None:
         """The same without the standard deviation."""
         return brief(self.cell)
+
+    @property
+    def plain_ends(self) -> list[float | None]:
+        """The ends as plain values, None for what is infinite."""
+        return [end if math.isfinite(end) else None for end in self.ends]
 
 
 def work_out(game: RecordedGame, statistics: Sequence[Statistic]) -> Mapping[Statistic, Any]:
@@ -200,20 +190,16 @@ def scores(game: RecordedGame, edition: str) -> list[float]:
 
 
 # -- results of games ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class GameResult:
     """One game of a run: its `label` there, and its name in the registry.
 
     `episodes` counts them by status. `series` are by statistic's name (``score``, ``measured``:
     what its paper's `measure` gives, ``payoff`` …), those of each player by player, too. `payoffs`
-    are of each seat as configured, wherever it sat, summed over an episode, mean over the finished
-    ones. `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the
-    same of what players think of beside their moves (such as a belief that does not agree with
-    the facts), `filled_in` decisions for which the declared treatment was played. `conditional`
-    says where scores are of one draw, `meant` what is judged and what is paid. `references` are
-    what rule players come to at this table, if these were asked for.
+    are of each seat as configured, summed over an episode, mean over the finished ones.
+    `bad_replies` counts completions that were not legal moves, by outcome, `bad_thoughts` the same
+    of what players think of beside their moves, `filled_in` decisions by the declared treatment.
+    `conditional` says where scores are of one draw, `meant` what is judged and what is paid.
     """
 
     label: str
@@ -280,6 +266,10 @@ class GameResult:
             **{"name": self.measure.name, "better": self.measure.better},
             **(self.judged.plain() if self.judged else dict.fromkeys(("mean", "std", "interval"))),
         }
+
+        def named(*names: str) -> dict[str, Any]:
+            return {name: getattr(self, name) for name in names}
+
         payoff, payoffs_by_player = self.series["payoff"], self.series_by_player["payoff"]
         keys = {name: line.statistic.key for name, line in self.series.items()}
         cells = {keys[name]: line.cell for name, line in self.series.items() if name != "measured"}
@@ -290,30 +280,20 @@ class GameResult:
             for name in self.series_by_player
         }
         return {
-            "label": self.label,
-            "game": self.game,
-            "players": self.players,
-            "episodes": self.episodes,
-            "scores": self.scores,
-            "payoffs": self.payoffs,
+            **named("label", "game", "players", "episodes", "scores", "payoffs"),
             "payoff_of_a_seat": payoff.known,
             "payoffs_of": {player: line.known for player, line in payoffs_by_player.items()},
-            "decisions": self.decisions,
-            "bad_replies": self.bad_replies,
-            "bad_thoughts": self.bad_thoughts,
-            "filled_in": self.filled_in,
+            **named("decisions", "bad_replies", "bad_thoughts", "filled_in"),
             "measure": measure,
             "measured": self.measured,
-            "ends": plain_ends(self.series["measured"].ends),
-            "payable": plain_ends(payoff.ends),
-            "payable_by": {name: plain_ends(line.ends) for name, line in payoffs_by_player.items()},
-            "conditional": self.conditional,
-            "meant": self.meant,
+            "ends": self.series["measured"].plain_ends,
+            "payable": payoff.plain_ends,
+            "payable_by": {player: line.plain_ends for player, line in payoffs_by_player.items()},
+            **named("conditional", "meant"),
             "references": [reference.plain() for reference in self.references],
             **{name: cell and cell.plain() for name, cell in cells.items()},
             **by_player,
-            "marked": self.marked,
-            "payoff_of": self.payoff_of,
+            **named("marked", "payoff_of"),
         }
 
 
@@ -327,11 +307,8 @@ def game_result(game: RecordedGame, edition: str, baselines: bool = False) -> Ga
     """Read what all episodes of a game came to."""
     from llm_games.benchmarks.judge.references import references  # which are of statistics, too
 
-    shown = [
-        statistic
-        for statistic in statistics_of(game, [edition])
-        if {"terminal", "json"} & {*statistic.shown}
-    ]
+    shown = statistics_of(game, [edition])
+    shown = [statistic for statistic in shown if {"terminal", "json"} & {*statistic.shown}]
     work_out(game, shown)  # first, so that only episodes whose steps have room are kept
     tally = Tally()
     for episode in game.episodes:
@@ -365,10 +342,7 @@ def _bad(outcomes: Counter[str]) -> dict[str, int]:
 
 
 def total(results: Sequence[GameResult]) -> MeanCell | None:
-    """The mean over a paper's benchmark, if each of its games is there once.
-
-    Of games that are all judged by one measure it is that measure's, if it has one.
-    """
+    """The mean over a paper's benchmark, or over one measure's games, if each is there once."""
     measures = {id(game.measure): game.measure for game in results}
     measure = next(iter(measures.values()), None)
     if measure and len(measures) == 1 and len(results) > 1:

@@ -18,7 +18,7 @@ from llm_games.baselines import regret as theory
 from llm_games.baselines.batch_play import play_batch
 from llm_games.baselines.disk_arrays import Arrays, remember
 from llm_games.baselines.players import players_for, rule_of
-from llm_games.baselines.seating import rotated
+from llm_games.baselines.seat_rotation import rotated
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Array, seated
@@ -27,8 +27,7 @@ from llm_games.version import __version__
 BACKGROUND = "background: "
 CHOOSING, VALUING = 100, 500
 """Games by which the best player is chosen, and others by which it and ``random`` are valued."""
-CERTAIN = 3.0
-"""A scale has no meaning unless its ends are so many standard errors apart."""
+CERTAIN = 3.0  # A scale has no meaning unless its ends are so many standard errors apart
 
 
 def is_scenario(planned: Mapping[str, Any]) -> bool:
@@ -41,9 +40,9 @@ def focal(names: Sequence[str]) -> list[int]:
 
 
 class Ends(NamedTuple):
-    """What the ends of a scenario's scores stand for: the mean payoff of a focal seat.
+    """Mean payoffs of a focal seat at both ends of a scenario's scores, and whose the `best` is.
 
-    `best_player` is the player that comes to the `best`. `why` says why there is no scale, if so.
+    `why` says why there is no scale, if so.
     """
 
     random: float = np.nan
@@ -84,11 +83,7 @@ def _scale(about: str) -> Ends:
     best_name = players[int(payoffs["chosen"])]
     least = CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain))
     near = gain.mean() <= max(least, 1e-9 * np.abs(best).max())
-    why = (
-        f"even {best_name}, the best of the rule players, does no better than random"
-        if near
-        else ""
-    )
+    why = f"even {best_name}, the best of the rule players, does no better than random" * bool(near)
     return Ends(float(random.mean()), float(best.mean()), best_name, why)
 
 
@@ -127,25 +122,18 @@ class _ScenarioTable:
         return [*dict.fromkeys((*solutions, *(name for name in rules if "<" not in name)))]
 
     def ends(self, players: Sequence[str]) -> Arrays:
-        """Return payoffs of random and of the best player, ``(VALUING,)``, and who that is.
-
-        It is chosen by other games than those, so that luck does not choose.
-        """
+        """Payoffs ``(VALUING,)`` of random and the best, chosen by other games, and its name."""
         means = [self.payoffs(player, 0, CHOOSING).mean() for player in players]
         chosen = int(np.argmax(means))
-        best, random = (
-            self.payoffs(name, CHOOSING, VALUING) for name in (players[chosen], "random")
-        )
+        best, random = (self.payoffs(n, CHOOSING, VALUING) for n in (players[chosen], "random"))
         return {"best": best, "random": random, "chosen": np.array(chosen)}
 
     def payoffs(self, player: str, first: int, games: int) -> Array:
         """Return the mean payoff of the focal seats, by the same chance for all players."""
         focal_seats = focal(self.names)
         start = int(sha256(self.game.encode()).hexdigest()[:12], 16) + first
-        players = [
-            player if position in focal_seats else seated
-            for position, seated in enumerate(self.players)
-        ]
+        seats = enumerate(self.players)
+        players = [player if i in focal_seats else background for i, background in seats]
         names = list(dict.fromkeys(players))
         row, payoffs = np.arange(games) % len(self.seatings), np.zeros(games)
         for rows in self.alike:
@@ -153,13 +141,10 @@ class _ScenarioTable:
             games_here = np.flatnonzero(np.isin(row, rows))
             places = np.array(self.seatings)[row[games_here]].T  # (players, tables)
             sits = np.array([names.index(name) for name in players])[places]
-            seeds = (start + games_here).tolist()
-            for _, outcome in play_batch(
-                rules, names, sits, seeds, self.fixed_chance, self.max_steps
-            ):
-                payoffs[games_here] += outcome.rewards.mean(
-                    axis=0, where=np.isin(places, focal_seats)
-                )
+            seeds, mask = (start + games_here).tolist(), np.isin(places, focal_seats)
+            limits = self.fixed_chance, self.max_steps
+            for _, outcome in play_batch(rules, names, sits, seeds, *limits):
+                payoffs[games_here] += outcome.rewards.mean(axis=0, where=mask)
         return payoffs
 
     def _params(self, seating: Sequence[int]) -> Mapping[str, Any]:

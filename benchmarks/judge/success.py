@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import ge, gt, le, lt
 from typing import NamedTuple
+
+import numpy as np
 
 from llm_games.benchmarks.judge import results
 from llm_games.benchmarks.judge.paper import editions, measure_of, papers
@@ -13,14 +15,8 @@ from llm_games.benchmarks.judge.results import measured_by, score_by, series
 from llm_games.benchmarks.record.recorded_games import RecordedGame
 from llm_games.errors import BadParameter, unknown
 
-SIGNS: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-SLACK = 1e-9
-"""Values nearer than this are equal: they are sums and means of floats."""
+SIGNS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+SLACK = 1e-9  # values nearer than this are equal: they are sums and means of floats
 WRITTEN = re.compile(r"\s*(?P<what>[^<>=]*[^<>=\s])\s*(?P<sign>[<>]=?)\s*(?P<bound>[-+\d.e]+)\s*")
 
 
@@ -37,12 +33,7 @@ class Success(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Success:
-        """Read what somebody wrote.
-
-        Raises:
-            BadParameter: it is not such a sentence.
-            UnknownName: no number of an episode is called so.
-        """
+        """Read a rule; BadParameter, or UnknownName where no number of an episode is called so."""
         match = WRITTEN.fullmatch(text)
         try:
             bound = float(match["bound"]) if match else None
@@ -53,10 +44,9 @@ class Success(NamedTuple):
                 f"success must be a number of an episode, {', '.join(SIGNS)} and a bound, such as "
                 f"'score >= 80', got {text!r}"
             )
-        measures = {name for paper in papers() for name in paper.judged_by()}
-        if match["what"] not in (
-            statistics := {"score", *(s.name for s in results.STATISTICS)} | measures
-        ):
+        statistics = {"score", *(statistic.name for statistic in results.STATISTICS)}
+        statistics |= {name for paper in papers() for name in paper.judged_by()}
+        if match["what"] not in statistics:
             raise unknown("number of an episode", match["what"], statistics)
         return cls(match["what"], match["sign"], bound)
 
@@ -64,34 +54,26 @@ class Success(NamedTuple):
         return f"{self.what} {self.sign} {self.bound:g}"
 
     def passed(self, game: RecordedGame, edition: str) -> dict[str, list[bool]]:
-        """Return of each finished episode whether it succeeded, by player; ``all``: of the table.
+        """Whether each finished episode succeeded, by player; ``all``: of the table.
 
-        Raises:
-            BadParameter: the game has no such number, or an episode of it has none.
-            UnknownName: there is no such edition of scores.
+        BadParameter: the game, or an episode, has no such number; UnknownName: no such edition.
         """
         if edition not in editions():
             raise unknown("edition", edition, editions())
         measure = measure_of(game)
         statistics = {"score": score_by(edition)} | {s.name: s for s in results.STATISTICS}
         statistics |= {measure.name: measured_by(measure)} if measure else {}
-        numbers_by_player: Mapping[str, Sequence[float]] = {}
+        by_player: Mapping[str, Sequence[float]] = {}
         if statistic := statistics.get(self.what):
             players = game.players if statistic.by_player else (None,)
-            numbers_by_player = {
-                player or "all": series(game, statistic, player).numbers for player in players
-            }
-        if not numbers_by_player or any(
-            value != value for found in numbers_by_player.values() for value in found
-        ):
+            by_player = {name or "all": series(game, statistic, name).numbers for name in players}
+        values = [value for numbers in by_player.values() for value in numbers]
+        if not by_player or np.isnan(values).any():
             raise BadParameter(
                 f"{game.label} has no {self.what} in every episode, so that {str(self)!r} says "
                 "nothing of it: give it a success of its own, or leave it out with --game"
             )
-        return {
-            player: [self._holds(value) for value in numbers]
-            for player, numbers in numbers_by_player.items()
-        }
+        return {name: [*map(self._holds, numbers)] for name, numbers in by_player.items()}
 
     def _holds(self, value: float) -> bool:
         near = abs(value - self.bound) <= SLACK * max(1.0, abs(self.bound))

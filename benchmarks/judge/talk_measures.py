@@ -1,8 +1,8 @@
 """What players of recorded episodes said: to whom, whether they kept it, and what it changed.
 
 Words are held against moves by a fixed rule (`Question.named`). Who persuaded whom is seen beside
-the same episodes without talk, from the same seeds: talk draws nothing of the game's chance, so
-that a first move differs only by what was said (and by the luck of a model's own sampling).
+the same episodes without talk: talk draws nothing of the game's chance, so that a first move
+differs only by what was said (and by the luck of a model's own sampling).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from llm_games.benchmarks.judge.paper import Section
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
-from llm_games.benchmarks.record.rows import DecisionRow, move_of
+from llm_games.benchmarks.record.schema import DecisionRow, move_of
 from llm_games.errors import BadParameter
 from llm_games.questions import Choice, Question, Shares, Target
 from llm_games.table import Table
@@ -27,12 +27,11 @@ from llm_games.words import quoted
 
 MANY = 12  # seats whose moves are listed one by one
 MOST_LINES = 200  # of a conversation on a page
-SPEECH = "speech"
-"""Kind of the attempts at one."""
+SPEECH = "speech"  # kind of the attempts at one
 
 
 class Message(NamedTuple):
-    """What one player said: a text, or a symbol of an alphabet; who heard it, and how it was read.
+    """One text or symbol of a player; who heard it, and how it was read.
 
     `step` counts from 0, `round` and `turn` from 1. `outcome` and `detail` are of the last attempt
     (``valid`` without a model), where "" was said too.
@@ -56,19 +55,18 @@ class Message(NamedTuple):
 class TalkRound(NamedTuple):
     """A move of the game, and the talk before it: moves by seat, and what each was asked.
 
-    `moves` are decisions as recorded; `steps` are the numbers of the first and the last step.
-    `spoken` and `heard` are, by seat that moves, what it said and heard in this round since its
-    move before, which in games of turns may have been earlier than `talk`.
+    `steps` are the first and the last step. `spoken` and `heard` are, by seat that moves, what it
+    said and heard in this round since its move before.
     """
 
     round: int
     steps: tuple[int, int]
     talk: list[Message]
-    moves: dict[int, Any]
-    questions: dict[int, Question]
-    record: Mapping[str, Any]
-    spoken: dict[int, list[Message]]
-    heard: dict[int, list[Message]]
+    moves: Mapping[int, Any] = {}
+    questions: Mapping[int, Question] = {}
+    record: Mapping[str, Any] = {}
+    spoken: Mapping[int, list[Message]] = {}
+    heard: Mapping[int, list[Message]] = {}
 
     def announced(self) -> dict[int, Any]:
         """Return by seat the move that it announced last, of those who announced one."""
@@ -86,21 +84,14 @@ class TalkRound(NamedTuple):
 
 
 def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRound]:
-    """Yield an episode's moves with the talk before each, found by playing its moves again.
-
-    The last of an episode that was interrupted may be talk before a move that nobody made yet: a
-    turn without moves, if `unfinished` ones are wanted.
-    """
+    """Yield moves with the talk before each, by play; `unfinished`: also talk without a move."""
     table = Table(episode.rules)
     table.reset(episode.row.seed, episode.row.given)
     decisions_by_step: dict[int, dict[int, DecisionRow]] = {}
     for decision in episode.decisions():
         decisions_by_step.setdefault(decision.step, {})[decision.seat] = decision
-    details = {
-        (a.step, a.seat): (a.outcome or "valid", a.detail)
-        for a in episode.attempts()
-        if a.kind == SPEECH
-    }
+    attempts = (attempt for attempt in episode.attempts() if attempt.kind == SPEECH)
+    details = {(a.step, a.seat): (a.outcome or "valid", a.detail) for a in attempts}
     talk: list[Message] = []
     spoken: dict[int, list[Message]] = {}
     hearings: dict[int, list[Message]] = {}
@@ -141,28 +132,16 @@ def turns(episode: RecordedEpisode, unfinished: bool = False) -> Iterator[TalkRo
         talk = []
         table.step({seat: move_of(action) for seat, action in moves.items()})
     if talk and unfinished:
-        yield TalkRound(
-            round=talk[0].round,
-            steps=(talk[0].step, talk[-1].step),
-            talk=talk,
-            moves={},
-            questions={},
-            record={},
-            spoken={},
-            heard={},
-        )
+        yield TalkRound(round=talk[0].round, steps=(talk[0].step, talk[-1].step), talk=talk)
 
 
 # -- how players talked ----------------------------------------------------------------------------
-
-
 @dataclass
 class Talked:
     """How a player talked: it could in so many `turns`, and said so many `messages` and `words`.
 
     `digits` counts messages with one, `too_long` those that were cut, `unread` replies that were no
-    speech, `heard` hearers of all messages; `announced` are moves that it named before, of which
-    it `kept` some.
+    speech, `heard` hearers of all messages; of moves `announced` it `kept` some.
     """
 
     turns: int = 0
@@ -187,21 +166,20 @@ class Talked:
 
     @property
     def amounts(self) -> list[Any]:
-        messages = self.messages
-        return [
-            messages,
-            self.words / messages if messages else None,
-            1 - messages / self.turns if self.turns else None,
-            self.digits / messages if messages else None,
-            self.too_long,
-            self.unread,
-        ]
+        count = self.messages
+        silence = 1 - count / self.turns if self.turns else None
+        shares = _ratio(self.words, count), silence, _ratio(self.digits, count)
+        return [count, *shares, self.too_long, self.unread]
 
     @property
     def weight(self) -> list[Any]:
         """Who heard it, and whether it did as it said."""
-        hearers = self.heard / self.messages if self.messages else None
-        return [hearers, self.announced, self.kept / self.announced if self.announced else None]
+        hearers = _ratio(self.heard, self.messages)
+        return [hearers, self.announced, _ratio(self.kept, self.announced)]
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def talked(game: RecordedGame) -> dict[str, Talked]:
@@ -241,9 +219,7 @@ JUDGED = "“As announced” is read by an unsure rule, see “Whether they did 
 def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
     """Return how players talked, a row for each player of each game that talks; [] without any."""
     did = [(g.label, name, d) for g in games if g.talks for name, d in talked(g).items()]
-    rows, weights = (
-        [[*names, *getattr(d, name)] for *names, d in did] for name in ("amounts", "weight")
-    )
+    rows, weights = ([[*n, *getattr(d, of)] for *n, d in did] for of in ("amounts", "weight"))
     grids = [
         ResultTable(AMOUNTS, rows, "How players talked", "talk", SAID),
         ResultTable(WEIGHT, weights, "Whether they did as they said", "words_kept", KEPT),
@@ -252,22 +228,15 @@ def talk_grids(games: Sequence[RecordedGame]) -> list[ResultTable]:
 
 
 # -- a conversation beside the moves ---------------------------------------------------------------
-
-
 def conversation(episode: RecordedEpisode) -> Iterator[tuple[int, str, str, str, str]]:
-    """Yield round, turn, who, what was said or done, and who heard it or what it was held against.
-
-    What players say is quoted, see `quoted`; silence is not listed.
-    """
+    """Yield round, turn, who, what was said or done, who heard it or what it was held against."""
     names = episode.rules.names()
     for turn in turns(episode, unfinished=True):
         for m in turn.talk:
             if m.content:
-                utterance = (
-                    quoted(m.content, len(m.content))
-                    if isinstance(m.content, str)
-                    else f"symbol {m.content}"
-                )
+                utterance = f"symbol {m.content}"
+                if isinstance(m.content, str):
+                    utterance = quoted(m.content, len(m.content))
                 yield m.round, f"turn {m.turn}", names[m.seat], utterance, _hearing(m, names)
         announced, kept_by_seat = turn.announced(), turn.kept()
         for player, move in _moves(turn, names):
@@ -331,17 +300,12 @@ def conversation_grid(game: RecordedGame, number: int = 0) -> ResultTable:
     note = f"The first {MOST_LINES} lines; all of it: {command}. " * (len(lines) > MOST_LINES)
     note += JUDGED * any("announced" in held for *_, held in lines)
     title = f"What was said in {game.label}, episode {episode.row.number}"
-    return ResultTable(
-        columns("round, when, who, what, note"), lines[:MOST_LINES], title, note=note
-    )
+    heads = columns("round, when, who, what, note")
+    return ResultTable(heads, lines[:MOST_LINES], title, note=note)
 
 
 def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
-    """Return what a page shows of the talk in a run: [] if nobody could talk.
-
-    `twins` are runs that it is compared with; who persuaded whom is seen beside a silent game of
-    the first that has one.
-    """
+    """What a page shows of a run's talk, persuasion beside silent `twins`; [] if nobody could."""
     shown = [game for game in run.games if game.talks and game.played]
     spoken_games = [game for game in shown if any(did.messages for did in talked(game).values())]
     if not shown:
@@ -355,15 +319,13 @@ def section(run: Run, twins: Sequence[Run] = ()) -> list[Section]:
 
 
 # -- who persuaded whom ----------------------------------------------------------------------------
-
-
 @dataclass
 class Influence:
     """What messages of one player did to moves of another, beside the same game without talk.
 
-    Of `heard` moves before which it heard such a message, `changed` are others than without talk;
-    before `named` of them the messages spoke of one move, and then it went `toward` or `away` from
-    that: it made it, or came nearer to it where moves are numbers.
+    Of moves before which such a message was `heard`, `changed` are others than without talk; before
+    `named` of them it spoke of one move, and then the hearer went `toward` or `away` from that: it
+    made it, or came nearer to it where moves are numbers.
     """
 
     heard: int = 0
@@ -373,13 +335,8 @@ class Influence:
     away: int = 0
 
     def row(self) -> list[Any]:
-        return [
-            self.heard,
-            self.changed / self.heard if self.heard else None,
-            self.named,
-            self.toward / self.named if self.named else None,
-            self.away / self.named if self.named else None,
-        ]
+        shares = _ratio(self.toward, self.named), _ratio(self.away, self.named)
+        return [self.heard, _ratio(self.changed, self.heard), self.named, *shares]
 
     def plus(self, changed: bool, pull: int | None) -> None:
         """Count a move; `pull`: 1 towards what was named, -1 away, 0 neither, None: none was."""
@@ -395,8 +352,8 @@ class Influence:
 class Persuasion:
     """Who persuaded whom in a game, by the seats' names; and all together.
 
-    `first` is of first moves alone, before which both sides have met the same; `alone` counts first
-    moves before which nothing was heard, and those among them that differ all the same.
+    `first` is of first moves alone; `alone` counts first moves before which nothing was heard, and
+    those among them that differ all the same.
     """
 
     label: str
@@ -408,11 +365,7 @@ class Persuasion:
 
 
 def persuasion(talk: RecordedGame, silent: RecordedGame) -> Persuasion:
-    """Compare a game's moves with those of the same episodes, by seed and seating, without talk.
-
-    Raises:
-        BadParameter: the second talked as well, or they share no finished episode.
-    """
+    """Compare moves with the same episodes without talk; BadParameter: these talked, or lack."""
     if silent.talks and any(did.messages for did in talked(silent).values()):
         raise BadParameter(f"{silent.label}: the run to compare with talked, too: --talk turns=0")
     twins = {(e.row.seed, *e.row.seating): e for e in silent.done}

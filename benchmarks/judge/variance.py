@@ -34,15 +34,11 @@ def pass_k(
 ) -> Reliability:
     """Return the unbiased estimate of pass^k from each task's number of passed runs.
 
-    ``C(passed, k) / C(runs, k)`` of each task, averaged; tasks are never pooled first. Source: Yao
-    et al., tau-bench (arXiv 2406.12045). Each task's ends are those of its share by Clopper-Pearson
-    to the power k; they are combined by their distances (MOVER; Zou and Donner, Statistics in
-    Medicine 27, 2008), or averaged if tasks are not `independent`, as where they share chance. The
-    interval is of these tasks, n the fewest runs of one.
-
-    Raises:
-        BadParameter: fewer than 2 tasks, not as many `runs`, a `k` below 1, fewer than ``2 k`` runs
-            in a task, more passed than were run, or a `level` out of (0, 1).
+    ``C(passed, k) / C(runs, k)`` of each task, averaged (Yao et al., tau-bench, arXiv 2406.12045).
+    Each task's ends are Clopper-Pearson's of its share to the power k; they are combined by their
+    distances (MOVER; Zou and Donner, Statistics in Medicine 27, 2008), or averaged if tasks are not
+    `independent`, as where they share chance. Raises BadParameter: fewer than 2 tasks, not as many
+    `runs`, a `k` below 1, fewer than ``2 k`` runs in a task, or more passed than run.
     """
     check_level(level)
     if len(passed) != len(runs) or len(runs) < 2 or k < 1:
@@ -72,8 +68,7 @@ class VarianceShare(NamedTuple):
     """The share of one source in the variance of a run.
 
     `variance` is unbiased and may be negative where there is none; `share` is of the sum, with
-    negative ones as 0. `low` and `high` are ends of the standard deviation by chi-square on
-    `levels` - 1 (or the rest's) degrees of freedom, as if there were no other noise.
+    negative ones as 0. `low` and `high` are ends of the standard deviation by chi-square.
     """
 
     name: str
@@ -91,13 +86,10 @@ class VarianceShare(NamedTuple):
 def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> list[VarianceShare]:
     """Split the variance of a balanced crossed design into its factors, by the method of moments.
 
-    `values` has one axis for each name, such as ``("wording", "seat", "chance")``, fully crossed.
-    If the last is ``sampling``, it counts repeats of the same chance, and their variance is
-    separate from the ``rest`` (interactions of factors); else rest and sampling are one.
-
-    Raises:
-        BadParameter: a missing value, axes that are not the names, fewer than 2 factors, fewer than
-            `LEVELS` levels of one (sampling: 2), or a `level` out of (0, 1).
+    `values` has one axis for each name, such as ``("wording", "seat", "chance")``. If the last is
+    ``sampling``, it counts repeats of the same chance, and their variance is separate from the
+    ``rest`` (interactions of factors). Raises BadParameter: a missing value, axes that are not the
+    names, fewer than 2 factors, or fewer than `LEVELS` levels of one (sampling: 2).
     """
     check_level(level)
     x = np.asarray(values, np.float64)
@@ -124,6 +116,8 @@ def variance_parts(values: Array, names: Sequence[str], level: float = 0.95) -> 
 
 def _parts(x: Array, factors: list[str], level: float) -> list[VarianceShare]:
     """Return the parts of ``(*levels, repeats)``."""
+    from scipy.special import chdtri
+
     cells, repeats = x.mean(axis=-1), x.shape[-1]
     interactions, mean_squares = cells - cells.mean(), []
     for axis in range(cells.ndim):  # remove the main effects from the cells
@@ -143,12 +137,6 @@ def _parts(x: Array, factors: list[str], level: float) -> list[VarianceShare]:
         rows.append((SAMPLING, repeats, within, cells.size * (repeats - 1)))
     else:
         rows.append(("rest and sampling", free + 1, rest, free))
-    return _with_ends(rows, level)
-
-
-def _with_ends(rows: list[tuple[str, int, float, int]], level: float) -> list[VarianceShare]:
-    from scipy.special import chdtri
-
     total = sum(max(0.0, variance) for _, _, variance, _ in rows)
     parts = []
     for name, levels, variance, df in rows:

@@ -42,12 +42,7 @@ def checked(
     source: str | Path,
     tables: Mapping[Any, type[BaseModel]] | None = None,
 ) -> S:
-    """Check one raw table of a file.
-
-    Raises:
-        ConfigError: names all unknown keys and impossible values. `tables` say by key which table
-            is inside, so that its keys are named.
-    """
+    """Check a raw table; ConfigError names all its faults. `tables` say by key which is inside."""
     try:
         return section.model_validate(raw)
     except ValidationError as error:

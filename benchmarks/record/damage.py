@@ -11,7 +11,7 @@ import numpy as np
 
 from llm_games.benchmarks.record.editions import UNNAMED
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import EpisodeRow, Plain, StepRow
+from llm_games.benchmarks.record.schema import EpisodeRow, Plain, StepRow
 from llm_games.errors import LLMGamesError
 from llm_games.rulebook import Rulebook
 

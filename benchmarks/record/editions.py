@@ -1,7 +1,7 @@
 """Editions: what a recorded episode hangs on beside its configuration.
 
-Who changes one of them raises the package's version too, so that a file can say which version
-still plays it again. Files of all editions are read, reported, compared and exported.
+Who changes one raises the package's version too, so that a file can say which version still plays
+it again. Files of all editions are read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from llm_games import game_rooms as rooms
 from llm_games import version, words
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.record.schema import Plain
 from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers import llm_policy
@@ -60,10 +60,7 @@ class OtherEdition(StoreError):
 
 @cache
 def editions(game: str) -> Plain:
-    """Return the editions of today: rules and seat by number, wordings as hashes of templates.
-
-    That of talk is recorded of games that talk.
-    """
+    """Editions of today: rules and seat by number, wordings as hashes of templates, talk if any."""
     cls = game_class(game)
     folders = filter(None, (rooms.wordings(cls.name), words.FOLDER))
     templates = [path for folder in folders for path in sorted(folder.glob("*.j2"))]

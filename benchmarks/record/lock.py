@@ -1,8 +1,7 @@
 """Only one process at a time writes to a run: a row in the run's own file says which.
 
-No lock file is left behind by a process that was killed: on the same machine the row counts only
-as long as that very process lives, on another machine only for `PATIENCE` seconds after its last
-sign of life.
+On the same machine it counts as long as that very process lives, on another for `PATIENCE` seconds
+after its last sign of life.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from llm_games.benchmarks.record.rows import TABLES, LockRow
+from llm_games.benchmarks.record.schema import TABLES, LockRow
 
 BEAT = 10.0  # seconds between two signs of life
 PATIENCE = 60.0  # seconds after the last one for which another machine's process keeps its lock

@@ -1,7 +1,4 @@
-"""What a terminal gets: characters that it has, and none that steer it.
-
-Titles, labels, names and replies may come from strangers: an escape in them stands as ⟨U+001B⟩.
-"""
+"""What a terminal gets: no escapes of strangers, which stand as ⟨U+001B⟩, only what it has."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ def harmless(text: str) -> str:
 
 
 class Harmless:
-    """A stream of text that writes what is `harmless`.
-
-    A terminal of rich's writes to the stream below, and sees to it itself, see `cli.common`.
-    """
+    """A stream that writes text `harmless`; rich's terminals write to the one below themselves."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import EpisodeRow, GameRow
+from llm_games.benchmarks.record.schema import EpisodeRow, GameRow
 from llm_games.benchmarks.record.spending import Spending
 from llm_games.words import quoted
 
@@ -16,8 +16,7 @@ LONGEST = 40  # characters of the last actions that are shown
 class GameProgress(NamedTuple):
     """One game of a run, its episodes, and how many of these have each status.
 
-    `rule_breaks` counts decisions against the rules, `last_actions` says where the last step was
-    and what was done there; these and `decisions` are read for `run_progress` with `moves`.
+    `rule_breaks` (decisions) and `last_actions` are read for `run_progress` with `moves`.
     """
 
     game: GameRow
@@ -99,21 +98,16 @@ def _game(records: Records, game: GameRow, episodes: list[EpisodeRow], moves: bo
     progress = GameProgress(game, episodes, Counter[str](episode.status for episode in episodes))
     if not moves:
         return progress
-    decisions, rule_breaks = records.counts(game.id)
-    last_actions = ""
+    decisions, breaks = records.counts(game.id)
+    text = ""
     if last_step := records.last_step(game.id):
         episode, step, actions = last_step
-        text = ", ".join(map(_action_text, actions))
-        last_actions = f"{episode}/{step}: {_shortened(text)}"
-    return progress._replace(
-        decisions=decisions, rule_breaks=rule_breaks, last_actions=last_actions
-    )
+        listed = ", ".join(map(_action_text, actions))
+        listed = listed if len(listed) <= LONGEST else f"{listed[: LONGEST - 1]}…"
+        text = f"{episode}/{step}: {listed}"
+    return progress._replace(decisions=decisions, rule_breaks=breaks, last_actions=text)
 
 
 def _action_text(action: Any) -> str:
     """Words are quoted."""
     return quoted(action) if isinstance(action, str) else "-" if action is None else str(action)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

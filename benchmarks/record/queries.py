@@ -14,8 +14,8 @@ from pathlib import Path
 from sys import intern
 from typing import Any, Self, TypeVar
 
-from llm_games.benchmarks.record import database, lock, rows
-from llm_games.benchmarks.record.rows import TABLES, Plain
+from llm_games.benchmarks.record import connection, lock, schema
+from llm_games.benchmarks.record.schema import TABLES, Plain
 from llm_games.questions import MISSING
 from llm_games.wrappers.clients.budget import EMPTY, Usage, usage_of
 from llm_games.wrappers.clients.chat import Chat
@@ -23,10 +23,10 @@ from llm_games.wrappers.clients.tokens import Lengths
 
 R = TypeVar("R")
 PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of its tables
-    "steps": rows.StepRow,
-    "decisions": rows.DecisionRow,
-    "attempts": rows.AttemptRow,
-    "notes": rows.NoteRow,
+    "steps": schema.StepRow,
+    "decisions": schema.DecisionRow,
+    "attempts": schema.AttemptRow,
+    "notes": schema.NoteRow,
 }
 
 
@@ -36,30 +36,25 @@ class Records:
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
         self._column_cache: dict[str, list[str]] = {}  # columns by table
-        runs = self._read(rows.RunRow)
+        runs = self._read(schema.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
-            lost = f"{path}: there is not one description of the run"
-            raise database.NotARun(f"{lost}; the file is damaged, restore it from a copy")
+            raise self.damaged("there is not one description of the run")
         [run] = runs
         self.title, self.package = run.title, run.package
         self.created, self.config = run.created, run.config
 
     @classmethod
     def open_readonly(cls, path: str | Path) -> Records:
-        """Open a run to read, also one that is going on or lies in a read-only folder.
-
-        Raises:
-            NotARun, NewerSchema: see there.
-        """
-        database.check_file(Path(path))
+        """Open a run to read, also one that is going on; raises NotARun, NewerSchema."""
+        connection.check_file(Path(path))
         try:
-            with database.opened(path, "ro") as reading:
-                database.check_schema(path, reading)
-        except database.Unwritable:  # no place for the files that readers and the writer share
+            with connection.opened(path, "ro") as reading:
+                connection.check_schema(path, reading)
+        except connection.Unwritable:  # no place for the files that readers and the writer share
             if Path(f"{path}-wal").exists():
                 raise
-            with database.opened(path, "ro", "&immutable=1") as reading:
-                database.check_schema(path, reading)
+            with connection.opened(path, "ro", "&immutable=1") as reading:
+                connection.check_schema(path, reading)
         return Records(path, reading)
 
     def close(self) -> None:
@@ -71,22 +66,22 @@ class Records:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def games(self) -> list[rows.GameRow]:
-        return self._read(rows.GameRow)
+    def games(self) -> list[schema.GameRow]:
+        return self._read(schema.GameRow)
 
-    def episodes(self) -> list[rows.EpisodeRow]:
+    def episodes(self) -> list[schema.EpisodeRow]:
         """Return all episodes, game by game."""
         games = {game.id: game for game in self.games()}
 
-        def game(number: int) -> rows.GameRow:
+        def game(number: int) -> schema.GameRow:
             if number not in games:
                 lost = f"an episode belongs to no game ({number})"
-                raise database.NotARun(f"{self.path}: {lost}; the file is damaged")
+                raise connection.NotARun(f"{self.path}: {lost}; the file is damaged")
             return games[number]
 
         # Equal values are one object: a run may have many episodes.
         loads = dict.fromkeys(("seating", "given", "edition"), cache(json.loads))
-        episodes = self._read(rows.EpisodeRow, loads={"game": game, "status": intern, **loads})
+        episodes = self._read(schema.EpisodeRow, loads={"game": game, "status": intern, **loads})
         for row in episodes:
             if sorted(row.seating) != [*range(len(row.game.seats))]:
                 raise self.damaged(
@@ -99,12 +94,11 @@ class Records:
         """Return how many steps episodes have that are being played, and 0 of those without any."""
         count = "(SELECT count(*) FROM steps WHERE episode = id)"
         none = "NOT EXISTS (SELECT * FROM steps WHERE episode = id)"
-        return dict(
-            self._rows(f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}")
-        )
+        query = f"SELECT id, {count} FROM episodes WHERE status = 'running' OR {none}"
+        return dict(self._rows(query))
 
-    def steps(self, episode: int) -> list[rows.StepRow]:
-        thin_steps = self._read(rows.StepRow, "WHERE episode = ?", episode)
+    def steps(self, episode: int) -> list[schema.StepRow]:
+        thin_steps = self._read(schema.StepRow, "WHERE episode = ?", episode)
         try:
             return [row.full() for row in thin_steps]
         except (ValueError, TypeError, LookupError, StopIteration):
@@ -113,45 +107,41 @@ class Records:
     def payoffs(self) -> dict[int, list[float]]:
         """Return by episode what its seats were paid in all its steps."""
         payoffs: dict[int, list[float]] = {}
-        for episode, text in self._each(
-            "SELECT episode, rewards FROM steps ORDER BY episode, step"
-        ):
-            rewards = rows.full_list(json.loads(text))
+        query = "SELECT episode, rewards FROM steps ORDER BY episode, step"
+        for episode, text in self._each(query):
+            rewards = schema.full_list(json.loads(text))
             total = payoffs.get(episode, [0.0] * len(rewards))
             payoffs[episode] = [*map(add, total, rewards)]
         return payoffs
 
     def written(self, episode: int) -> dict[int, dict[str, str]]:
         """Return the columns of an episode's steps as they are written, by step and name."""
-        names = list(TABLES[rows.StepRow].types)
+        names = list(TABLES[schema.StepRow].types)
         step_rows = self._rows(f"SELECT {', '.join(names)} FROM steps WHERE episode = ?", episode)
         return {row[0]: dict(zip(names, row, strict=True)) for row in step_rows}
 
-    def decisions(self, episode: int) -> list[rows.DecisionRow]:
+    def decisions(self, episode: int) -> list[schema.DecisionRow]:
         """Return the decisions of an episode by step and seat."""
-        return self._read(rows.DecisionRow, "WHERE episode = ?", episode)
+        return self._read(schema.DecisionRow, "WHERE episode = ?", episode)
 
     def decided(self, episode: int) -> list[tuple[int, int, int]]:
         """Return seats of an episode, how often each moved, and how often the rules filled in."""
-        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
-        moves = f"AND phase != '{rows.TALK}'" * has_phase
+        has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
+        moves = f"AND phase != '{schema.TALK}'" * has_phase
         count = f"SELECT seat, count(*), sum(broke) FROM decisions WHERE episode = ? {moves}"
         return self._rows(f"{count} GROUP BY seat", episode)
 
-    def attempts(self, episode: int, step: int | None = None) -> list[rows.AttemptRow]:
+    def attempts(self, episode: int, step: int | None = None) -> list[schema.AttemptRow]:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         condition = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
-        return self._read(rows.AttemptRow, condition, episode, step)
+        return self._read(schema.AttemptRow, condition, episode, step)
 
-    def notes(self, episode: int) -> list[rows.NoteRow]:
+    def notes(self, episode: int) -> list[schema.NoteRow]:
         """Return what players of an episode wrote down, by step and seat."""
-        return self._read(rows.NoteRow, "WHERE episode = ?", episode)
+        return self._read(schema.NoteRow, "WHERE episode = ?", episode)
 
-    def table(self, name: str) -> Iterator[tuple[rows.EpisodeRow, Plain]]:
-        """Yield the rows of ``episodes`` or of what belongs to them, each with its episode.
-
-        Attempts have their messages as `prompt`, and who has a seat has a `player`.
-        """
+    def table(self, name: str) -> Iterator[tuple[schema.EpisodeRow, Plain]]:
+        """Yield rows of a table of episodes', each with its episode, `prompt`, `player`."""
         for episode in self.episodes():
             if name == "episodes":
                 yield episode, vars(episode) | {"game": episode.game.game, "players": episode.seats}
@@ -166,13 +156,11 @@ class Records:
                     fields["action"] = row.readable
                     fields["played"] = played.get(row.step, {}).get(row.seat)
                 if "prompt" in fields:
-                    listed = isinstance(row.prompt, list)
-                    fields["prompt"] = (
-                        self.messages(row.prompt) if listed else list(chats[row.prompt])
-                    )
+                    listed, prompt = isinstance(row.prompt, list), row.prompt
+                    fields["prompt"] = self.messages(prompt) if listed else list(chats[prompt])
                 yield episode, fields
 
-    def _played(self, episode: rows.EpisodeRow) -> dict[int, dict[int, Any]]:
+    def _played(self, episode: schema.EpisodeRow) -> dict[int, dict[int, Any]]:
         """Return what counted in the steps of a game, by step and seat: no speech."""
         rules, moves = episode.rules().core, {}
         for step in self.steps(episode.id):
@@ -188,49 +176,37 @@ class Records:
         return [{"role": role or "", "content": text or ""} for role, text in pairs]
 
     # -- what came since a reader was here last, of many episodes at a time: see `_SINCE` ----------
-
     def decided_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return episode, step, seat, outcome, broke, reward and phase of decisions.
-
-        `steps` steps of each episode, from its entry in `first` on.
-        """
-        has_phase = "phase" in self._columns(TABLES[rows.DecisionRow])
+        """Episode, step, seat, outcome, broke, reward, phase of `steps` steps from `first` on."""
+        has_phase = "phase" in self._columns(TABLES[schema.DecisionRow])
         names = f"step, seat, outcome, broke, reward, {'phase' if has_phase else repr('')}"
-        return self._rows(_SINCE.format(names, "decisions", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "decisions", ""), json.dumps(first), steps)
 
     def happened_since(self, first: Mapping[int, int], steps: int) -> list[tuple[int, int, Plain]]:
         """Return episode, step and record of the same steps."""
-        step_rows = self._rows(
-            _SINCE.format("step, record, rewards", "steps", ""), _keyed(first), steps
-        )
+        query = _SINCE.format("step, record, rewards", "steps", "")
+        step_rows = self._rows(query, json.dumps(first), steps)
         return [
-            (episode, step, rows.full_record(json.loads(record), thin=rewards.startswith("{")))
+            (episode, step, schema.full_record(json.loads(record), thin=rewards.startswith("{")))
             for episode, step, record, rewards in step_rows
         ]
 
     def asked_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
-        """Return what was asked for in each decision of the same steps.
-
-        That is episode, step, seat, calls, tokens in and out, seconds, and how the last was read.
-        """
+        """Episode, step, seat, calls, tokens in and out, seconds, how the last was read."""
         sums = "sum(tokens_in), sum(tokens_out), sum(latency), outcome"  # that of the last number
         names = f"step, seat, max(number) + 1, {sums}"
         last = "GROUP BY episode, step, seat"
-        return self._rows(_SINCE.format(names, "attempts", last), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", last), json.dumps(first), steps)
 
     def replies_since(self, first: Mapping[int, int], steps: int) -> list[tuple[Any, ...]]:
         """Return episode, step, seat, text and thoughts of each completion of the same steps."""
-        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        has_thoughts = "thoughts" in self._columns(TABLES[schema.AttemptRow])
         names = f"step, seat, text, {'thoughts' if has_thoughts else repr('')}"
-        return self._rows(_SINCE.format(names, "attempts", ""), _keyed(first), steps)
+        return self._rows(_SINCE.format(names, "attempts", ""), json.dumps(first), steps)
 
     def places_saying(self, terms: Sequence[str], first: Mapping[int, int]) -> list[list[int]]:
-        """Return episodes, steps and seats of completions whose text or thoughts hold all terms.
-
-        Those of all steps from the `first` on that is given for an episode. Whether ASCII letters
-        are small does not matter.
-        """
-        has_thoughts = "thoughts" in self._columns(TABLES[rows.AttemptRow])
+        """Episodes, steps, seats where replies or thoughts from `first` on hold all terms."""
+        has_thoughts = "thoughts" in self._columns(TABLES[schema.AttemptRow])
         searched = ("text", "thoughts") if has_thoughts else ("text",)
         holds = " OR ".join(f"{name} LIKE ? ESCAPE '!'" for name in searched)
         condition = "".join(f"AND ({holds})" for _ in terms)
@@ -238,16 +214,13 @@ class Records:
         query = _SINCE.format("step, seat", "attempts", condition)
         # One row, since each that SQLite returns waits for a thread that has Python's lock.
         lists = ", ".join(f"json_group_array({name})" for name in ("episode", "step", "seat"))
-        [columns] = self._rows(f"SELECT {lists} FROM ({query})", _keyed(first), 2**62, *like)
+        [columns] = self._rows(f"SELECT {lists} FROM ({query})", json.dumps(first), 2**62, *like)
         return [json.loads(column) for column in columns]
 
     def glimpses(
         self, places: Sequence[tuple[int, int, int]], limit: int
     ) -> dict[tuple[int, int, int], Plain]:
-        """Return of decisions, by episode, step and seat, the action and how the last reply began.
-
-        Of ``text`` so many characters at most; "" without a model.
-        """
+        """Action and first `limit` characters of the last reply ("" without), by decision."""
         glimpses = {}
         for decision in places:
             actions = self._rows(
@@ -264,25 +237,22 @@ class Records:
         return glimpses
 
     def chats(self, episode: int) -> dict[Any, Chat]:
-        """Return the prompts of an episode, and all that these grew from, by `AttemptRow.prompt`.
-
-        Those of schema 2 are not among them.
-        """
+        """An episode's prompts, with all these grew from, by `AttemptRow.prompt`; not schema 2."""
         chats: dict[Any, Chat] = {}
-        if not self._columns(TABLES[rows.PromptRow]):
+        if not self._columns(TABLES[schema.PromptRow]):
             return chats
         for prompt, parent, role, content in self._each(_PROMPTS, episode):
             chats[prompt] = chats.get(parent, Chat()).plus(role or "", content or "")
         return chats
 
-    def pool(self) -> Iterator[rows.MessageRow]:
-        names = self._columns(TABLES[rows.MessageRow])
+    def pool(self) -> Iterator[schema.MessageRow]:
+        names = self._columns(TABLES[schema.MessageRow])
         query = f"SELECT {', '.join(names)} FROM messages ORDER BY id"
-        return (rows.MessageRow(*row) for row in self._each(query))
+        return (schema.MessageRow(*row) for row in self._each(query))
 
     def holder(self) -> str | None:
         """Return which process plays the run now, in words; None if nobody does."""
-        with database.translated(self.path):
+        with connection.translated(self.path):
             return lock.holder(self._database)
 
     def counts(self, game: int) -> tuple[int, int]:
@@ -300,7 +270,7 @@ class Records:
             game,
         )
         for episode, number, step in latest:
-            moves = self._read(rows.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
+            moves = self._read(schema.DecisionRow, "WHERE (episode, step) = (?, ?)", episode, step)
             return number, step, [row.action for row in moves]
         return None
 
@@ -325,16 +295,13 @@ class Records:
         return tokens_by_seat
 
     def spent(self, ended: bool | None = None) -> dict[tuple[str, str], Usage]:
-        """Return what all calls came to, by model and seat (``public_goods/player_0``).
-
-        Once nobody plays the run (`ended`), calls that were in flight are `Usage.unknown`.
-        """
+        """What calls came to, by model and seat; `ended`: those in flight are `Usage.unknown`."""
         usages = defaultdict[tuple[str, str], Usage](Usage)
-        for row in self._read(rows.SpentRow):
+        for row in self._read(schema.SpentRow):
             plain = dict(vars(row))
             pair = plain.pop("model"), plain.pop("seat")
             usages[pair] = usage_of(plain | {"money": self._money(row.money)})
-        flights = self._read(rows.FlightRow)
+        flights = self._read(schema.FlightRow)
         if ended is None:
             ended = any(row.number for row in flights) and self.holder() is None
         for flight in flights:
@@ -357,15 +324,12 @@ class Records:
         return money
 
     def learnt(self) -> dict[str, Lengths]:
-        rows_by_model = {row.model: dict(vars(row)) for row in self._read(rows.LengthsRow)}
-        return {
-            model: Lengths(**{k: v for k, v in row.items() if k != "model"})
-            for model, row in rows_by_model.items()
-        }
+        lengths = [dict(vars(row)) for row in self._read(schema.LengthsRow)]
+        return {row.pop("model"): Lengths(**row) for row in lengths}
 
-    def limits(self) -> list[rows.LimitRow]:
+    def limits(self) -> list[schema.LimitRow]:
         """Return how many calls at a time servers have borne, start by start."""
-        return self._read(rows.LimitRow)
+        return self._read(schema.LimitRow)
 
     def _read(
         self,
@@ -379,9 +343,8 @@ class Records:
         if not (names := self._columns(table)):  # as in older files
             return []
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
-        loading = [
-            (name, load) for name, load in {**table.loads, **(loads or {})}.items() if name in names
-        ]
+        every = {**table.loads, **(loads or {})}
+        loading = [(name, load) for name, load in every.items() if name in names]
         checks = [(name, fits) for name, fits in table.checks if name in names]
         records = []
         for values_of_row in self._each(query, *values):
@@ -404,13 +367,12 @@ class Records:
             records.append(kind(**row))
         return records
 
-    def damaged(self, fault: str) -> database.NotARun:
+    def damaged(self, fault: str) -> connection.NotARun:
         """Return the error that says what is wrong with the file."""
-        return database.NotARun(
-            f"{self.path}: {fault}; the file is damaged, restore it from a copy"
-        )
+        lost = f"{fault}; the file is damaged, restore it from a copy"
+        return connection.NotARun(f"{self.path}: {lost}")
 
-    def _columns(self, table: rows.Relation) -> list[str]:
+    def _columns(self, table: schema.Relation) -> list[str]:
         """Return the columns of a table that this file has."""
         if table.name not in self._column_cache:
             info = self._rows("SELECT name FROM pragma_table_info(?)", table.name)
@@ -419,11 +381,11 @@ class Records:
         return self._column_cache[table.name]
 
     def _each(self, query: str, *values: Any) -> Iterator[Any]:
-        with database.translated(self.path):
+        with connection.translated(self.path):
             yield from self._database.execute(query, values)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with database.translated(self.path):
+        with connection.translated(self.path):
             return self._database.execute(query, values).fetchall()
 
 
@@ -432,10 +394,6 @@ SELECT CAST(at.key AS INTEGER) AS episode, {} FROM json_each(?1) AS at CROSS JOI
 WHERE episode = CAST(at.key AS INTEGER) AND step >= at.value AND step < at.value + ?2 {}
 """
 """In the order of the episodes that are given, then of their keys."""
-
-
-def _keyed(first: Mapping[int, int]) -> str:
-    return json.dumps(first)
 
 
 _CHAINED = """

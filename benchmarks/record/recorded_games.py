@@ -1,7 +1,4 @@
-"""A run as everything that comes after it reads it: its games, their episodes, its players.
-
-Parts of an episode are read when they are asked for, while the file is open.
-"""
+"""A run as all others read it: games, episodes, players; parts of episodes only when asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ import numpy as np
 from llm_games.baselines.players import kind_of
 from llm_games.baselines.regret import Steps, deviation, stacked
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import (
+from llm_games.benchmarks.record.schema import (
     AttemptRow,
     DecisionRow,
     EpisodeRow,
@@ -44,10 +41,9 @@ TOYS = {"tiny", "mock"}  # the embedded model and chance: as players, and as cli
 class Tally:
     """What was decided and asked for, added up.
 
-    `filled` counts decisions that the rules filled in, `read` how completions were read, by kind
-    (``move``, ``plan`` …) and outcome, `lenient` what reading let pass, `left_out` what servers had
-    refused; `latencies` are seconds of each call; `model` is as the first server called it. Calls
-    that brought no completion are only in `Run.spent`.
+    `filled` counts decisions that the rules filled in, `read` completions by kind (``move``,
+    ``plan`` …) and outcome; `latencies` are seconds of each call; `model` is as the first server
+    called it. Calls that brought no completion are only in `Run.spent`.
     """
 
     decisions: int = 0
@@ -120,11 +116,7 @@ class Player:
 
 
 class EpisodeCache:
-    """Episodes of a file that are kept once they have been read, as many as there is room for.
-
-    So a small run is read once, and a large one in little memory. What is being played while it is
-    read has as many steps each time as it had first.
-    """
+    """Episodes, once read, while there is room; one being played keeps its first length."""
 
     def __init__(self, file: Records) -> None:
         self.file, self.lengths, self.room = file, file.lengths(), KEPT
@@ -190,10 +182,7 @@ class RecordedEpisode:
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """What happened, step by step, but for talk.
-
-        ``actions`` are as they counted (`Rulebook.effective`), ``answers`` as they were given.
-        """
+        """What happened, but for talk: ``actions`` as they counted, ``answers`` as given."""
         rules, records = self.rules, [step.record for step in self.steps]
         return [
             record | {"actions": rules.effective(record).tolist(), "answers": record["actions"]}
@@ -244,20 +233,14 @@ class RecordedEpisode:
         return stacked(self.records)
 
     def regret(self) -> Array:
-        """Return what seats could have gained in hindsight, float64 ``(players, steps)``.
-
-        NaN where it is not defined, as in a game too large to be solved.
-        """
+        """What seats could have gained in hindsight, float64 ``(players, steps)``, or NaN."""
         try:
             return deviation(self.rules, self.stacked()).regret
         except BadParameter:
             return np.full(self.rewards.T.shape, np.nan)
 
     def seat_regret(self) -> float:
-        """Return the mean over seats of the sum of their `regret`, over moves that have one.
-
-        NaN where none has.
-        """
+        """Mean over seats of the sum of their `regret`; NaN where no move has one."""
         regret = self.regret()
         defined = regret[~np.isnan(regret).all(axis=1)]
         return float(np.nansum(defined, axis=1).mean()) if len(defined) else np.nan
@@ -286,9 +269,8 @@ class Episodes(Sequence[RecordedEpisode]):
 class RecordedGame:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
-    `rows` are its episodes, `planned` is its entry in the run's configuration. `did` is what was
-    decided and asked for in all of them, and `filled` the largest share of filled-in decisions of
-    an episode that is drawn, once `read` has been through them.
+    `rows` are its episodes, `planned` its entry in the run's configuration; `did` of all of them,
+    and `filled`, the largest share of filled-in decisions of a drawn episode, come with `read`.
     """
 
     shelf: EpisodeCache
@@ -317,9 +299,8 @@ class RecordedGame:
 
     @cached_property
     def full(self) -> Any:
-        edition = (
-            rules_edition(self.rows[0].edition) if self.rows else game_class(self.name).edition
-        )
+        rows, current = self.rows, game_class(self.name).edition
+        edition = rules_edition(rows[0].edition) if rows else current
         return recorded_rulebook(self.name, self.params, edition)
 
     @property
@@ -357,10 +338,7 @@ def games(file: Records) -> list[RecordedGame]:
 
 @dataclass
 class Run:
-    """One run: its games, its players by name, and the edition its scores are to have.
-
-    `did` is what was decided and asked for in all.
-    """
+    """One run: its games, players by name, the edition its scores are to have, `did` of all."""
 
     file: Records
     games: list[RecordedGame]
@@ -386,8 +364,7 @@ class Run:
 def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
     """Read a run, also an unfinished one; its file stays open while the run is used.
 
-    `only` are the labels of the games that are wanted, all if there are none. An `UnknownName` says
-    that the run has no such game.
+    `only`: labels of the games that are wanted, all if none; UnknownName: there is no such game.
     """
     recorded_games = games(file)
     labels = [game.label for game in recorded_games]

@@ -9,7 +9,7 @@ from typing import Any
 from llm_games.baselines.players import llm_player
 from llm_games.baselines.rules import Kind
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import OVERFLOW, AttemptRow
+from llm_games.benchmarks.record.schema import OVERFLOW, AttemptRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.wrappers.clients.base import Completion, ContextOverflow
 from llm_games.wrappers.clients.chat import Chat
@@ -20,10 +20,8 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 def from_run(path: str | Path, label: str = "") -> RecordedClient:
     """Return a client that gives completions of a run, or of one game, again by prompt and seed.
 
-    Raises:
-        StoreError: the file is not a run that can be read.
-        UnknownName: the run has no game that is called so.
-        BadParameter: it holds different completions of one prompt and seed.
+    Raises StoreError: no run that can be read; UnknownName: it has no game that is called so;
+    BadParameter: it holds different completions of one prompt and seed.
     """
     with Records.open_readonly(path) as records:
         labels = [game.label for game in records.games()]
@@ -47,9 +45,8 @@ def from_run(path: str | Path, label: str = "") -> RecordedClient:
                 if note.kind == OVERFLOW:
                     chat = Chat.of(records.messages(note.content["prompt"]))
                     rows.append((chat, note.content["seed"], ContextOverflow(note.content["said"])))
-    rows += [
-        (chat, row.seed, row.completion()) for _, row, chat in replies.values() if not row.error
-    ]
+    answers = (reply[1:] for reply in replies.values())
+    rows += [(chat, row.seed, row.completion()) for row, chat in answers if not row.error]
     return RecordedClient(rows, f"recorded:{path}")
 
 

@@ -13,9 +13,8 @@ from llm_games.wrappers.clients.budget import Usage
 class Spending:
     """The usage of a run: in `total`, and by ``models``, ``seats``, ``games`` and ``players``.
 
-    Seats are as `Ledger.seat_of` names them, "" for greetings, which are no game's; games go by
-    label and players by name. Who asked nobody misses; so do players before version 0.3, when seats
-    went by game and were those of the table, and two labels of one game.
+    Seats are as `Ledger.seat_of` names them, "" for greetings. Who asked nobody is missing; so are
+    players before version 0.3, when seats went by game, and two labels of one.
     """
 
     def __init__(self, records: Records) -> None:
@@ -39,10 +38,7 @@ class Spending:
 
     @cached_property
     def estimated(self) -> list[str]:
-        """The models of which nobody counted tokens, such as own functions: theirs are estimates.
-
-        To be asked for while the file is open.
-        """
+        """Models whose tokens are estimates, such as own functions; while the file is open."""
         counted, models = self._records.counted(), dict[str, int]()
         for (model, seat), usage in self.pairs.items():
             if usage.tokens and seat:

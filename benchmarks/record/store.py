@@ -1,8 +1,4 @@
-"""One run in one SQLite file: everything that happened, written as it happens.
-
-The tables are declared in `rows`. `Records` reads a run, also while it is going on; `Store`
-writes one.
-"""
+"""One run in one SQLite file: `Records` reads it, `Store` writes all as it happens."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record import database, editions, rows
-from llm_games.benchmarks.record.database import RunExists, RunLocked, Unwritable
+from llm_games.benchmarks.record import connection, editions, schema
+from llm_games.benchmarks.record.connection import RunExists, RunLocked, Unwritable
 from llm_games.benchmarks.record.lock import RunLock
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import TABLES, Plain
+from llm_games.benchmarks.record.schema import TABLES, Plain
 from llm_games.benchmarks.record.writer import Writer
 from llm_games.questions import MISSING, Action
 from llm_games.registry import rulebook
@@ -30,23 +26,23 @@ MOST_IDS = 20_000
 
 
 class Store(Records):
-    """A run that this process writes. Made by `create` or `open`; holds the run's lock.
+    """A run that this process writes, by `create` or `open`; it holds the run's lock.
 
-    Rows are collected and committed together: `durable` waits until all that was added before
-    is on the disk, `hasten` does not wait, `flush` writes it at once, `whole` adds all or
-    nothing. What is read is what was committed. Not for use by several threads.
+    Rows are committed together: `durable` waits until all that was added before is on the disk,
+    `hasten` does not wait, `flush` writes it at once, `whole` adds all or nothing. What is read is
+    what was committed. Not for several threads.
     """
 
     def __init__(self, path: Path, writing: sqlite3.Connection, lock: RunLock) -> None:
         # Readers and the writer do not wait for each other; a commit returns when it is on disk.
         for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             writing.execute(f"PRAGMA {setting}")
-        with database.opened(path, "ro") as reading:
+        with connection.opened(path, "ro") as reading:
             super().__init__(path, reading)
         self._writer = Writer(path, writing, lock)
         self.flush, self.hasten = self._writer.flush, self._writer.hasten
         self.whole = self._writer.whole
-        self._messages, self._prompts = _Ids(self, rows.MessageRow), _Ids(self, rows.PromptRow)
+        self._messages, self._prompts = _Ids(self, schema.MessageRow), _Ids(self, schema.PromptRow)
 
     @classmethod
     def create(
@@ -62,31 +58,28 @@ class Store(Records):
         """Start a new file with all its episodes pending.
 
         `config` is plain values without keys. A game is its label, name, parameters and players'
-        names. For each, `seeds` has those of its episodes, `seatings` who sits where in each of
-        them (None: as listed), and `fixed_chances` the chance that is given (None: none).
-
-        Raises:
-            RunExists: there is a file already; it is never overwritten.
-            Unwritable: the folder does not exist or cannot be written.
+        names; for each, `seeds`, `seatings` (None: as listed) and `fixed_chances` (None: none) are
+        by episode. Raises RunExists: none is overwritten; Unwritable: a folder lacks or is
+        read-only.
         """
         path, lock, ids = Path(path), RunLock(), count(1)
         check_free(path)
-        first: list[Any] = [rows.RunRow(title, editions.package(), config, timestamp())]
+        first: list[Any] = [schema.RunRow(title, editions.package(), config, timestamp())]
         about: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
         for i, (label, name, params, seats) in enumerate(games):
-            game = rows.GameRow(i + 1, label, name, params, list(seats))
+            game = schema.GameRow(i + 1, label, name, params, list(seats))
             first.append(game)
             edition = editions.recorded(rulebook(name, **params))
             about |= {"edition": edition, "given": fixed_chances[i] if fixed_chances else None}
             for number, seed in enumerate(seeds[i]):
                 seating = list(seatings[i][number] if seatings else range(len(seats)))
-                first.append(rows.EpisodeRow(next(ids), game, number, seed, seating, **about))
-        with database.opened(path, "rwc") as writing:
-            with database.transaction(writing):
-                if database.pragma(writing, "application_id") == database.APPLICATION:
+                first.append(schema.EpisodeRow(next(ids), game, number, seed, seating, **about))
+        with connection.opened(path, "rwc") as writing:
+            with connection.transaction(writing):
+                if connection.pragma(writing, "application_id") == connection.APPLICATION:
                     raise RunExists(f"another process has just started a run in {path}")
-                writing.execute(f"PRAGMA application_id = {database.APPLICATION}")
-                writing.execute(f"PRAGMA user_version = {rows.SCHEMA}")
+                writing.execute(f"PRAGMA application_id = {connection.APPLICATION}")
+                writing.execute(f"PRAGMA user_version = {schema.SCHEMA}")
                 for table in TABLES.values():
                     writing.execute(table.sql)
                 for row in first:
@@ -100,14 +93,14 @@ class Store(Records):
         path, lock = Path(path), RunLock()
         with Records.open_readonly(path) as records:
             editions.check_editions(records)
-        with database.opened(path, "rw") as writing:
-            with database.transaction(writing):
+        with connection.opened(path, "rw") as writing:
+            with connection.transaction(writing):
                 if holder := lock.take(writing):
                     raise RunLocked(
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
-                for row in (rows.FlightRow, rows.LengthsRow):  # which older files lack
+                for row in (schema.FlightRow, schema.LengthsRow):  # which older files lack
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 
@@ -117,7 +110,6 @@ class Store(Records):
         self._writer.close()
 
     # -- what happens is added here; `durable` brings it to the disk ---------------------------
-
     def add(self, row: Any, *episode: int, again: bool = False) -> None:
         """Add a row, where it belongs to an episode with its id; `again`: over one of its key."""
         self._writer.add(*TABLES[type(row)].insert(row, *episode, again=again))
@@ -145,10 +137,10 @@ class Store(Records):
     def spend(self, model: str, seat: str, usage: Usage) -> None:
         """Note what a model has been asked for by a seat so far, all calls together."""
         spent: Plain = {k: v for k, v in usage.plain().items() if not k.startswith("unknown")}
-        self.add(rows.SpentRow(model, seat, **spent), again=True)
+        self.add(schema.SpentRow(model, seat, **spent), again=True)
         if usage.unknown:
             may = usage.unknown, usage.unknown_in, usage.unknown_out, str(usage.unknown_money)
-            self.add(rows.FlightRow(model, seat, 0, *may), again=True)
+            self.add(schema.FlightRow(model, seat, 0, *may), again=True)
 
     def strike(self, model: str, seat: str, number: int) -> None:
         """Note that a call is over, see `FlightRow`."""
@@ -163,7 +155,7 @@ class Store(Records):
         """Note in the run's configuration what its models cost: also what no file said."""
         if prices != self.config.get("prices"):
             self.config = self.config | {"prices": prices}
-            row = rows.RunRow(self.title, self.package, self.config, self.created)
+            row = schema.RunRow(self.title, self.package, self.config, self.created)
             self.add(row, again=True)
 
     def prolong(self, config: Plain, games: Mapping[str, Sequence[tuple[int, list[int]]]]) -> None:
@@ -171,14 +163,14 @@ class Store(Records):
         had = self.episodes()
         ids, about = count(max(row.id for row in had) + 1), {row.game.label: row for row in had}
         self.config = self.config | config
-        row = rows.RunRow(self.title, self.package, self.config, self.created)
+        row = schema.RunRow(self.title, self.package, self.config, self.created)
         self.add(row, again=True)
         for label, planned in games.items():
             like, first = about[label], sum(row.game.label == label for row in had)
             new: Plain = dict.fromkeys(("reason", "started", "ended")) | {"status": "pending"}
             new |= {"given": like.given, "edition": like.edition}
             for number, (seed, seating) in enumerate(planned[first:], first):
-                self.add(rows.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
+                self.add(schema.EpisodeRow(next(ids), like.game, number, seed, seating, **new))
         self.flush()
 
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> int:
@@ -193,7 +185,7 @@ class Store(Records):
         for chat in reversed(new):
             assert chat.last is not None
             role, content = chat.last["role"], chat.last["content"]
-            name = rows.digest(f"{role}\0{content}")
+            name = schema.digest(f"{role}\0{content}")
             message = self._messages.of(name, (name,), (role, content))
             prompt = self._prompts.of(chat.digest, (prompt, message))
         return prompt

@@ -12,19 +12,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.database import RunLocked, transaction, translated
+from llm_games.benchmarks.record.connection import RunLocked, transaction, translated
 from llm_games.benchmarks.record.lock import RunLock
 
-SOON = 0.03
-"""Seconds for which rows wait for others, if nobody waits for them."""
+SOON = 0.03  # seconds for which rows wait for others, if nobody waits for them
 
 
 class Writer:
     """Writes rows in the order in which they are added, those of one turn in one transaction.
 
-    The connection belongs to the writer's thread. There is one commit at a time; what is added
-    while it is under way goes into the next. Rows that could not be written come first in the next
-    commit, so that none is ever left out. To be used in one event loop.
+    The connection belongs to the writer's thread. What is added during a commit goes into the next;
+    rows that could not be written come first in it. To be used in one event loop.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, lock: RunLock) -> None:
@@ -75,12 +73,7 @@ class Writer:
             await asyncio.shield(asyncio.wrap_future(self._hand_over()))
 
     def flush(self) -> None:
-        """Write all that was added, and wait for it.
-
-        Raises:
-            Unwritable: the disk is full or gone; what was committed before is safe.
-            RunLocked: another process has taken the run over.
-        """
+        """Write all that was added, and wait; Unwritable, RunLocked: the rest stays safe."""
         self._hand_over().result()
 
     def close(self) -> None:
@@ -99,7 +92,6 @@ class Writer:
         return self._thread.submit(self._commit, rows)
 
     # -- in the thread -------------------------------------------------------------------------
-
     def _commit(self, rows: list[tuple[str, Sequence[Any]]]) -> None:
         self._unwritten += rows
         with translated(self.path), transaction(self._database):

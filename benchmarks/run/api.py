@@ -17,14 +17,7 @@ from llm_games.benchmarks.record.progress import run_progress
 from llm_games.benchmarks.record.queries import PARTS, Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.store import Store, check_free
-from llm_games.benchmarks.run.conduct import (
-    RunStopped,
-    fresh,
-    go_on,
-    play_run,
-    seated_players,
-    start,
-)
+from llm_games.benchmarks.run import conduct
 from llm_games.benchmarks.run.plan import Overrides, RunPlan, plan_of
 from llm_games.benchmarks.run.resume import planned, prolong
 from llm_games.errors import unknown
@@ -78,10 +71,8 @@ class Results:
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table, see `rows`, with their game, label, episode and player.
 
-        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them.
-
-        Raises:
-            UnknownName: there is no such table.
+        ``pandas.DataFrame(run.rows("decisions"))`` is a data frame of them. UnknownName: no such
+        table.
         """
         tables = ("episodes", *PARTS)
         if table not in tables:
@@ -108,18 +99,15 @@ def run(
     ``params`` and ``talk`` of all games, ``cache``, ``budget_calls`` and the like, or a setting of
     players that ask a language model, such as ``temperature``. In place of names of players,
     clients, tools and games there may be objects: what stands in a module is recorded as
-    ``module:Name``, see `resume` for others.
-
-    Raises:
-        ConfigError: the run cannot be played as it is described.
-        RunExists, Unwritable: the file cannot be used.
-        RunStopped: the models cannot be reached any more, or the budget is spent.
+    ``module:Name``, see `resume` for others. Raises ConfigError: the run cannot be played as it is
+    described; RunExists, Unwritable: the file cannot be used; RunStopped: the models cannot be
+    reached any more, or the budget is spent.
     """
     plan = plan_of(source, Overrides.of(**overrides))
     name = "run" if isinstance(source, Mapping) or "\n" in str(source) else str(source)
-    path = fresh(name) if db is None else Path(db)
+    path = conduct.fresh(name) if db is None else Path(db)
     check_free(path)
-    return _played(lambda: start(plan, path), path, plan, use_cache)
+    return _played(lambda: conduct.start(plan, path), path, plan, use_cache)
 
 
 def resume(
@@ -133,14 +121,10 @@ def resume(
     """Finish a run that was interrupted, and return it; what is recorded is not asked again.
 
     `own` has by label the objects that `run` was handed and that cannot be found by a name: those
-    that are no functions or classes of a module. Overrides are ``cache``, the limits of the
-    budget, such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each
-    game, prolong the run; comparisons say that it was.
-
-    Raises:
-        ConfigError: an object is missing, or an override is none of these.
-        StoreError: the file cannot be read or written, or cannot be resumed.
-        RunStopped: as of `run`.
+    that are no functions or classes of a module. Overrides are ``cache``, the limits of the budget,
+    such as ``budget_calls``, and ``max_wait``. `episodes`, more than were planned of each game,
+    prolong the run; comparisons say that it was. Raises ConfigError: an object is missing, or an
+    override is none of these; StoreError: the file cannot be used; RunStopped: as of `run`.
     """
     patience = overrides.pop("max_wait", None)
     changes = Overrides.of(**overrides)
@@ -154,20 +138,19 @@ def resume(
         prolong(path, episodes)
         plan = plan.longer(episodes)
     with Records.open_readonly(path) as records:
-        complete = run_progress(records).complete
-    if complete:
-        return Results(path)
+        if run_progress(records).complete:
+            return Results(path)
     return _played(lambda: Store.open(path), path, plan, use_cache, True)
 
 
 def _played(
     store: Callable[[], Store], path: Path, plan: RunPlan, use_cache: bool, resumed: bool = False
 ) -> Results:
-    with seated_players(plan, use_cache) as policies:
+    with conduct.seated_players(plan, use_cache) as policies:
         try:
-            play_run(store, plan, policies, resumed=resumed)
+            conduct.play_run(store, plan, policies, resumed=resumed)
         except BaseException as error:
-            if path.exists() and not isinstance(error, RunStopped):  # which says it itself
-                error.add_note(go_on(path))
+            if path.exists() and not isinstance(error, conduct.RunStopped):  # which says it itself
+                error.add_note(conduct.go_on(path))
             raise
     return Results(path)

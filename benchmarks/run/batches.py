@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from llm_games.baselines.rules import RulePolicy
-from llm_games.benchmarks.record.rows import DecisionRow, EpisodeRow, StepRow
+from llm_games.benchmarks.record.schema import DecisionRow, EpisodeRow, StepRow
 from llm_games.benchmarks.record.store import plain_action
 from llm_games.benchmarks.run.plan import PlannedGame
 from llm_games.rulebook import Array, Outcome, Rulebook
@@ -20,16 +20,12 @@ from llm_games.wrappers.policy import Policy
 
 DECISIONS = 50_000
 """Decisions of a batch, at most: their rows are in memory, and nothing is saved before its end."""
-UNLIMITED = 1000
-"""Steps that a game is reckoned to have that has no limit."""
+UNLIMITED = 1000  # steps that a game is reckoned to have that has no limit
 
 
 @dataclass
 class Batch:
-    """Pending episodes by the same rules, and the policies of each by seat: all follow rules.
-
-    Once it is played, `over` says which the rules have ended, bool (episodes,).
-    """
+    """Pending episodes by the same rules, with rule players by seat; `over`: which have ended."""
 
     rules: Rulebook
     max_steps: int | None
@@ -101,9 +97,7 @@ def _by_table(array: Array) -> list[Any]:
 
 
 def batches(
-    episodes: Iterable[EpisodeRow],
-    games: Mapping[str, PlannedGame],
-    players: Mapping[str, Policy],
+    episodes: Iterable[EpisodeRow], games: Mapping[str, PlannedGame], players: Mapping[str, Policy]
 ) -> Iterator[Batch]:
     """Yield batches of those pending episodes that ask nobody; by label and key, as in a run."""
     rules: dict[str, Rulebook] = {}  # by all that makes tables alike
@@ -112,7 +106,8 @@ def batches(
     for row in episodes:
         game = games[row.game.label]
         policies = [players[game.seats[position].key] for position in row.seating]
-        if row.status != "pending" or game.series or not _follow_rules(policies):
+        follow = all(isinstance(policy, RulePolicy) for policy in policies)
+        if row.status != "pending" or game.series or not follow:
             continue
         table = row.game.id, tuple(row.seating)
         if table not in settings:
@@ -130,14 +125,7 @@ def batches(
     yield from (batch for batch in collecting.values() if batch.episodes)
 
 
-def _follow_rules(policies: Sequence[Policy]) -> bool:
-    return all(isinstance(policy, RulePolicy) for policy in policies)
-
-
 def can_batch(rules: Rulebook) -> bool:
-    """Moves are numbers by seat: none is a plan or a speech, or makes a run void.
-
-    A table's rows are cut out of the batch's: they must be as long as those of the table alone.
-    """
+    """Moves are numbers by seat; a table's rows, cut out, are as long as those of it alone."""
     numbers = rules.core is rules and rules.division is None
     return numbers and rules.failed_reply == "fallback" and not rules.uneven

@@ -1,8 +1,7 @@
 """Play a run: all episodes at the same time, everything recorded before a call builds upon it.
 
-To go on with a run, its unfinished episodes are played again from the start: recorded completions
-are served in slot of calls, players without a model decide as they did, and where the record
-ends the episode goes on live. So a resumed run equals one that was never interrupted.
+To go on with a run, its unfinished episodes are played again from the start, with the recorded
+completions in place of calls: it equals one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.record import rows
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import maker
 from llm_games.benchmarks.record.lock import BEAT
-from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow
+from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow
 from llm_games.benchmarks.record.store import Store, plain_action, timestamp
 from llm_games.benchmarks.run.batches import Batch, batches
 from llm_games.benchmarks.run.plan import PlannedGame, RunPlan, check, players
@@ -60,15 +59,11 @@ from llm_games.wrappers.together import ending, first, waited
 NEW_OBJECTS = 10_000
 """Between two searches for garbage; Python's 700 are every 40 ms at 320 answers a second."""
 
-PROMPT = 0.5
-"""Seconds within which a run that goes on sees that it shall stop."""
+PROMPT = 0.5  # seconds within which a run that goes on sees that it shall stop
 
 
 class RunStopped(LLMGamesError):
-    """A call brought no completion for good, or the budget is spent.
-
-    All that happened is in the file at `path` (None: nothing was run), from where it goes on.
-    """
+    """No completion for good, or budget spent; all is in the file at `path` (None: no run)."""
 
     def __init__(self, message: str, path: Path | None = None, flags: str = "") -> None:
         super().__init__(f"{message}\n{go_on(path, flags)}" if path else message)
@@ -101,8 +96,7 @@ class Counters:
     decisions: int = 0
     broke: int = 0
     in_flight: int = 0
-    waits: Waits = field(default_factory=Waits)
-    """what calls wait for"""
+    waits: Waits = field(default_factory=Waits)  # what calls wait for
     flights: Flights = field(default_factory=Flights, compare=False)
     """calls that a run which ends waits for"""
 
@@ -148,18 +142,11 @@ def play_run(
 ) -> None:
     """Play all episodes that are not finished, and wait for the end.
 
-    The run's file is opened once all models have been seen to answer, but first if it is resumed,
-    so that what was spent is known before a model is asked. `made` are the players by
-    `PlannedSeat.key`; `watch` is called after every step.
-
-    Where it ends early no call begins any more; those in flight are waited for, see `Flights`, and
-    recorded.
-
-    Raises:
-        ConfigError: a model does not answer.
-        RunStopped: a call brought no completion for good, or the budget is spent.
-        StoreError: the file cannot be written, or the record does not fit.
-        KeyboardInterrupt: it was interrupted. All that happened is in the file in each case.
+    The file is opened once all models have answered, but first if it is resumed, so that what was
+    spent is known. `policies` are by `PlannedSeat.key`; `watch` is called after every step. Calls
+    in flight at an early end are waited for and recorded. Raises ConfigError: a model does not
+    answer; RunStopped: a call brought no completion for good, or the budget is spent; StoreError:
+    the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in the file.
     """
     path: Path | None = None
     calls = Flights()
@@ -219,11 +206,7 @@ def _anywhere(work: Coroutine[Any, Any, None], calls: Flights) -> None:
 
 
 def _to_its_end(work: Coroutine[Any, Any, None], calls: Flights) -> None:
-    """Run a coroutine; Ctrl-C stops it, and so does who ends the process, see `Flights.stop`.
-
-    Code that lets nothing else go on, such as a player that thinks for hours, is interrupted by
-    the second.
-    """
+    """Run a coroutine; Ctrl-C or SIGTERM stops it, a second interrupts code that blocks."""
     stopped: list[KeyboardInterrupt] = []
     last = -TOGETHER
     with asyncio.Runner() as runner:
@@ -273,10 +256,7 @@ def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
 
 
 class _Books:
-    """The ledger and the limits of the players' clients, kept in the run's file.
-
-    A call is in the file before it is sent (`begin`), and until it is booked (`over`).
-    """
+    """The clients' ledger and limits in the run's file: a call is there from sending to booking."""
 
     def __init__(self, store: Store, players: Mapping[str, Policy]) -> None:
         clients = [p.client for p in players.values() if isinstance(p, LLMPolicy)]
@@ -301,7 +281,7 @@ class _Books:
         """The call's number, once the call is on the disk with the most that it may cost."""
         number = next(self._numbers)
         may = bound.calls, bound.tokens_in, bound.tokens_out, str(bound.money)
-        self.store.add(rows.FlightRow(model, seat, number, *may))
+        self.store.add(schema.FlightRow(model, seat, number, *may))
         try:
             await self.store.durable()
         except BaseException:  # it is not sent
@@ -323,7 +303,7 @@ class _Books:
 
     def learn(self, model: str) -> None:
         self._written_lengths[model] = lengths = replace(self.ledger.lengths[model])
-        self.store.add(rows.LengthsRow(model, **vars(lengths)), again=True)
+        self.store.add(schema.LengthsRow(model, **vars(lengths)), again=True)
 
     def write(self) -> None:
         for pair in self.ledger.pairs:
@@ -333,7 +313,7 @@ class _Books:
         for number, layer in enumerate(self.limits.values()):
             server = str(getattr(list(layers(layer))[-1], "base_url", ""))
             for history in layer.gates.history():
-                row = rows.LimitRow(self.start, number, layer.name, server, list(history))
+                row = schema.LimitRow(self.start, number, layer.name, server, list(history))
                 self.store.add(row, again=True)
 
 
@@ -479,7 +459,7 @@ class _Record(EpisodeRecord):
         """Write those that are new; a shorter prompt was answered."""
         overflows = self.overflows.get(slot, [])
         for number in range(self._noted[slot], len(overflows)):
-            note = rows.NoteRow(*slot, number, rows.OVERFLOW, overflows[number])
+            note = schema.NoteRow(*slot, number, schema.OVERFLOW, overflows[number])
             self.store.add(note, self.row.id)
         self._noted[slot] = len(overflows)
 
@@ -524,7 +504,7 @@ class _Record(EpisodeRecord):
             for number, attempt in enumerate(decision.attempts):
                 self.store.judge(self.row.id, DecisionPlace(step, seat), number, attempt)
             for number, note in enumerate(decision.notes, self._noted[DecisionPlace(step, seat)]):
-                row = rows.NoteRow(step, seat, number, note.kind, note.content)
+                row = schema.NoteRow(step, seat, number, note.kind, note.content)
                 self.store.add(row, self.row.id)
 
     def _differs(self, slot: DecisionPlace, what: str) -> ReplayFailed:
@@ -552,16 +532,16 @@ def _recording(policy: Policy, records: Mapping[int, _Record]) -> Policy:
     return policy
 
 
-def rows_of(step: Step) -> tuple[rows.StepRow, list[rows.DecisionRow]]:
+def rows_of(step: Step) -> tuple[schema.StepRow, list[schema.DecisionRow]]:
     """A step and its decisions, as they are recorded."""
     outcome, number, decisions = step.outcome, step.number, []
     rewards, broke = outcome.rewards.tolist(), outcome.broke.tolist()
     finished = np.flatnonzero(outcome.finished).tolist()
-    row = rows.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
-    phase = rows.TALK if row.talk else ""
+    row = schema.StepRow(number, list(step.decisions), plain(outcome), rewards, finished)
+    phase = schema.TALK if row.talk else ""
     for seat, decision in step.decisions.items():
         done = plain_action(decision.action), decision.outcome, broke[seat], rewards[seat]
-        decisions.append(rows.DecisionRow(number, seat, *done, phase))
+        decisions.append(schema.DecisionRow(number, seat, *done, phase))
     return row, decisions
 
 

@@ -10,14 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
-from pydantic import (
-    BaseModel,
-    Field,
-    ValidationInfo,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ValidationInfo, create_model, field_validator, model_validator
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines import scenarios
@@ -44,8 +37,6 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.mind import Planning
 
 SCENARIOS = "scenarios"
-
-
 SAMPLING = tuple(field.name for field in fields(Sampling))
 
 
@@ -66,8 +57,7 @@ def _asked() -> dict[str, Any]:
 class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # type: ignore[misc]
     """How a player that asks a language model is asked; see `LLMPolicy`. None: its default.
 
-    Planning settings make it plan, see `Planning`. Tools are names of `baselines.tools`, or
-    ``NAME:always`` to be told anyway.
+    Planning settings make it plan. Tools are names of `baselines.tools`, or ``NAME:always``.
     """
 
     @field_validator(*SAMPLING)
@@ -90,7 +80,7 @@ class PlayerSettings(create_model("Asked", __base__=Settings, **_asked())):  # t
 
 
 class ServerSettings(Settings):
-    """Where a language model is and how it is called, see `dress`. None: the client's default."""
+    """Where a model is and how it is called, see `add_layers`. None: the client's default."""
 
     base_url: str | None = None
     api_key_env: str | None = None  # the environment variable that holds the key
@@ -155,10 +145,7 @@ class SeatSettings(ServerSettings, PlayerSettings):
 
 
 class PriceSettings(Settings):
-    """``[prices."MODEL"]``: a million tokens of this model, by its name at the server; see `Price`.
-
-    Models without one have that of the list of providers' prices, if they are in it.
-    """
+    """``[prices."MODEL"]``: a million tokens of this model at the server, see `Price`."""
 
     input: Money = 0.0
     output: Money = 0.0
@@ -283,13 +270,7 @@ def _named(name: str) -> Path:
 
 
 def load(source: str) -> dict[str, Any]:
-    """Return the raw content of `source`: TOML, its file, or an experiment ``gamma-bench/NAME``.
-
-    Of scenarios it is what plays those that are held out.
-
-    Raises:
-        ConfigError: there is no such file or experiment, or it is not TOML.
-    """
+    """Raw content of TOML, its file, or ``gamma-bench/NAME``; ConfigError: there is none."""
     text, name = source, "configuration"
     if source == SCENARIOS and not Path(source).is_file():
         from llm_games.benchmarks.run.scenario_runs import all_of
@@ -327,7 +308,7 @@ def parse(raw: Mapping[str, Any], source: str | Path) -> Config:
     return checked(Config, raw, source, _TABLES)
 
 
-_TABLES: dict[Any, type[BaseModel]] = {
+_TABLES: dict[Any, type[Settings]] = {
     "player": PlayerSettings,
     "vary": PlayerSettings,
     "models": ModelSettings,

@@ -19,8 +19,7 @@ class Estimate:
 
     `low` is with short replies, `high` with those of a reasoning model, or as long as `max_tokens`
     lets them be; `seats` are these two of each seat that asks. Not `priced`: no model has a price.
-    `chain` is the longest chain of calls that wait for one another: of one episode, of a series of
-    all. Whatever the server can do at a time, the game lasts at least so many calls.
+    `chain`: the longest of calls that wait for one another, in an episode or a whole series.
     """
 
     label: str
@@ -56,12 +55,7 @@ def added(parts: Iterator[Usage]) -> Usage:
 
 
 def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
-    """Estimate decisions, calls, tokens and money of each game, all episodes together.
-
-    One table of each game is played by players who make it long: mute ones, who in water
-    allocation do not die of it, and in an auction bid the least, nearly always. All prompts on
-    the way are measured, see `measure`.
-    """
+    """Estimate decisions, calls, tokens, money of games, from a table of mute players each."""
     estimates = []
     for game in plan.games:
         episodes, lasting = len(game.seeds), dict(game_class(game.game).lasting)
@@ -87,7 +81,7 @@ def estimate(plan: RunPlan, policies: Mapping[str, Policy]) -> list[Estimate]:
 
 
 def fits(budget: Budget, rows: Sequence[Estimate]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield of each limit of a budget its name and: `limit`, `low` and `high` need, if it `fits`.
+    """Yield of each limit of a budget its name, `limit`, `low` and `high` need, and if it `fits`.
 
     The need of a seat's limit is that of the seat which needs most.
     """

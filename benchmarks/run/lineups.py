@@ -29,9 +29,8 @@ SHARED = (
     *("max_attempts", "max_tables", "failed_reply", "scoring", "success"),
 )
 """Keys that mean what they mean in a run."""
-_shared = {
-    name: (Config.model_fields[name].annotation, Config.model_fields[name]) for name in SHARED
-}
+_fields = Config.model_fields
+_shared = {name: (_fields[name].annotation, _fields[name]) for name in SHARED}
 GAME_KEYS = ("params", "talk", "given", "max_steps")
 
 
@@ -51,11 +50,7 @@ class CrossSettings(create_model("Shared", __base__=Settings, **_shared)):  # ty
 
 
 def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration of the run that a cross-play is.
-
-    Raises:
-        ConfigError: it cannot be played as it is described.
-    """
+    """Return the configuration of the run that a cross-play is; ConfigError: it cannot be one."""
     if "seats" in raw:
         raise ConfigError(f"{source}: its players take all seats in turn: name no others for seats")
     settings = checked(CrossSettings, raw, source)

@@ -1,7 +1,4 @@
-"""Follow a run that is going on, from another terminal: a live table, or lines where there is none.
-
-The run's file is opened anew for every look and only read, so that the run does not notice.
-"""
+"""Follow a run from another terminal: a live table, or lines; each look opens the file anew."""
 
 from __future__ import annotations
 
@@ -61,12 +58,7 @@ def looks(path: Path) -> Iterator[RunProgress]:
 
 
 def watch(path: Path, console: Console) -> RunProgress:
-    """Show where a run stands until it ends; return where that was.
-
-    Raises:
-        StoreError: the file is not a run that can be read.
-        KeyboardInterrupt: Ctrl-C. The run itself goes on.
-    """
+    """Show where a run stands until it ends or Ctrl-C; StoreError: it cannot be read."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             for progress in looks(path):

@@ -35,10 +35,7 @@ STAYS = 0.95  # chance to bid on in an auction
 
 
 class Measured(NamedTuple):
-    """What one table asks: decisions, the least and the most of each seat, and the longest chain.
-
-    See `llm_games.benchmarks.run.estimate.Estimate`.
-    """
+    """What one table asks: decisions, least and most by seat, longest chain, see `Estimate`."""
 
     decisions: int
     seats: dict[int, tuple[Usage, Usage]]
@@ -80,8 +77,7 @@ class _Counts:
     """Shared by all meters of a table: the least and the most by seat, and calls by step."""
 
     usage: dict[int, tuple[Usage, Usage]] = field(default_factory=dict)
-    calls: dict[int, Counter[int]] = field(default_factory=dict)
-    """by step, those of each seat"""
+    calls: dict[int, Counter[int]] = field(default_factory=dict)  # by step, those of each seat
     chance: np.random.Generator = field(default_factory=partial(np.random.default_rng, 0))
 
 

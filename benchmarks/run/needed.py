@@ -37,9 +37,8 @@ class Needed(NamedTuple):
 
     `label` is a game's, or ``Overall``, the mean over `games`. `sd` is that of one run's score, the
     root mean square over games, `of` those runs: ``published``, or of ``random`` players; `pairs`
-    are the episodes that each side needs, by points: for one t test, and where the games of the run
-    are corrected for one another (Holm). `found` is the smallest difference that the planned
-    `episodes` show; None where they show none. Tests are at 5 %.
+    are the episodes of each side, by points: for one t test, and corrected (Holm) for all games.
+    `found` is the smallest difference that the planned `episodes` show, or None.
     """
 
     label: str
@@ -58,7 +57,7 @@ def needed(plan: RunPlan) -> list[Needed]:
     """Return what each game needs that a paper scores, and their Overall, last, if there are more.
 
     The spread of a game at the paper's own parameters is what published runs have; of any other it
-    is that of random players in all seats of this very game. Sides are taken to be independent.
+    is that of random players. Sides are taken to be independent.
     """
     all_scorings = scorings()
     scored = {name for scoring in all_scorings for name in scoring.games}
@@ -125,9 +124,8 @@ def _row(label: str, spreads: Sequence[PairSpread], episodes: int, tests: int) -
 
     steps = POINTS["Overall" if games > 1 else "game"]
     pairs = {points: (need(points, LEVEL), need(points, LEVEL / tests)) for points in steps}
-    return Needed(
-        label=label, games=games, episodes=episodes, sd=sd, pairs=pairs, found=find(), of=of
-    )
+    about: Any = {"label": label, "games": games, "episodes": episodes, "sd": sd}
+    return Needed(**about, pairs=pairs, found=find(), of=of)
 
 
 def needed_grids(rows: Sequence[Needed]) -> Iterator[ResultTable]:

@@ -23,7 +23,7 @@ from llm_games.baselines.players import (
     on_server,
     reading,
 )
-from llm_games.baselines.seating import rotated, uneven
+from llm_games.baselines.seat_rotation import rotated, uneven
 from llm_games.benchmarks.record.checked_table import ConfigError, Settings, checked
 from llm_games.benchmarks.run import config
 from llm_games.benchmarks.run.config import Config, load, parse
@@ -45,8 +45,7 @@ from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.together import together
 from llm_games.wrappers.user_players import Own, client_of
 
-DEFAULT = "default"
-"""In a game's own seats: the run's player at this seat."""
+DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
 class PlannedSeat(Settings):
@@ -87,8 +86,7 @@ class PlannedGame(Settings):
     """One game with a player for each seat and the seeds of its episodes.
 
     `change` is the entry of ``vary`` that it is played with; its seeds come from the name of its
-    `chance` ("", in older records: not written down). `prolonged`: how many episodes it had each
-    time that some were added. `success`: what an episode must come to, see `Success`.
+    `chance` ("" in older records). `prolonged`: its episodes each time that some were added.
     """
 
     label: str
@@ -113,10 +111,7 @@ class PlannedGame(Settings):
         return rulebook(self.game, **seated(game_class(self.game), self.params, places))
 
     def seatings(self) -> list[list[int]]:
-        """Return of each episode for each seat the place in `seats` of who sits there.
-
-        ``fixed``: as listed; ``rotate``: see `rotated`; ``shuffled``: drawn from its seed.
-        """
+        """By episode and seat the place in `seats`: ``fixed``, ``rotate`` or ``shuffled``."""
         count = len(self.seats)
         if self.order == "shuffled":
             drawn = (np.random.default_rng([seed, count]) for seed in self.seeds)
@@ -235,11 +230,10 @@ class RunPlan(Settings):
 class Overrides:
     """What is given beside a file and wins over it. Empty or None: nothing.
 
-    `seats` are player specs, one for all seats or one for each; they also replace a game's own
-    seats, unless these name ``default``, for which they then stand. `games` are names or labels.
-    `params` and `talk` are of all games, on top of their own.
-    `settings` are of all players that ask a language model; ``base_url`` of those at a server.
-    `budget` has limits, such as ``calls``; `own` has objects by label, see `RunPlan.objects`.
+    `seats` are player specs, one for all seats or one for each; they replace a game's own seats, or
+    their ``default`` alone. `games` are names or labels. `params` and `talk` are of all games,
+    `settings` of all players that ask a language model; ``base_url`` of those at a server. `budget`
+    has limits; `own` has objects by label, see `RunPlan.objects`.
     """
 
     seats: Sequence[str] = ()
@@ -298,10 +292,7 @@ def _topped(game: Any, extra: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None = None) -> RunPlan:
-    """Read and resolve a configuration: a file, an experiment's name, TOML, or what it holds.
-
-    One with `players` is a cross-play: its games are their line-ups.
-    """
+    """Resolve a file, an experiment's name, TOML, or its content; with `players`, a cross-play."""
     overrides, name = overrides or Overrides(), str(source)
     raw = source if isinstance(source, Mapping) else load(name)
     name = "configuration" if raw is source or "\n" in name else name
@@ -312,9 +303,8 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
         raw = lineup_run(raw, name)
     settings, more_objects = written(overrides.settings)
     objects = {**overrides.own, **objects, **more_objects}
-    return resolve(
-        parse(raw, name), name, dataclasses.replace(overrides, settings=settings, own=objects)
-    )
+    overrides = dataclasses.replace(overrides, settings=settings, own=objects)
+    return resolve(parse(raw, name), name, overrides)
 
 
 def resolve(file: Config, source: str, overrides: Overrides | None = None) -> RunPlan:
@@ -361,8 +351,8 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
 def episode_seed(run: int, chance: str, number: int) -> int:
     """Return the seed of an episode: the same for all players, another for each name of chance.
 
-    That is a game's label, unless it says otherwise. So whoever is compared under one label meets
-    the same chance (common random numbers), and labels are independent.
+    That is a game's label, by default: who is compared under one label meets the same chance
+    (common random numbers), and labels are independent.
     """
     sequence = np.random.SeedSequence([run, number, *chance.encode()])
     return int(sequence.generate_state(1, np.uint64)[0] >> 1)
@@ -378,8 +368,7 @@ def is_model(player: str, objects: Mapping[str, Any]) -> bool:
 def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
     """Build each different player of a plan once, by `PlannedSeat.key`, and seat it for a trial.
 
-    Players that call a model have `shared` in common, by default that of the plan. A `ConfigError`
-    says which cannot be built, or cannot play its game.
+    `shared` is by default the plan's. ConfigError says which cannot be built, or play its game.
     """
     policies: dict[str, Policy] = {}
     shared = shared or plan.shared()
@@ -425,8 +414,9 @@ def _meant(name: str, objects: Mapping[str, Any]) -> Any:
 
 async def check(policies: Mapping[str, Policy]) -> None:
     """Ask each model one short question before a run; a `ConfigError` names one that is silent."""
-    asking = [p.client for p in policies.values() if isinstance(p, LLMPolicy)]
-    clients = {id(c): c for c in asking if not isinstance(c, RecordedClient) and not _is_own(c)}
+    asking = (p.client for p in policies.values() if isinstance(p, LLMPolicy))
+    foreign = (c for c in asking if not any(isinstance(layer, Own) for layer in layers(c)))
+    clients = {id(c): c for c in foreign if not isinstance(c, RecordedClient)}
     greeting = Chat.of([{"role": "user", "content": "Say hello."}])
     hello = Request(greeting, sampling=Sampling(max_tokens=16), kind="greeting")
 
@@ -437,10 +427,6 @@ async def check(policies: Mapping[str, Policy]) -> None:
             raise ConfigError(f"{client.name} does not answer, nothing was run: {error}") from error
 
     await together(map(ask, clients.values()))
-
-
-def _is_own(client: Client) -> bool:
-    return any(isinstance(layer, Own) for layer in layers(client))
 
 
 def _game(
@@ -506,10 +492,7 @@ def _movable(game: PlannedGame, location: str) -> PlannedGame:
 def _seats(
     file: Config, game: config.GameSettings, players: int, location: str, objects: Mapping[str, Any]
 ) -> tuple[list[config.SeatSettings], str]:
-    """Return one seat for each player, with the run's in place of ``default``.
-
-    Of a player that asks no model a seat of that name sets nothing, which is said.
-    """
+    """One seat for each player, the run's for ``default``, and what of it sets nothing."""
 
     def for_each(seats: list[config.SeatSettings]) -> list[config.SeatSettings]:
         if len(seats) not in (1, players):

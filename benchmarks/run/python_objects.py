@@ -1,7 +1,7 @@
 """Objects in a configuration, as one writes it in Python: names take their places.
 
-So a run can be written down. A function or class that its module has is found again by its name;
-any other object only by a label, with which it is handed over again to go on with the run.
+A function or class of a module is found again by its name; any other by the label that it is handed
+over with.
 """
 
 from __future__ import annotations
@@ -16,23 +16,14 @@ from llm_games.import_names import OWN, name_of
 from llm_games.rulebook import Rulebook
 from llm_games.wrappers.user_players import label_of
 
-KINDS = {
-    "seats": "player",
-    "players": "player",
-    "player": "player",
-    "client": "client",
-    "tools": "tool",
-}
+KINDS = dict.fromkeys(("seats", "players", "player"), "player")
+KINDS |= {"client": "client", "tools": "tool"}
 """What the objects under a key are, in lists or alone."""
 PLAIN = (str, int, float, bool, type(None), Mapping)
 
 
 def written(raw: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a raw configuration with names for objects, and by label those that have no name.
-
-    Raises:
-        ConfigError: an object has neither name nor label, or two have one label.
-    """
+    """A raw configuration with names for objects, and objects by label; ConfigError: no name."""
     objects: dict[str, Any] = {}
     return _table(raw, objects), objects
 

@@ -1,9 +1,8 @@
 """Play a recorded run again without any model, and compare everything bit for bit.
 
-Every seat does what is recorded of it. Where a language model sat, its prompts are written anew
-from the states that are reached, with the recorded settings and the wording of today, and its
-completions are read again. Not compared, since nothing determines it: tokens, latencies, models'
-names and times; and a completion may differ where it is still read alike.
+Every seat does what is recorded of it; prompts are written anew from the states that are reached,
+with the wording of today, and completions read again. Not compared, since nothing determines them:
+tokens, latencies, models' names, times, and completions that are read alike.
 """
 
 from __future__ import annotations
@@ -15,19 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_games.baselines.players import llm_player
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import (
-    OVERFLOW,
-    TABLES,
-    TALK,
-    EpisodeRow,
-    GameRow,
-    StepRow,
-    digest,
-    move_of,
-)
 from llm_games.benchmarks.run.conduct import rows_of, void_reason
 from llm_games.benchmarks.run.plan import PlannedGame, PlannedSeat, RunPlan
 from llm_games.benchmarks.run.resume import EpisodeRecord, planned, recalled
@@ -49,8 +39,8 @@ AROUND = 30  # characters that are shown on each side of where two texts part
 class Mismatch:
     """A difference between the record and the game played again.
 
-    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected`
-    is what playing again gives, `found` what the file has.
+    `where` is a game, episode, step and seat, `what` a column and a position in it; `expected` is
+    what playing again gives, `found` what the file has.
     """
 
     where: str  # a key of the command's JSON, as `found` is
@@ -80,19 +70,15 @@ class Replay:
 
 
 def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay:
-    """Play all that is recorded again and compare.
+    """Play all that is recorded again and compare, by episode up to the first step that differs.
 
-    In each episode, the first step that differs is the last that is compared: what follows may
-    build upon it. `objects`: by label, the tools that the run was handed and that have no name.
-
-    Raises:
-        OtherEdition: what it hangs on has changed.
-        StoreError: the file or its configuration cannot be read at all.
+    `objects`: by label, the tools that the run was handed and that have no name. Raises
+    OtherEdition: what it hangs on has changed; StoreError: the file cannot be read.
     """
     check_editions(records)
     plan = planned(records).model_copy(update={"objects": dict(objects or {})})
     comparison = Replay()
-    named = ((row, digest(f"{row.role}\0{row.content}")) for row in records.pool())
+    named = ((row, schema.digest(f"{row.role}\0{row.content}")) for row in records.pool())
     mismatches = [
         Mismatch(f"message {row.id}", "hash", right.hex(), row.hash.hex())
         for row, right in named
@@ -120,13 +106,13 @@ def replay(records: Records, objects: Mapping[str, Any] | None = None) -> Replay
 
 
 def _games(
-    games: Sequence[GameRow], episodes: Sequence[EpisodeRow], plan: RunPlan
+    games: Sequence[schema.GameRow], episodes: Sequence[schema.EpisodeRow], plan: RunPlan
 ) -> Iterator[Mismatch]:
-    rows, owned = {row.label: row for row in games}, dict[int, list[EpisodeRow]]()
+    by_label, owned = {row.label: row for row in games}, dict[int, list[schema.EpisodeRow]]()
     for episode in episodes:
         owned.setdefault(episode.game.id, []).append(episode)
     for game in plan.games:
-        row = rows.pop(game.label, None)
+        row = by_label.pop(game.label, None)
         if row is None:
             yield Mismatch(f"game {game.label}", "row", "one", "none")
             continue
@@ -142,7 +128,7 @@ def _games(
         ):
             if _json(expected) != _json(recorded):
                 yield Mismatch(f"game {game.label}", what, *_texts(expected, recorded))
-    for label in rows:
+    for label in by_label:
         yield Mismatch(f"game {label}", "row", "none", "one")
 
 
@@ -151,10 +137,7 @@ class _ReplayStop(Exception):
 
 
 class _ReplayTable:
-    """What the episodes share that are played again, one after another.
-
-    It is the client of the players, which gives the completions of the record.
-    """
+    """The client and all that episodes, played again one after another, share."""
 
     name = "recorded"
 
@@ -171,7 +154,7 @@ class _ReplayTable:
             self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
         return self.players[seat.key]
 
-    def rules_of(self, game: PlannedGame, row: EpisodeRow) -> Rulebook:
+    def rules_of(self, game: PlannedGame, row: schema.EpisodeRow) -> Rulebook:
         """One object for all episodes of the same rules."""
         alike = f"{game.label}\0{seated(game_class(game.game), game.params, row.seating)}"
         if alike not in self.rules:
@@ -188,7 +171,7 @@ class _ReplayTable:
 class _Rerun(EpisodeRecord):
     """One recorded episode that is played again, and the differences found in it."""
 
-    def __init__(self, table: _ReplayTable, row: EpisodeRow) -> None:
+    def __init__(self, table: _ReplayTable, row: schema.EpisodeRow) -> None:
         records = table.records
         super().__init__(records, row)
         self.table, self.records, self.game = table, records, table.games[row.game.label]
@@ -199,11 +182,9 @@ class _Rerun(EpisodeRecord):
         self.chats = records.chats(row.id)
         self.notes: dict[DecisionPlace, list[Any]] = {}
         for note in records.notes(row.id):
-            if note.kind == OVERFLOW:
-                continue
-            self.notes.setdefault(DecisionPlace(note.step, note.seat), []).append(
-                [note.kind, note.content]
-            )
+            if note.kind != schema.OVERFLOW:
+                notes = self.notes.setdefault(DecisionPlace(note.step, note.seat), [])
+                notes.append([note.kind, note.content])
         self.recalled = recalled(records, row, table.episodes) if self.game.series else None
         seats = self.game.seats
         self.user_seats = {i for i, k in enumerate(row.seating) if seats[k].is_users_policy}
@@ -214,8 +195,7 @@ class _Rerun(EpisodeRecord):
         self.table.episode = self
         asking = {slot.seat for slot in self.calls}
         policies: list[Policy] = []
-        for i, position in enumerate(self.row.seating):
-            seat = self.game.seats[position]
+        for i, seat in enumerate(self.game.seats[position] for position in self.row.seating):
             asks = seat.asks or (i in asking and i not in self.user_seats)
             policies.append(self.table.player(seat) if asks else _Seated(self, i))
         try:
@@ -265,7 +245,8 @@ class _Rerun(EpisodeRecord):
         """`_ReplayStop`: the step differs from its record."""
         self._asked.clear()
         row, decisions = rows_of(step)
-        written, step_slot = TABLES[StepRow].written(row.thin()), DecisionPlace(step.number, -1)
+        written = schema.TABLES[schema.StepRow].written(row.thin())
+        step_slot = DecisionPlace(step.number, -1)
         if written != self.written[step.number]:
             recorded = self.steps[step.number]
             for what in ("asked", "rewards", "finished"):
@@ -298,9 +279,9 @@ class _Rerun(EpisodeRecord):
             return
         notes = [[note.kind, note.content] for note in decision.notes]
         self._compare("notes", notes, self.notes.get(slot, []), slot)
-        rows = self.calls.get(slot, [])
-        self._compare("number of completions", len(decision.attempts), len(rows), slot)
-        for number, (attempt, call) in enumerate(zip(decision.attempts, rows, strict=False)):
+        calls = self.calls.get(slot, [])
+        self._compare("number of completions", len(decision.attempts), len(calls), slot)
+        for number, (attempt, call) in enumerate(zip(decision.attempts, calls, strict=False)):
             for what in ("outcome", "why", "detail", "kind"):
                 name = f"completion {number}, {what}"
                 self._compare(name, getattr(attempt, what), getattr(call, what), slot)
@@ -351,7 +332,7 @@ class _Seated(Policy):
     def __init__(self, episode: _Rerun, seat: int) -> None:
         self.episode = episode
         decisions = (decision for slot, decision in episode.decisions.items() if slot.seat == seat)
-        self.speaks = any(decision.phase == TALK for decision in decisions)
+        self.speaks = any(decision.phase == schema.TALK for decision in decisions)
 
     def start(self, game: Any, seat: int, seed: int) -> None: ...
 
@@ -365,7 +346,7 @@ class _Seated(Policy):
         if action is not None and not _fits(action, view):
             self.episode.note("action", "one of this game", _json(action), slot)
             raise _ReplayStop
-        return Decision(move_of(action)), memory
+        return Decision(schema.move_of(action)), memory
 
 
 def _fits(action: Any, view: View) -> bool:
@@ -378,7 +359,7 @@ def _fits(action: Any, view: View) -> bool:
     return whole and plan == isinstance(view.question, Shares) and len(moves) == count
 
 
-def _name(row: EpisodeRow) -> str:
+def _name(row: schema.EpisodeRow) -> str:
     return f"{row.game.label}, episode {row.number}"
 
 

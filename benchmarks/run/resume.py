@@ -8,16 +8,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from llm_games.benchmarks.record import rows
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record import schema
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import AttemptRow, EpisodeRow, Plain
+from llm_games.benchmarks.record.schema import AttemptRow, EpisodeRow, Plain
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.plan import RunPlan
-from llm_games.wrappers.clients.base import (
-    ContextOverflow,
-    Request,
-)
+from llm_games.wrappers.clients.base import ContextOverflow, Request
 from llm_games.wrappers.policy import Note
 from llm_games.wrappers.seats import DecisionPlace
 
@@ -32,19 +29,13 @@ def planned(run: Records) -> RunPlan:
 
 
 def prolong(path: str | Path, episodes: int) -> None:
-    """Add episodes to a run's file, so many of each game in all; they are played by resuming it.
-
-    Raises:
-        ConfigError: it has as many, or its chance cannot be continued.
-        StoreError: the file cannot be read, written or resumed.
-    """
+    """Add episodes, so many of each game in all, to be resumed; raises ConfigError, StoreError."""
     with Records.open_readonly(path) as records:
         plan = planned(records).longer(episodes)
     with Store.open(path) as store:
-        store.prolong(
-            plan.model_dump(),
-            {game.label: [*zip(game.seeds, game.seatings(), strict=True)] for game in plan.games},
-        )
+        games = plan.games
+        seats = {g.label: [*zip(g.seeds, g.seatings(), strict=True)] for g in games}
+        store.prolong(plan.model_dump(), seats)
 
 
 class EpisodeRecord:
@@ -61,18 +52,13 @@ class EpisodeRecord:
         self._asked: Counter[DecisionPlace] = Counter()
         self.overflows: dict[DecisionPlace, list[Plain]] = {}
         for note in [] if fresh else records.notes(row.id):
-            if note.kind == rows.OVERFLOW:
-                self.overflows.setdefault(DecisionPlace(note.step, note.seat), []).append(
-                    note.content
-                )
+            if note.kind == schema.OVERFLOW:
+                overflows = self.overflows.setdefault(DecisionPlace(note.step, note.seat), [])
+                overflows.append(note.content)
         self._overflowed: Counter[DecisionPlace] = Counter()  # overflows so far
 
     def count(self, request: Request) -> tuple[DecisionPlace, int]:
-        """Return where a completion is asked for, and how many were there before.
-
-        Raises:
-            ContextOverflow: the server had refused the prompt, and a shorter one was asked.
-        """
+        """Where a completion is asked for, and how many were; ContextOverflow: as recorded."""
         slot = DecisionPlace(request.who.step, request.who.seat)
         overflows, number = self.overflows.get(slot, ()), self._overflowed[slot]
         if number < len(overflows) and overflows[number]["call"] == self._asked[slot]:
@@ -85,10 +71,7 @@ class EpisodeRecord:
 def recalled(
     run: Records, row: EpisodeRow, episodes: Mapping[tuple[int, int], EpisodeRow]
 ) -> dict[int, list[Note]]:
-    """Return by seat what its player noted down in the episode before, wherever it sat then.
-
-    `episodes` are all of the run, by the game's id and their number.
-    """
+    """By seat, what its player noted in the episode before, wherever it sat; of all `episodes`."""
     notes: dict[int, list[Note]] = {}
     if (previous := episodes.get((row.game.id, row.number - 1))) is not None:
         for note in run.notes(previous.id):

@@ -11,11 +11,7 @@ from llm_games.errors import BadParameter
 
 
 def config_of(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the configuration that plays the held-out scenarios of a file's content.
-
-    Raises:
-        BadParameter: there is none, or what `read` raises.
-    """
+    """The configuration that plays held-out scenarios; BadParameter: none, or as of `read`."""
     chosen = read(raw, source).values()
     if all(scenario.train for scenario in chosen):
         raise BadParameter(
@@ -37,14 +33,13 @@ def _games(chosen: Iterable[Scenario]) -> list[dict[str, Any]]:
             "game": scenario.game,
             "label": f"{scenario.game}/{scenario.name}",
             "params": dict(scenario.params),
-            "seats": [*["default"] * scenario.focal, *map(_background, scenario.background)],
+            "seats": [
+                *["default"] * scenario.focal,
+                *({"player": name, "name": BACKGROUND + name} for name in scenario.background),
+            ],
             "episodes": scenario.episodes,
             **({"max_steps": scenario.max_steps} if scenario.max_steps else {}),
         }
         for scenario in chosen
         if not scenario.train
     ]
-
-
-def _background(player: str) -> dict[str, str]:
-    return {"player": player, "name": BACKGROUND + player}

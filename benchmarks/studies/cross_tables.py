@@ -33,7 +33,7 @@ def play(name: str) -> None:
     resumed, raw = file.exists(), load(str(FOLDER / f"{name}.toml"))
     lg.resume(file) if resumed else lg.run(raw, file)
     with Records.open_readonly(file) as records:
-        crossed = Crossed(cross_of(games(records))).plain()
+        crossed = plain(Crossed(cross_of(games(records))))
         seed = records.config["seed"]
     result = {
         "title": raw["title"],
@@ -48,6 +48,28 @@ def play(name: str) -> None:
     write_whole(
         FOLDER / f"{name}.json", (json.dumps(result, indent=1, default=float) + "\n").encode()
     )
+
+
+def plain(crossed: Crossed) -> dict[str, Any]:
+    cross, grids = crossed.cross, {grid.name: grid for grid in crossed.solved()}
+    ranked, ends = grids.get("ranked"), crossed.correlated if "correlated" in grids else ()
+    return {
+        "players": list(cross.names),
+        "seats": cross.seats,
+        "lineups": cross.which,
+        "episodes": cross.episodes,
+        "void": cross.void,
+        "standings": list(crossed.standings().dicts()),
+        "matrix": crossed.meta.matrix().tolist(),
+        "payoffs": list(crossed.lineup_grid().dicts()),
+        "equilibria": [
+            {"set": each.set + 1, "mixture": dict(zip(cross.names, each.mixture, strict=True))}
+            | {"payoff": each.payoff, "regret": each.regret}
+            for each in crossed.equilibria
+        ],
+        "long_run": ranked and list(ranked.dicts()),
+        "correlated": dict(zip(("most", "least"), (c.payoff for c in ends), strict=False)) or None,
+    }
 
 
 def results() -> dict[str, dict[str, Any]]:

@@ -1,8 +1,7 @@
 """Ratings of a player's whole game by people, on the form of Alympics.
 
 Source: arXiv 2311.03220, section 4.5 and appendix A.5, paraphrased: six criteria, 1 to 5; the last
-one only for players with a persona. A form is a CSV file with a row for each case and criterion,
-whose column ``score`` a judge fills in, next to a text file for each case.
+one only for players with a persona. A form is a CSV file next to a text file for each case.
 """
 
 from __future__ import annotations
@@ -126,11 +125,7 @@ def cases(game: RecordedGame) -> list[Case]:
 
 
 def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[Case]:
-    """Draw `count` cases, half of them with a persona, each at most once.
-
-    Raises:
-        BadParameter: `count` is odd, or there are too few cases of a kind.
-    """
+    """Draw `count` cases, half of them with a persona; BadParameter: odd, or too few of a kind."""
     kinds = [[case for case in cases if case.persona == persona] for persona in (False, True)]
     if count % 2 or count < 2 or any(len(kind) < count // 2 for kind in kinds):
         have = " and ".join(map(str, map(len, kinds)))
@@ -141,8 +136,6 @@ def choose(cases: Sequence[Case], count: int, rng: np.random.Generator) -> list[
     drawn = [kind[i] for kind in kinds for i in rng.permutation(len(kind))[: count // 2]]
     return [drawn[i] for i in rng.permutation(count)]
 
-
-# -- forms -----------------------------------------------------------------------------------------
 
 COLUMNS = ("judge", "case", "criterion", "meaning", "1", "3", "5", "score")
 
@@ -157,11 +150,7 @@ class Rating(NamedTuple):
 
 
 def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
-    """Write the stories and one judge's empty form; return the form, ``form_<judge>.csv``.
-
-    Raises:
-        BadParameter: the name of the judge or of a case cannot be part of a file's name.
-    """
+    """Write stories and one judge's empty form, its path returned; BadParameter: a bad name."""
     names = (judge, *(case.name for case in cases))
     if bad := [name for name in names if not re.fullmatch(r"[\w.-]+", name)]:
         raise BadParameter(f"names of judges and cases are letters, digits, . _ -, got {bad[0]!r}")
@@ -181,9 +170,8 @@ def write_form(folder: str | Path, judge: str, cases: Sequence[Case]) -> Path:
 def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
     """Read a form that a judge has filled in.
 
-    Raises:
-        BadForm: a column is missing; a case or criterion is unknown, not asked for, twice there or
-            not there; or a score is not a whole number from 1 to 5.
+    Raises BadForm: a column is missing; a case or criterion is unknown, not asked for, twice there
+    or not there; or a score is not a whole number from 1 to 5.
     """
     with Path(path).open(encoding="utf-8-sig", newline="") as lines:
         table = csv.DictReader(lines)
@@ -192,11 +180,9 @@ def read_form(path: str | Path, cases: Sequence[Case]) -> list[Rating]:
             raise BadForm(f"{path}: the columns {', '.join(sorted(missing))} are missing")
         ratings = []
         for row in table:
-            score, location = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
+            score, line = (row["score"] or "").strip(), f"{path}, line {table.line_num}"
             if not re.fullmatch("[1-5]", score):
-                raise BadForm(
-                    f"{location}: score must be a whole number from 1 to 5, got {score!r}"
-                )
+                raise BadForm(f"{line}: score must be a whole number from 1 to 5, got {score!r}")
             judge, case, criterion = (row[key] or "" for key in ("judge", "case", "criterion"))
             ratings.append(Rating(judge, case, criterion, int(score)))
     pairs = [(rating.case, rating.criterion) for rating in ratings]
@@ -250,10 +236,9 @@ def rate(
     count: int = 0,
     seed: int = 1,
 ) -> ResultTable:
-    """Write each judge's form, or read it where it is there; return the scores beside the paper's.
+    """Write judges' forms, or read those there are, and return scores beside the paper's.
 
-    `count` cases of these games are drawn with `seed`, the same when forms are read; 0: all. Raises
-    as `read_form`, `write_form` and `choose` do.
+    `count` cases (0: all) are drawn with `seed`. Raises as `read_form`, `write_form`, `choose`.
     """
     chosen = [case for game in games for case in cases(game)]
     chosen = choose(chosen, count, np.random.default_rng(seed)) if count else chosen
@@ -265,9 +250,7 @@ def rate(
         else:
             empty.append(str(write_form(folder, judge, chosen)))
     sides = {OWN: spreads(ratings)}
-    sides |= {
-        f"{PUBLISHED}, {kind} players": by_criterion for kind, by_criterion in published().items()
-    }
+    sides |= {f"{PUBLISHED}, {kind} players": rows for kind, rows in published().items()}
     rows = [
         (criterion.name, source, *by_criterion[criterion.key])
         for criterion in CRITERIA

@@ -1,8 +1,7 @@
 """Alympics: indicators of recorded water allocation games, and the published table.
 
-Source: arXiv 2311.03220, sections 4.3 to 4.5 and appendix A.5. A game is the list of its days'
-records, the ``Outcome.record`` of each as plain Python values. RSR, the ratio of supply to
-requirement, is an exact fraction; money is in dollars.
+Source: arXiv 2311.03220, sections 4.3 to 4.5 and appendix A.5. A game is its days' plain records.
+RSR, the ratio of supply to requirement, is an exact fraction; money is in dollars.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ def lowest_prices(game: WaterAllocation, days: Days) -> list[Fraction | None]:
 class Curves(NamedTuple):
     """Values of a game day by day, a list of days for each seat; None once a seat is dead.
 
-    Bids are the effective ones, None also for no bid; bids and balances are dollars, and `hp` and
-    `balance` those after the day. `ratio` is RSR after each day (one list), None once nobody lives.
+    Bids are the effective ones, None also for no bid; `hp` and `balance` those after the day.
+    `ratio` is RSR after each day (one list), None once nobody lives.
     """
 
     bids: list[list[float | None]]
@@ -95,9 +94,6 @@ def curves(game: WaterAllocation, days: Days) -> Curves:
     )
 
 
-# -- many games of one setting ---------------------------------------------------------------------
-
-
 class BoxPlot(NamedTuple):
     """A box plot: whiskers at the outermost values within 1.5 box lengths, the rest outliers."""
 
@@ -117,24 +113,16 @@ def box_plot(values: Sequence[float | Fraction]) -> BoxPlot:
     reach = 1.5 * (q3 - q1)
     near = (numbers >= q1 - reach) & (numbers <= q3 + reach)
     low, high = numbers[near][[0, -1]].tolist()
-    return BoxPlot(
-        low=low,
-        q1=q1,
-        median=middle,
-        q3=q3,
-        high=high,
-        outliers=tuple(numbers[~near].tolist()),
-        size=len(numbers),
-    )
+    box = {"low": low, "q1": q1, "median": middle, "q3": q3, "high": high}
+    return BoxPlot(**box, outliers=tuple(numbers[~near].tolist()), size=len(numbers))
 
 
 class Indicators(NamedTuple):
     """The indicators of the games of one setting.
 
     SR, the share of games that each seat survives; the mean of N_survivor; RSR_S before the first
-    day, and the mean RSR_E over the games that somebody survives, None if none was; the number of
-    games left out of that; a box of p_n for each day, None for days on which nobody was served in
-    any game; and the mean of the daily medians of p_n in dollars, None without any.
+    day, and the mean RSR_E over the games that somebody survives; the games left out of that; a box
+    of p_n for each day, None if nobody was served; and the mean of their medians in dollars.
     """
 
     games: int
@@ -163,14 +151,8 @@ def ended(game: WaterAllocation, days: Days) -> Ended:
 
 
 def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicators:
-    """Return the indicators of one or more finished games of one setting.
-
-    Raises:
-        BadParameter: there is no game, or one that is not finished.
-    """
-    outcomes = [
-        outcome if isinstance(outcome, Ended) else ended(game, outcome) for outcome in played
-    ]
+    """Return the indicators of finished games of one setting; BadParameter: none, or unfinished."""
+    outcomes = [each if isinstance(each, Ended) else ended(game, each) for each in played]
     if not outcomes or not all(outcome.finished for outcome in outcomes):
         unfinished = [i for i, outcome in enumerate(outcomes) if not outcome.finished]
         raise BadParameter(
@@ -195,11 +177,7 @@ def indicators(game: WaterAllocation, played: Iterable[Days | Ended]) -> Indicat
 
 
 class Ending(NamedTuple):
-    """One resident's outcome of a game.
-
-    Days completed alive, days with water, dollars spent on it, money at the end, and bids above the
-    balance, which the rules void or clip.
-    """
+    """A resident's game: days alive, days with water, dollars spent, money left, bids too high."""
 
     days_survived: int
     water_days: int
@@ -232,8 +210,8 @@ def daily_prices(games: Sequence[Sequence[Fraction | float | None]]) -> tuple[Bo
 class PublishedWater(NamedTuple):
     """One setting of the paper: ten games of five GPT-4 players, with or without a persona.
 
-    Whether each player is alive at the end of each game, by name, and the printed averages of
-    these; RSR of each game, and the averages; the mean of the daily medians of p_n, dollars.
+    Who is alive at the end of each game, by name, and the printed averages; RSR of each game, and
+    the averages; the mean of the daily medians of p_n, dollars.
     """
 
     setting: int

@@ -41,9 +41,8 @@ class PrintedGames(NamedTuple):
 class WaterSetting:
     """One of a run's games, with its residents in their own order, wherever they sat.
 
-    `cast` has their names and their players, several if they took turns. `curves` are those of all
-    episodes that are drawn, each float64 ``(residents, days)`` by name, NaN where there is none;
-    `done` and `endings` are the outcomes of the finished games, and of each resident there.
+    `cast` has their names and players. `curves` are those of all episodes, each float64
+    ``(residents, days)`` by name, or NaN; `done` and `endings` are of the finished games.
     """
 
     label: str
@@ -157,8 +156,6 @@ def _setting(game: RecordedGame) -> WaterSetting:
     return WaterSetting(game.label, game.rules, residents, curves, done, endings)
 
 
-# -- result tables ---------------------------------------------------------------------------------
-
 TABLE2 = (
     "SR: share of the games that a resident survives. N survivor: mean number of survivors. "
     "RSR: mean supply to the daily need of the living, at the start and at the end, there "
@@ -213,23 +210,12 @@ def _rows(settings: Sequence[WaterSetting], names: Sequence[str]) -> Iterator[li
     """Yield the rows of each setting of the paper, the published one last."""
     for paper, group in groupby(settings, lambda setting: setting.paper):
         for setting in group:
-            indicators, survival = (
-                setting.indicators,
-                dict(zip(dict(setting.cast), setting.survival, strict=True)),
-            )
-            ends = (
-                setting.survivors,
-                indicators.ratio_start,
-                setting.ratio_end,
-                indicators.mean_median,
-            )
+            came, cast = setting.indicators, dict(setting.cast)
+            survival = dict(zip(cast, setting.survival, strict=True))
             yield [
-                setting.label,
-                OWN,
-                indicators.games,
-                *map(survival.get, names),
-                *ends,
-                indicators.left_out,
+                *(setting.label, OWN, came.games, *map(survival.get, names)),
+                *(setting.survivors, came.ratio_start, setting.ratio_end, came.mean_median),
+                came.left_out,
             ]
         if paper and setting.printed:
             rates = map(setting.printed.survival.get, names)
@@ -247,14 +233,8 @@ def _lives(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
         for seat, (resident, player) in enumerate(setting.cast):
             lives = zip(*(endings[seat] for endings in setting.endings), strict=True)
             means = [mean_of(values, end) for values, end in zip(lives, ends, strict=True)]
-            yield [
-                setting.label,
-                resident,
-                player,
-                len(setting.endings),
-                setting.survival[seat],
-                *means,
-            ]
+            about = setting.label, resident, player, len(setting.endings)
+            yield [*about, setting.survival[seat], *means]
 
 
 def _each_day(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
@@ -276,20 +256,13 @@ def _each_price(settings: Sequence[WaterSetting]) -> Iterator[list[Value]]:
                 yield [setting.label, day, box.size, *box[:5]]
 
 
-# -- figures over all settings ---------------------------------------------------------------------
-
-
 def _survivors_of_all(axes: Axes, settings: Sequence[WaterSetting]) -> str:
     survivors = [setting.survivors for setting in settings]
-    axes.plot(
-        [c.mean for c in survivors], range(len(survivors)), "o", color=BLUE, ms=7, label="this run"
-    )
+    means = [cell.mean for cell in survivors]
+    axes.plot(means, range(len(means)), "o", color=BLUE, ms=7, label="this run")
     canvas.across(axes, range(len(survivors)), survivors, BLUE)
-    printed = [
-        (row + 0.15, setting.printed.survivors)
-        for row, setting in enumerate(settings)
-        if setting.printed
-    ]
+    rows = enumerate(settings)
+    printed = [(row + 0.15, s.printed.survivors) for row, s in rows if s.printed]
     if printed:
         heights, cells = zip(*printed, strict=True)
         look: dict[str, Any] = {"color": ORANGE, "mfc": "none", "ms": 8, "label": "GPT-4"}
@@ -331,9 +304,6 @@ def _ratios(axes: Axes, settings: Sequence[WaterSetting]) -> str:
         f"{resting}. From 1 on (dotted) there is water "
         "for all who are left. GPT-4: as published."
     )
-
-
-# -- figures of one setting ------------------------------------------------------------------------
 
 
 def moves(settings: Mapping[str, WaterSetting], game: RecordedGame) -> list[Sketch]:
@@ -392,22 +362,19 @@ def _prices(axes: Axes, setting: WaterSetting) -> str:
     indicators, paper = setting.indicators, setting.paper
     boxes = [(day, box) for day, box in enumerate(indicators.prices, start=1) if box is not None]
     names = ("whislo", "q1", "med", "q3", "whishi", "fliers")
-    look = {"color": BLUE, "linewidth": 1}
+    parts, look = ("boxprops", "whiskerprops", "capprops"), {"color": BLUE, "linewidth": 1}
+    lines: Any = dict.fromkeys(parts, look)
     axes.bxp(
         [dict(zip(names, box[:6], strict=True)) for _, box in boxes],
         positions=[day for day, _ in boxes],
         widths=0.6,
-        boxprops=look,
-        whiskerprops=look,
-        capprops=look,
+        **lines,
         flierprops={"marker": ".", "markeredgecolor": BLUE, "markersize": 4},
         medianprops={"color": BLUE, "linewidth": 2.4},
         manage_ticks=False,
     )
-    if indicators.mean_median is not None:
-        line(
-            axes, indicators.mean_median, f"mean of medians {indicators.mean_median:.1f}", BLUE, ":"
-        )
+    if (mean := indicators.mean_median) is not None:
+        line(axes, mean, f"mean of medians {mean:.1f}", BLUE, ":")
     if paper:
         line(axes, paper.mean_median, f"GPT-4, published {paper.mean_median:.1f}")
     canvas.over_rounds(axes, "day")
@@ -422,18 +389,16 @@ def _lines(axes: Axes, setting: WaterSetting, key: str, what: str) -> str:
     names = setting.residents()
     for seat, look in enumerate(make_looks(len(names))):
         table = setting.stack(key, seat)
-        shown = canvas.some(len(table), table.size // len(table) * len(names))
+        shown = canvas.shown_runs(len(table), table.size // len(table) * len(names))
         days = np.arange(1, table.shape[1] + 1)
         canvas.mean_line(axes, days, table, setting.ends(key), look, label=names[seat])
         axes.plot(days, table[shown].T, color=look.colour, linewidth=0.5, alpha=0.25)
     canvas.over_rounds(axes, "day")
     axes.set(ylabel=what, ylim=(0, None))
-    ends = setting.ends(key)
-    scope = (
-        f"mean over the {len(setting.curves)} games" if len(setting.curves) > 1 else "of the game"
-    )
+    ends, count = setting.ends(key), len(setting.curves)
+    scope = f"mean over the {count} games" if count > 1 else "of the game"
     clipping = ", bids above the balance as they counted" if key == "bids" else ""
-    single = canvas.single(len(setting.curves), len(names) * setting.rules.days, "game")
+    single = canvas.single(count, len(names) * setting.rules.days, "game")
     band = _band(setting, ends)
     return (
         f"Each resident, {scope} in which it is alive on that day{clipping}; thin: {single}{band}."
@@ -450,7 +415,9 @@ def _band(setting: WaterSetting, ends: Ends) -> str:
 def _scarcity(axes: Axes, setting: WaterSetting) -> str:
     ratios = setting.stack("ratio", 0)
     days = np.arange(1, ratios.shape[1] + 1)
-    axes.plot(days, ratios[canvas.some(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35)
+    axes.plot(
+        days, ratios[canvas.shown_runs(*ratios.shape)].T, color=BLUE, linewidth=0.6, alpha=0.35
+    )
     ends = setting.ends("ratio")
     canvas.mean_line(axes, days, ratios, ends, Look(BLUE, "o"), label="mean")
     line(axes, 1, "water for all who live", INK, ":")

@@ -1,8 +1,7 @@
 """AucArena: metrics of recorded English auctions, and the published table.
 
 Source: *Put Your Money Where Your Mouth Is* (arXiv 2310.05746), sections 3.2 to 4.3. An item is
-identified by its name, and by its index in the order of sale, from 0. Money is whole. A metric that
-is undefined, such as the rate of no replies at all, is None.
+identified by its name, and by its index in the order of sale, from 0. Undefined metrics are None.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -19,14 +18,13 @@ from llm_games.benchmarks.judge.means import POSITIVE, SHARE, Ends, MeanCell, es
 from llm_games.benchmarks.judge.paper import printed
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation, spearman
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame
-from llm_games.benchmarks.record.rows import AttemptRow, NoteRow
+from llm_games.benchmarks.record.schema import AttemptRow, NoteRow
 from llm_games.errors import BadParameter, unknown
 from llm_games.games.english_auction.rules import EnglishAuction
 
 FAILED = ("below_start", "below_increment", "over_budget")
 """Bids that count as failed; breaks of the form, ``format``, are counted apart."""
-GROUPS = ("own", "others")
-"""What a bidder's beliefs are about: itself and others."""
+GROUPS = ("own", "others")  # what a bidder's beliefs are about: itself and others
 DEFINITIONS = ("paper", "authors")
 """Of right fields in the failure rate of beliefs. ``paper``: those of an update's last checked
 reply, as each ends up right; ``authors``: the right ones of all checked replies."""
@@ -35,15 +33,9 @@ PLANS = ("initial", "current")
 STATISTICS = ("engagement", "win")
 """What priorities are correlated with: accepted bids on an item, or whether it was won."""
 
-# -- one auction -----------------------------------------------------------------------------------
-
 
 class Lot(NamedTuple):
-    """One listed item of an auction, and its sale.
-
-    `winner` and `price` are -1 for nobody and nothing; accepted `bids` and remaining money are by
-    seat.
-    """
+    """An item and its sale: `bids` and remaining money by seat; `winner`, `price` -1: none."""
 
     place: int
     name: str
@@ -56,10 +48,7 @@ class Lot(NamedTuple):
 
 
 class PlanNote(NamedTuple):
-    """A plan: the item it was made for, and priorities by name from that item on, 1 to 3.
-
-    `again`: it replaced another. `lost`: no reply could be used, so that priorities were kept.
-    """
+    """A plan from `item` on, priorities 1 to 3; `again`: a second; `lost`: no reply was usable."""
 
     item: int
     priorities: Mapping[str, int]
@@ -70,9 +59,9 @@ class PlanNote(NamedTuple):
 class BeliefNote(NamedTuple):
     """One update of a bidder's beliefs, after an item.
 
-    `checks` has, for each reply, the number of fields of each of `GROUPS` that were checked, which
-    are those that it mentions, and of the wrong ones among them; `known` has the number that it
-    could have mentioned. `resent`: wrong fields were sent back.
+    `checks` has, for each reply, the number of mentioned fields of each of `GROUPS` and of the
+    wrong ones among them; `known` the number that it could have mentioned. `resent`: wrong ones
+    were.
     """
 
     item: int
@@ -85,8 +74,8 @@ class BeliefNote(NamedTuple):
 class Bidder(NamedTuple):
     """One seat of an auction: its budget at the start, its profit and items won at the end.
 
-    `accepted` counts legal replies, withdrawals included, but not what the rules filled in;
-    `failed` refused ones by kind, see `FAILED`. `strategy`: None where it is not known.
+    `accepted` counts legal replies, withdrawals included; `failed` refused ones by kind, see
+    `FAILED`. `strategy`: None where it is not known.
     """
 
     name: str
@@ -108,10 +97,7 @@ class Bidder(NamedTuple):
 
 
 class Auction(NamedTuple):
-    """One auction: its rules, what was put up for sale, in order, and its bidders by seat.
-
-    Items that were passed over because nobody could pay them are not among the lots.
-    """
+    """One auction: rules, lots in order (without those nobody could pay), bidders by seat."""
 
     game: EnglishAuction
     lots: Sequence[Lot]
@@ -131,9 +117,6 @@ def seats_of(auctions: Sequence[Auction], player: str) -> Iterator[tuple[Auction
         for seat, bidder in enumerate(auction.bidders):
             if bidder.name == player:
                 yield auction, seat
-
-
-# -- how often replies fail ------------------------------------------------------------------------
 
 
 class Rate(NamedTuple):
@@ -162,11 +145,7 @@ def failure_rate(episode: RecordedEpisode) -> float | None:
 
 
 def belief_failures(beliefs: Sequence[BeliefNote], group: str, definition: str = "paper") -> Rate:
-    """Return the wrong and right fields of some updates, by one of `DEFINITIONS`.
-
-    Raises:
-        UnknownName: there is no such group or definition.
-    """
+    """Wrong and right fields of some updates; UnknownName: no such group or definition."""
     _check("group of beliefs", group, GROUPS)
     _check("definition of the failure rate", definition, DEFINITIONS)
     wrong = right = 0
@@ -193,11 +172,7 @@ class Coverage(NamedTuple):
 
 
 def belief_coverage(beliefs: Sequence[BeliefNote], group: str) -> Coverage:
-    """Return how many of the known fields the checked replies of some updates mention.
-
-    A field that is left out is never wrong: a failure rate is over the mentioned fields only. An
-    unknown group raises `UnknownName`.
-    """
+    """How many known fields the checked replies of updates mention; UnknownName: no group."""
     _check("group of beliefs", group, GROUPS)
     return Coverage(
         sum(check[group][0] for belief in beliefs for check in belief.checks),
@@ -210,20 +185,13 @@ def _check(kind: str, name: str, allowed: Sequence[str]) -> None:
         raise unknown(kind, name, allowed)
 
 
-# -- plans -----------------------------------------------------------------------------------------
-
-
 def follows(
     auctions: Sequence[Auction], player: str, plan: str, statistic: str
 ) -> Correlation | None:
     """Return the correlation of a player's priorities with its acts over all items.
 
     Its interval is of the mean of the auctions' own correlations, as items of one auction are not
-    independent, from `intervals.RANKED` auctions on. None without a plan, or where either side is
-    constant.
-
-    Raises:
-        UnknownName: it is none of `PLANS` or `STATISTICS`.
+    independent. None without a plan, or where either side is constant. Raises UnknownName.
     """
     _check("plan", plan, PLANS)
     _check("statistic", statistic, STATISTICS)
@@ -236,10 +204,8 @@ def follows(
         ]
         for auction in auctions
     ]
-    correlation, *each = (
-        spearman([priority for priority, _ in pair_group], [did for _, did in pair_group])
-        for pair_group in ([pair for auction_pairs in pairs for pair in auction_pairs], *pairs)
-    )
+    groups = [[*chain(*pairs)], *pairs]
+    correlation, *each = (spearman([p for p, _ in g], [did for _, did in g]) for g in groups)
     auction_rhos = [auction_correlation.rho for auction_correlation in each if auction_correlation]
     if correlation is None or len(auction_rhos) < intervals.RANKED:
         return correlation
@@ -253,52 +219,34 @@ def replans(bidders: Sequence[Bidder]) -> tuple[int, int]:
         priorities: dict[str, int] = {}
         for plan in bidder.plans:
             total += plan.again
-            changed += plan.again and any(
-                priorities.get(name) != priority for name, priority in plan.priorities.items()
-            )
+            moved = any(priorities.get(k) != value for k, value in plan.priorities.items())
+            changed += plan.again and moved
             priorities |= plan.priorities
     return changed, total
 
 
 def priority_matrix(auctions: Sequence[Auction], player: str) -> dict[str, list[float | None]]:
-    """Return each item's mean priority when each place in the order of sale is called.
-
-    Items are in the order of the list, whatever the order of sale; None where no plan had it left.
-    """
-    cells_by_item: dict[str, list[list[int]]] = {}
+    """Each item's mean priority when each place in the order of sale is called, or None."""
+    by_item: dict[str, list[list[int]]] = {}
     for auction, seat in seats_of(auctions, player):
         items = auction.game.catalogue
         for item in items:
-            cells_by_item.setdefault(item.name, [[] for _ in items])
+            by_item.setdefault(item.name, [[] for _ in items])
         for lot in auction.lots:
             for index in range(lot.place + 1):
                 priority = auction.bidders[seat].priority(lot._replace(place=index), "current")
                 if priority is not None:
-                    cells_by_item[lot.name][index].append(priority)
-    return {
-        name: [fmean(cell) if cell else None for cell in row] for name, row in cells_by_item.items()
-    }
-
-
-# -- money and ranks -------------------------------------------------------------------------------
-
-
-def budget_curve(auctions: Sequence[Auction], player: str) -> list[float]:
-    """Return a player's mean money before the first item and after each place in the order."""
-    return [fmean(column) for column in zip(*budget_curves(auctions, player), strict=True)]
+                    by_item[lot.name][index].append(priority)
+    return {name: [fmean(c) if c else None for c in row] for name, row in by_item.items()}
 
 
 def budget_curves(auctions: Sequence[Auction], player: str) -> list[list[float]]:
-    """Return the money curve of each auction that a player was in, mean over its seats there.
-
-    Auctions of different numbers of items raise `BadParameter`.
-    """
+    """A player's mean money in each of its auctions; BadParameter: of different lengths."""
     curves = []
     for auction in auctions:
         seat_curves = [auction.money(seat) for _, seat in seats_of([auction], player)]
-        curves += (
-            [[fmean(column) for column in zip(*seat_curves, strict=True)]] if seat_curves else []
-        )
+        if seat_curves:
+            curves.append([*map(fmean, zip(*seat_curves, strict=True))])
     if len({len(curve) for curve in curves}) > 1:
         raise BadParameter("a budget curve needs auctions of equally many items")
     return curves
@@ -328,19 +276,13 @@ def prices(auctions: Sequence[Auction]) -> dict[str, list[int]]:
 def price_gap(auctions: Sequence[Auction]) -> float | None:
     """Return the mean price of profit bidders less that of item bidders, or None."""
     by_objective = prices(auctions)
-    return (
-        fmean(by_objective["profit"]) - fmean(by_objective["items"])
-        if len(by_objective) > 1
-        else None
-    )
+    if len(by_objective) < 2:
+        return None
+    return fmean(by_objective["profit"]) - fmean(by_objective["items"])
 
 
 def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
-    """Return everybody's profit, auction by auction.
-
-    Raises:
-        BadParameter: a player has several seats in one auction, so that it has no single rank.
-    """
+    """Everybody's profit, by auction; BadParameter: a player has several seats in one."""
     by_auction = []
     for auction in auctions:
         names = [bidder.name for bidder in auction.bidders]
@@ -354,10 +296,7 @@ def profits(auctions: Sequence[Auction]) -> list[dict[str, int]]:
 
 
 def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
-    """Return each player's rank by profit, from 1, in each auction; None where it was not in.
-
-    Players of equal profit share the better rank. Raises as `profits` does.
-    """
+    """Each player's rank by profit, ties sharing the better, or None; raises as `profits`."""
     games = profits(auctions)
     return {
         name: [
@@ -368,19 +307,14 @@ def ranks(auctions: Sequence[Auction]) -> dict[str, list[int | None]]:
     }
 
 
-# -- all about one player --------------------------------------------------------------------------
-
-
 class BidderStanding(NamedTuple):
     """One player's results over some auctions; a name on several seats counts once for each.
 
     Failed bids, wrong beliefs of itself and of others, and the share of the known fields that these
     mention; bids that were no legal JSON, unreadable updates of beliefs, plans without a usable
-    reply; per auction profit, items won, money at the end and bids accepted, withdrawals not
-    counted; price to start price of the items won. `correlations` are by plan and statistic, see
-    `follows`; `changed` and `replanned`: `replans`. The auctions are the units of all intervals;
-    `shares` has those of failures, of fields mentioned and of changed replans: of the mean of the
-    auctions' own shares, beside the share over all of them.
+    reply; per auction profit, items won, money at the end and bids accepted; price to start price
+    of the items won. `correlations` are by plan and statistic, see `follows`. The auctions are the
+    units of all intervals; `shares` has those of the mean of the auctions' own shares.
     """
 
     player: str
@@ -406,10 +340,7 @@ class BidderStanding(NamedTuple):
 
 
 def standings(auctions: Sequence[Auction], definition: str = "paper") -> list[BidderStanding]:
-    """Return the results of every player, in the order in which they first appear.
-
-    Failure rates of beliefs are by one of `DEFINITIONS`; there is an `UnknownName` for others.
-    """
+    """Results of every player as they first appear; UnknownName: none of `DEFINITIONS`."""
     names = dict.fromkeys(bidder.name for auction in auctions for bidder in auction.bidders)
     return [_standing(auctions, name, definition) for name in names]
 
@@ -419,6 +350,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
     sat = [[auction.bidders[seat] for auction, seat in seats] for seats in taken]
     bidders = [bidder for seats in sat for bidder in seats]
     games = [auction.game for auction in auctions]
+    items = 0.0, float(max(len(game.catalogue) for game in games))
 
     def mean(of: Callable[[Auction, int], float], ends: Ends = POSITIVE) -> MeanCell:
         cell = paid([fmean(of(*seat) for seat in seats) for seats in taken], ends, True)
@@ -428,18 +360,13 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
     def believed(bidders: Sequence[Bidder]) -> list[BeliefNote]:
         return [belief for bidder in bidders for belief in bidder.beliefs]
 
-    def replanned(bidders: Sequence[Bidder]) -> Coverage:
-        return Coverage(*replans(bidders))
-
     kinds: dict[str, Callable[[Sequence[Bidder]], Rate | Coverage]] = {
         "bids": bid_failures,
-        "own": lambda bidder_group: belief_failures(believed(bidder_group), "own", definition),
-        "others": lambda bidder_group: belief_failures(
-            believed(bidder_group), "others", definition
-        ),
-        "own_named": lambda bidder_group: belief_coverage(believed(bidder_group), "own"),
-        "others_named": lambda bidder_group: belief_coverage(believed(bidder_group), "others"),
-        "changed": replanned,
+        "own": lambda seats: belief_failures(believed(seats), "own", definition),
+        "others": lambda seats: belief_failures(believed(seats), "others", definition),
+        "own_named": lambda seats: belief_coverage(believed(seats), "own"),
+        "others_named": lambda seats: belief_coverage(believed(seats), "others"),
+        "changed": lambda seats: Coverage(*replans(seats)),
     }
     whole: dict[str, Any] = {name: of(bidders) for name, of in kinds.items()}
     changed = whole.pop("changed")
@@ -453,10 +380,7 @@ def _standing(auctions: Sequence[Auction], player: str, definition: str) -> Bidd
         bad_plans=sum(plan.lost for bidder in bidders for plan in bidder.plans),
         correlations={key: follows(auctions, player, *key) for key in product(PLANS, STATISTICS)},
         profit=mean(lambda auction, seat: auction.bidders[seat].profit, profits_within(games)),
-        won=mean(
-            lambda auction, seat: auction.bidders[seat].won,
-            (0.0, float(max(len(game.catalogue) for game in games))),
-        ),
+        won=mean(lambda auction, seat: auction.bidders[seat].won, items),
         money_left=mean(lambda auction, seat: auction.money(seat)[-1], money_within(auctions)),
         accepted=mean(lambda auction, seat: sum(lot.bids[seat] for lot in auction.lots)),
         price_ratio=_price_ratio(taken),
@@ -477,31 +401,19 @@ def _share(each: Sequence[float | None], whole: float | None) -> MeanCell | None
 
 def _price_ratio(taken: Sequence[Sequence[tuple[Auction, int]]]) -> MeanCell | None:
     """Return the mean of price to start price over items won, its interval over auctions."""
-    ratios = [
-        [
-            lot.price / lot.start
-            for auction, seat in seats
-            for lot in auction.lots
-            if lot.winner == seat and lot.start
-        ]
-        for seats in taken
-    ]
-    cell = paid(
-        [fmean(auction_ratios) for auction_ratios in ratios if auction_ratios], POSITIVE, True
-    )
-    return cell and cell._replace(
-        mean=fmean(ratio for auction_ratios in ratios for ratio in auction_ratios)
-    )
-
-
-# -- recorded runs ---------------------------------------------------------------------------------
+    ratios: list[list[float]] = []
+    for seats in taken:
+        pairs = ((lot, seat) for auction, seat in seats for lot in auction.lots)
+        won = (lot for lot, seat in pairs if lot.winner == seat and lot.start)
+        ratios.append([lot.price / lot.start for lot in won])
+    cell = paid([*map(fmean, filter(None, ratios))], POSITIVE, True)
+    return cell and cell._replace(mean=fmean(chain(*ratios)))
 
 
 def auctions(game: RecordedGame) -> list[Auction]:
     seats = game.planned.get("seats", [{}] * len(game.seats))
-    return [
-        _auction(episode, [seat.get("settings", {}) for seat in seats]) for episode in game.done
-    ]
+    settings = [seat.get("settings", {}) for seat in seats]
+    return [_auction(episode, settings) for episode in game.done]
 
 
 def _auction(episode: RecordedEpisode, settings: Sequence[Mapping[str, Any]]) -> Auction:
@@ -570,11 +482,7 @@ def _beliefs(
 
 
 def _known_fields(truth: Mapping[str, Any], me: str) -> dict[str, int]:
-    """Count the fields of a belief whose truth is known, of each of `GROUPS`.
-
-    They are the bidder's money, and everybody's profit and items; a profit is unknown if the value
-    of an item won was not announced.
-    """
+    """Count a belief's fields of known truth by group: own money, announced profits, items."""
     facts = [*truth["total_profits"].items(), *truth["winning_bids"].items()]
     is_own = [name == me for name, fact in facts if fact is not None]
     return {"own": 1 + sum(is_own), "others": len(is_own) - sum(is_own)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from llm_games.benchmarks.papers.auc_arena import metrics as auc_arena
 from llm_games.benchmarks.papers.auc_arena.metrics import PLANS, STATISTICS, Auction, BidderStanding
 from llm_games.benchmarks.papers.auc_arena.spearman import Correlation
 from llm_games.benchmarks.papers.auc_arena.true_skill import ratings
-from llm_games.benchmarks.record.recorded_games import Player, RecordedGame, Run
+from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
 from llm_games.benchmarks.show.page.plot_style import (
     BLUE,
@@ -44,16 +44,14 @@ from llm_games.rulebook import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SURE = 0.001
-"""Correlations with a smaller p are marked, as in the paper."""
+SURE = 0.001  # correlations with a smaller p are marked, as in the paper
 
 
 class Sold(NamedTuple):
     """Finished auctions of a run by label, and each player's results by label and over all.
 
     `series`: labels of consecutive auctions that have ranks; `looks`: the style of each player's
-    lines; `reference`: the player that others are rated against: a rational one, another rule, or
-    the first.
+    lines; `reference`: whom others are rated against: a rational one, another rule, or the first.
     """
 
     auctions: dict[str, list[Auction]]
@@ -72,9 +70,8 @@ def owns(game: RecordedGame) -> bool:
 
 def read(run: Run) -> Sold:
     """Return the finished auctions of a run, with the plans and beliefs of their bidders."""
-    auctions = {
-        game.label: finished for game in run.games if (finished := auc_arena.auctions(game))
-    }
+    played = {game.label: auc_arena.auctions(game) for game in run.games}
+    auctions = {label: finished for label, finished in played.items() if finished}
     in_a_row = (game.label for game in run.games if game.planned.get("series"))
     series = [label for label in in_a_row if _alone(auctions.get(label, []))]
     names = list(dict.fromkeys(name for game in run.games for name in game.seats))
@@ -82,25 +79,15 @@ def read(run: Run) -> Sold:
     definition = "authors" if run.edition == "published" else "paper"
 
     def standings(subset: Sequence[Auction]) -> dict[str, BidderStanding]:
-        by_player = {
-            standing.player: standing for standing in auc_arena.standings(subset, definition)
-        }
+        by_player = {row.player: row for row in auc_arena.standings(subset, definition)}
         return {name: by_player[name] for name in names if name in by_player}
 
-    overall = standings(
-        [auction for label_auctions in auctions.values() for auction in label_auctions]
-    )
+    overall = standings([*chain(*auctions.values())])
     by_label = {label: standings(label_auctions) for label, label_auctions in auctions.items()}
-    order = sorted(names, key=lambda name: _rank(run.players[name]))
-    return Sold(auctions, series, looks, by_label, overall, order[0] if order else "")
+    players = (run.players[name] for name in names)  # those that suit as reference first
+    order = sorted(players, key=lambda player: (player.kind != "rational", player.language_model))
+    return Sold(auctions, series, looks, by_label, overall, order[0].name if order else "")
 
-
-def _rank(player: Player) -> tuple[bool, bool]:
-    """Return a sort key: players that suit as reference come first."""
-    return player.kind != "rational", player.language_model
-
-
-# -- result tables ---------------------------------------------------------------------------------
 
 NAMES = {"engagement": "bids", "win": "items won"}
 FOLLOWS = [f"{plan} plan, {NAMES[statistic]}" for plan, statistic in product(PLANS, STATISTICS)]
@@ -130,11 +117,8 @@ SPEARMAN = (
     f"From {RANKED} auctions on the mean of their own correlations has an interval. Published: "
     "arXiv 2310.05746, Table 1."
 )
-RATING = columns("game, player, against", "auctions", "d") | {
-    "rating": ".2f",
-    "adjusted": "",
-    "tied": ".0%",
-}
+RATING = columns("game, player, against", "auctions", "d") | {"rating": ".2f"}
+RATING |= {"adjusted": "", "tied": ".0%"}
 RATED = (
     "How far a player stands above {}, by profit: the difference of their skills in the "
     "Plackett-Luce model of all auctions of a label at once (odds of finishing above it are e to "
@@ -158,27 +142,25 @@ def sections(sold: Sold) -> list[Section]:
     skills = [*_skills(sold)]
     rated, against = [*_ratings(sold)], RATED.format(sold.reference)
     skill = columns("game, player", "auctions, mu, variance")
-    correlation = columns("player, plan, statistic, rho, p, items")
+    files = {
+        "correlations": ("player, plan, statistic, rho, p, items", _follows(standings)),
+        "money": ("game, player, items, money", _money_rows(sold)),
+        "ranks": ("game, player, auction, rank", _ranks(sold)),
+    }
     grids = [
         ResultTable(BIDDER, [*_bidders(sold)], "Bidders", "auc_arena_bidders", BIDDERS),
         ResultTable(table1, follow, "Plans that are followed", "auc_arena_table1", SPEARMAN),
         *([ResultTable(RATING, rated, "Ratings", "auc_arena_ratings", against)] if rated else []),
         *([ResultTable(skill, skills, "TrueSkill", "auc_arena_skills", SKILLS)] if skills else []),
-        ResultTable(correlation, [*_follows(standings)], name="auc_arena_correlations"),
-        ResultTable(
-            columns("game, player, items, money"), [*_money_rows(sold)], name="auc_arena_money"
-        ),
-        ResultTable(
-            columns("game, player, auction, rank"), [*_ranks(sold)], name="auc_arena_ranks"
+        *(
+            ResultTable(columns(heads), [*rows], name=f"auc_arena_{name}")
+            for name, (heads, rows) in files.items()
         ),
     ]
-    tall, tall_by_label = (
-        canvas.tall(len(standings), 3),
-        canvas.tall(len(sold.auctions), len(standings)),
-    )
+    count = len(standings)
     sketches = [
-        Sketch("Failure rates", partial(_failures, found=standings), tall),
-        Sketch("Profit", partial(_profits, sold=sold), tall_by_label),
+        Sketch("Failure rates", partial(_failures, found=standings), canvas.tall(count, 3)),
+        Sketch("Profit", partial(_profits, sold=sold), canvas.tall(len(sold.auctions), count)),
         Sketch("Plans and acts", partial(_plans, rows=follow), canvas.tall(len(follow), 2)),
     ]
     return [Section(PAPER.title, ABOUT, grids, sketches)]
@@ -218,12 +200,8 @@ def _starred(correlation: Correlation | None) -> MeanCell | None:
 
 
 def _cell(correlation: Correlation) -> MeanCell:
-    return MeanCell(
-        correlation.rho,
-        None,
-        correlation.interval.n if correlation.interval else 0,
-        correlation.interval,
-    )
+    count = correlation.interval.n if correlation.interval else 0
+    return MeanCell(correlation.rho, None, count, correlation.interval)
 
 
 def _follows(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
@@ -235,9 +213,8 @@ def _follows(standings: Sequence[BidderStanding]) -> Iterator[list[Value]]:
 
 def _alone(auctions: Sequence[Auction]) -> bool:
     """Return whether all bidders have different names, so that players can be ranked."""
-    return all(
-        len({b.name for b in auction.bidders}) == len(auction.bidders) for auction in auctions
-    )
+    names = [[bidder.name for bidder in auction.bidders] for auction in auctions]
+    return all(len(set(seats)) == len(seats) for seats in names)
 
 
 def _skills(sold: Sold) -> Iterator[list[Value]]:
@@ -285,9 +262,6 @@ def _ranks(sold: Sold) -> Iterator[list[Value]]:
         for player, ranks in auc_arena.ranks(sold.auctions.get(label, [])).items():
             for number, rank in enumerate(ranks, start=1):
                 yield [label, player, number, rank]
-
-
-# -- figures over all auctions ---------------------------------------------------------------------
 
 
 def _failures(axes: Axes, found: Sequence[BidderStanding]) -> str:
@@ -338,9 +312,6 @@ def _plans(axes: Axes, rows: Sequence[Sequence[Any]]) -> str:
     canvas.zero(axes)
     axes.set_xlabel("Spearman's ρ with the priority of an item")
     return "How far bids and wins follow the first plan and the one in force; below: published."
-
-
-# -- figures of one label --------------------------------------------------------------------------
 
 
 def moves(sold: Sold, game: RecordedGame) -> list[Sketch]:

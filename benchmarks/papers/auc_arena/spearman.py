@@ -15,11 +15,7 @@ from llm_games.rulebook import Array
 
 
 class Correlation(NamedTuple):
-    """Spearman's rho of `size` pairs; `p` is two-sided, by Student's t distribution.
-
-    It has ``size - 2`` degrees of freedom; of two pairs, which leave none, `p` is None. It assumes
-    independent pairs; `interval` does not, if it is over episodes.
-    """
+    """Spearman's rho; `p` (None for two) supposes independent pairs, an `interval` does not."""
 
     rho: float
     p: float | None
@@ -34,10 +30,7 @@ def average_ranks(values: Sequence[float]) -> Array:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation | None:
-    """Return Pearson's correlation of the average ranks; None where either side is constant.
-
-    Unequal lengths raise `BadParameter`.
-    """
+    """Pearson's correlation of average ranks, or None; BadParameter: unequal lengths."""
     if len(xs) != len(ys):
         raise BadParameter(f"a correlation needs pairs, got {len(xs)} and {len(ys)} values")
     # Twice a rank is an integer: sums of Python's are exact, and so is a correlation of 1.

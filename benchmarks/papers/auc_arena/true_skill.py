@@ -1,9 +1,7 @@
 """Ratings of players from free-for-all games: TrueSkill, and other systems by openskill.
 
-TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play. Skills are
-normal; so are performances in a game, around them. A player with a higher score performed better by
-more than a margin, and players with equal scores performed within it. Expectation propagation along
-the ranking finds the posterior skills.
+TrueSkill: Herbrich, Minka & Graepel 2006, without teams and without partial play: expectation
+propagation along the ranking; players with equal scores performed within a margin.
 """
 
 from __future__ import annotations
@@ -20,19 +18,14 @@ import numpy as np
 from llm_games.errors import BadParameter, LLMGamesError, install, unknown
 from llm_games.rulebook import Array
 
-MU, SIGMA = 25.0, 25 / 3
-"""Skill of a new player."""
-BETA = 25 / 6
-"""Standard deviation of a performance around its skill."""
-TAU = 25 / 300
-"""What a skill's standard deviation gains before each game."""
-DRAW = 0.10
-"""Probability that two equally good players draw."""
+MU, SIGMA = 25.0, 25 / 3  # skill of a new player
+BETA = 25 / 6  # standard deviation of a performance around its skill
+TAU = 25 / 300  # what a skill's standard deviation gains before each game
+DRAW = 0.10  # probability that two equally good players draw
 MARGIN = NormalDist().inv_cdf((DRAW + 1) / 2) * math.sqrt(2) * BETA
 PRECISION, SWEEPS = 1e-7, 1000
 """Messages go along the ranking and back, at most so often, until none changes by more."""
-SMALLEST = 1e-290
-"""Chances below are approximated, as doubles end there."""
+SMALLEST = 1e-290  # chances below are approximated, as doubles end there
 OPENSKILL = {
     "plackett_luce": "PlackettLuce",
     "bradley_terry": "BradleyTerryFull",
@@ -56,11 +49,7 @@ class SkillPosterior(NamedTuple):
 def ratings(
     games: Sequence[Mapping[str, float]], system: str = "trueskill"
 ) -> dict[str, SkillPosterior]:
-    """Return everybody's rating by one of `SYSTEMS`, best first, from scores game after game.
-
-    Raises:
-        UnknownName, OpenSkillNotInstalled: there is no such system, or it needs that package.
-    """
+    """Ratings by one of `SYSTEMS`, best first, game by game; UnknownName, OpenSkillNotInstalled."""
     if system not in SYSTEMS:
         raise unknown("rating system", system, SYSTEMS)
     play = trueskill if system == "trueskill" else partial(_openskill, OPENSKILL[system])
@@ -73,29 +62,21 @@ def ratings(
 
 
 def trueskill(previous: Sequence[SkillPosterior], scores: Sequence[float]) -> list[SkillPosterior]:
-    """Return all players' ratings after one game, in the same order.
-
-    Equal scores are a draw; of three or more that draw, each is compared with the next in this
-    order. Unequal numbers of scores and ratings raise `BadParameter`.
-    """
+    """Ratings after a game; of draws, each is compared with the next; BadParameter: lengths."""
     if len(previous) != len(scores):
         raise BadParameter(f"each player needs a score, got {len(previous)} and {len(scores)}")
     ranking = sorted(range(len(scores)), key=lambda i: -scores[i])
     skills = [_normal(previous[i].mu, previous[i].sigma ** 2 + TAU**2) for i in ranking]
     draws = [scores[i] == scores[j] for i, j in pairwise(ranking)]
     messages = _propagate([_plus(skill, 0, BETA**2) for skill in skills], draws)
-    moments = [
-        _moments(s + _plus(news, 0, BETA**2)) for s, news in zip(skills, messages, strict=True)
-    ]
+    pairs = zip(skills, messages, strict=True)
+    moments = [_moments(s + _plus(news, 0, BETA**2)) for s, news in pairs]
     updated = [SkillPosterior(mean, math.sqrt(variance)) for mean, variance in moments]
     return [updated[ranking.index(i)] for i in range(len(scores))]
 
 
 def _normal(mean: float, variance: float) -> Array:
-    """Return a normal density up to a factor, as its precision and precision times mean.
-
-    In this form the product of densities is a sum; two zeros are a flat density.
-    """
+    """Return a normal density up to a factor, as its precision and precision times mean."""
     return np.array([1 / variance, mean / variance])
 
 
@@ -110,10 +91,7 @@ def _plus(density: Array, mean: float, variance: float) -> Array:
 
 
 def _propagate(performances: Sequence[Array], draws: Sequence[bool]) -> list[Array]:
-    """Return the message of neighbours' comparisons to each performance.
-
-    Performances are those before the game, best rank first; `draws`: with the next one.
-    """
+    """Messages of neighbours' comparisons to performances, best first; `draws`: with the next."""
     there = range(len(draws))
     # What each comparison says of the better and of the worse of its two; a last one says nothing,
     # so that those at both ends of the ranking hear it from their missing neighbours.

@@ -12,7 +12,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.baselines.alpha_rank import ALPHA, alpha_rank
 from llm_games.baselines.crossplay import Cross, which_of
-from llm_games.baselines.seating import uneven
+from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge.paper import HALF, Draw, Paper, Section, Sketch
 from llm_games.benchmarks.judge.result_table import ResultTable
 from llm_games.benchmarks.papers.cross_play.solved import Crossed
@@ -24,8 +24,7 @@ from llm_games.benchmarks.show.page.plot_style import FAINT, assign_looks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SWEEP = np.geomspace(ALPHA / 1000, ALPHA, 25)
-"""Values of α from where all strategies are alike."""
+SWEEP = np.geomspace(ALPHA / 1000, ALPHA, 25)  # values of α from where all strategies are alike
 SHADES, DARK = "Blues", 0.55  # of the heat map, and the share from which words on it are white
 
 
@@ -36,10 +35,7 @@ MISSING = (
 
 
 def cross_of(games: Sequence[RecordedGame]) -> Cross:
-    """Return the payoffs of line-ups in the episodes that have ended in all of them.
-
-    Its `which` is None if line-ups, or all episodes of one, are missing.
-    """
+    """Payoffs of line-ups in the episodes that ended in all; `which` None: some are missing."""
     names = tuple(dict.fromkeys(name for game in games for name in game.seats))
     counts = np.array([[game.seats.count(name) for name in names] for game in games])
     ended = [{row.number: row for row in game.rows if row.ended} for game in games]
@@ -64,15 +60,12 @@ def tables(games: Sequence[RecordedGame]) -> list[ResultTable]:
 
 
 def _about(games: Sequence[RecordedGame], cross: Cross) -> str:
-    why = next((why for game in games if (why := _uneven(game))), "")
+    seatings = ((game, [row.seating for row in game.rows]) for game in games)
+    why = next(filter(None, (uneven(g.rules, g.seats, rows) for g, rows in seatings)), "")
     return (
         f"{len(games)} line-ups of {cross.seats} seats, {cross.episodes} episodes of each."
         + f" Seats are not worth the same: {why}." * bool(why)
     )
-
-
-def _uneven(game: RecordedGame) -> str:
-    return uneven(game.rules, game.seats, [row.seating for row in game.rows])
 
 
 def sections(run: Run) -> list[Section]:

@@ -1,24 +1,13 @@
-"""What a cross-play came to: standings with intervals, who beats whom, and the meta-game.
-
-An episode has the same chance in all line-ups, so that episodes are the units of all intervals.
-"""
+"""What a cross-play came to, by episodes, which have the same chance in all line-ups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from llm_games.baselines.alpha_rank import (
-    ALPHA,
-    POPULATION,
-    RANKED,
-    alpha_rank,
-    alpha_rank_lineups,
-)
+from llm_games.baselines.alpha_rank import ALPHA, POPULATION, RANKED, alpha_rank, alpha_rank_lineups
 from llm_games.baselines.crossplay import ALL, Cross, lineup
 from llm_games.baselines.equilibria import Correlated, Equilibrium, correlated, equilibria, searched
 from llm_games.baselines.metagame import MetaGame
@@ -69,12 +58,9 @@ class Crossed:
         drawn = rng.multinomial(many, [1 / many] * many, SAMPLES)
         found = np.array([alpha_rank(self.cross.meta(weights)) for weights in drawn])
         low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        return [
-            MeanCell(
-                float(mass), None, many, Interval(float(a), float(b), "bootstrap", many), SHARE
-            )
-            for mass, a, b in zip(masses, low, high, strict=True)
-        ]
+        ends = zip(masses.tolist(), low.tolist(), high.tolist(), strict=True)
+        spans = [(mass, Interval(a, b, "bootstrap", many)) for mass, a, b in ends]
+        return [MeanCell(mass, None, many, interval, SHARE) for mass, interval in spans]
 
     @cached_property
     def payoffs(self) -> list[MeanCell | None]:
@@ -89,10 +75,8 @@ class Crossed:
         if not self.equilibria:
             return [None] * len(self.cross.names)
         mixture = self.equilibria[0].mixture
-        earned = self.cross.against(mixture)
-        return [
-            paid((mixture @ earned - own).tolist(), apart(self.cross.payable)) for own in earned
-        ]
+        earned, ends = self.cross.against(mixture), apart(self.cross.payable)
+        return [paid((mixture @ earned - own).tolist(), ends) for own in earned]
 
     @cached_property
     def ratings(self) -> Ratings | None:
@@ -107,9 +91,8 @@ class Crossed:
         if self.ratings is None:
             return None
         mean, interval = self.ratings.difference(name, self.reference)
-        return MeanCell(
-            mean, None, self.ratings.games, interval if name != self.reference else None
-        )
+        interval = interval if name != self.reference else None
+        return MeanCell(mean, None, self.ratings.games, interval)
 
     @property
     def reference(self) -> str:
@@ -117,31 +100,19 @@ class Crossed:
         names = self.cross.names
         return "random" if "random" in names else names[0]
 
-    # -- tables ------------------------------------------------------------------------------------
-
     def standings(self) -> ResultTable:
         """Return a row for each player, best payoff first."""
         heads = columns("player", "payoff", ".2f") | {f"rating above {self.reference}": ".2f"}
         heads |= {"in equilibrium": ".1%", "loses to it": ".2f", "α-rank": ".1%"}
-        mixture = self.equilibria[0].mixture if self.equilibria else None
-        rows = [
-            [
-                name,
-                self.payoffs[who],
-                self.rating(name),
-                None if mixture is None else float(mixture[who]),
-                self.losses[who],
-                self.alpha_rank[who],
-            ]
-            for who, name in enumerate(self.cross.names)
-        ]
-        rows.sort(key=lambda row: -row[1].mean)  # type: ignore[union-attr]
+        names = self.cross.names
+        mixture = self.equilibria[0].mixture.tolist() if self.equilibria else [None] * len(names)
+        about = self.payoffs, map(self.rating, names), mixture, self.losses, self.alpha_rank
+        rows = sorted(zip(names, *about, strict=True), key=lambda row: -row[1].mean)
         return ResultTable(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
 
     def _note(self) -> str:
-        void = f" {self.cross.void} void episodes count as their line-up's mean." * bool(
-            self.cross.void
-        )
+        void = f" {self.cross.void} void episodes count as their line-up's mean."
+        void *= bool(self.cross.void)
         many = " (one of them at a table, all others alike)" * (self.cross.which != ALL)
         return (
             f"Payoff: of a seat, among others drawn evenly from all players{many}. Rating: "
@@ -154,17 +125,12 @@ class Crossed:
 
     def matrix(self) -> ResultTable:
         """Return what each earns as the only one of its kind among those of another."""
+        names, payable = self.cross.names, self.cross.payable
         rows = [
-            [
-                name,
-                *(
-                    paid(self.alone(who, other), self.cross.payable)
-                    for other in range(len(self.cross.names))
-                ),
-            ]
-            for who, name in enumerate(self.cross.names)
+            [name, *(paid(self.alone(who, other), payable) for other in range(len(names)))]
+            for who, name in enumerate(names)
         ]
-        heads = {"player": ""} | {f"among {name}": ".2f" for name in self.cross.names}
+        heads = {"player": ""} | {f"among {name}": ".2f" for name in names}
         note = "Mean payoff of the row's player where all other seats are the column's."
         return ResultTable(heads, rows, "Each with each", "matrix", note)
 
@@ -253,35 +219,3 @@ class Crossed:
         order = np.argsort(-mixture, kind="stable")
         shares = ((self.cross.names[who], float(mixture[who])) for who in order)
         return ", ".join(f"{share:.1%} {name}" for name, share in shares if share >= SHOWN)
-
-    def plain(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
-        names = self.cross.names
-
-        def of(mixture: Sequence[float]) -> dict[str, float]:
-            return {name: float(share) for name, share in zip(names, mixture, strict=True)}
-
-        return {
-            "players": list(names),
-            "seats": self.cross.seats,
-            "lineups": self.cross.which,
-            "episodes": self.cross.episodes,
-            "void": self.cross.void,
-            "standings": list(self.standings().dicts()),
-            "matrix": self.meta.matrix().tolist(),
-            "payoffs": list(self.lineup_grid().dicts()),
-            "equilibria": [
-                {"set": one.set + 1, "mixture": of(one.mixture.tolist())}
-                | {"payoff": one.payoff, "regret": one.regret}
-                for one in self.equilibria
-            ],
-            "long_run": list(self.ranked_grid().dicts())
-            if self.cross.which == ALL and len(self.meta.counts) <= RANKED
-            else None,
-            "correlated": {
-                which: found.payoff
-                for which, found in zip(("most", "least"), self.correlated, strict=True)
-            }
-            if self.cross.which == ALL
-            else None,
-        }

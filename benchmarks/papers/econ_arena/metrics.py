@@ -1,10 +1,9 @@
 """Economics Arena: metrics of recorded sessions, its tables from them, and the published tables.
 
-Source: *Economics Arena for Large Language Models* (EconArena), sections 3 and 4, equations 1 to 4,
-Tables 1 and 2. All sums are exact fractions; one division comes at the end. A run is one round of
-the game, a session is one episode. Equilibrium: in the beauty contest everybody names the lowest
-number (the highest for ratios above 1) and shares the prize; in the second-price auction everybody
-bids its valuation as far as its assets go. Values that the paper leaves undefined are None.
+Source: *Economics Arena for Large Language Models*, sections 3 and 4, equations 1 to 4, Tables 1
+and 2. Sums are exact fractions. A run is one round, a session one episode. Equilibrium: in the
+beauty contest everybody names the lowest number (the highest for ratios above 1); in the
+second-price auction everybody bids its valuation as far as its assets go. None: undefined.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ class PlayerRun(NamedTuple):
 
     `payoff`: the share of the prize or the gain, fee included; `advantage`: its excess over
     equilibrium; `ratio`: to that in equilibrium, of an auction final assets to those; `deviation`:
-    d of equation 3, see `MEASURES`, of an auction the distance of `ratio` from 1; `position`: the
-    action within its range, 0 to 1, of an auction bid to valuation; `won`: alone or with others;
-    `broke`: "", "format" or "range". Auctions only: final assets to assets, and |bid - value| /
-    value.
+    d of equation 3, of an auction the distance of `ratio` from 1; `position`: the action within its
+    range, 0 to 1, of an auction bid to valuation; `won`: alone or with others; `broke`: "",
+    "format" or "range". Auctions only: final assets to assets, and |bid - value| / value.
     """
 
     payoff: Fraction
@@ -67,11 +65,7 @@ def owns(rules: Any) -> bool:
 
 
 def player_runs(session: RecordedEpisode, measure: str = "scaled") -> list[list[PlayerRun]]:
-    """Return every seat's action and result, a list by seat for each run.
-
-    Raises:
-        UnknownName: there is no such measure, or the game is not one of the arena's.
-    """
+    """Every seat's action and result, a list by seat for each run; UnknownName: no such measure."""
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES)
     game, kinds = session.rules, {"beauty_contest": _contest, "budget_auction": _auction}
@@ -143,10 +137,7 @@ def _answers(record: Record) -> list[int]:
 
 
 def equilibrium_assets(record: Record) -> list[int]:
-    """Return each seat's final assets, in the record's units, if all had bid truthfully.
-
-    In a second-price run everybody bids its valuation, at most its assets; of ties the lowest wins.
-    """
+    """Each seat's final assets, in the record's units, had all bid truthfully."""
     bids = [min(v, a) for v, a in zip(record["valuations"], record["assets"], strict=True)]
     winner = bids.index(max(bids))
     gain = record["valuations"][winner] - sorted(bids)[-2]
@@ -160,11 +151,10 @@ def _broke(action: int, legal: bool) -> str:
 class SessionStanding(NamedTuple):
     """One player's results over some sessions; a name on several seats counts once for each.
 
-    Payoff, payoff less that in equilibrium, and ratios (equations 1 and 4) are means over the runs
-    of a session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which
-    they are defined. `left_out`: runs without a deviation. The rest counts runs, all or such.
-    Sessions are the units of all intervals; `shown` has those of deviation, misbid and the share of
-    runs ``won``, of the sessions' own means, beside the mean over all runs.
+    Payoff, its excess over equilibrium, and ratios (equations 1 and 4) are means over the runs of a
+    session, then over sessions; `deviation` (equation 2) and `misbid` over all runs in which they
+    are defined. `left_out`: runs without a deviation. Sessions are the units of all intervals;
+    `shown` has those of the sessions' own means.
     """
 
     player: str
@@ -180,10 +170,6 @@ class SessionStanding(NamedTuple):
     bad_format: int
     bad_range: int
     shown: Mapping[str, MeanCell | None]
-
-    @property
-    def winning_rate(self) -> float:
-        return self.won / self.runs
 
 
 class _Mean:
@@ -211,12 +197,14 @@ class _Mean:
 class SessionResults:
     """Results and paths of players, accumulated session by session."""
 
-    def __init__(self, measure: str = "scaled") -> None:
+    def __init__(self, sessions: Iterable[RecordedEpisode] = (), measure: str = "scaled") -> None:
         self.measure = measure
         self.ends: Mapping[str, Ends] = {}  # between which results lie, by field
         self.sums: dict[str, _Sums] = {}
         self.places: dict[str | None, list[_Mean]] = {None: []}
         self.tracks: dict[str, list[array[float]]] = {}
+        for session in sessions:
+            self.add(session)
 
     def add(self, session: RecordedEpisode) -> SessionResults:
         self.ends = bounds(session.rules, self.measure)
@@ -228,9 +216,7 @@ class SessionResults:
             if taken_runs:
                 self.sums.setdefault(str(player), _Sums()).add(taken_runs)
                 track = (_Mean(run[seat].position for seat in taken).as_float() for run in runs)
-                floats = array(
-                    "d", (math.nan if position is None else position for position in track)
-                )
+                floats = array("d", (math.nan if mean is None else mean for mean in track))
                 self.tracks.setdefault(str(player), []).append(floats)
         everybody: dict[str | None, list[int]] = {None: [*range(len(session.seats))]}
         for player, taken in (seats | everybody).items():
@@ -245,17 +231,11 @@ class SessionResults:
         return [sums.standing(name, self.ends) for name, sums in self.sums.items()]
 
     def path(self, player: str | None = None) -> list[float | None]:
-        """Return the mean normalised action of each run over sessions, of one player or of all.
-
-        None where nobody acted legally.
-        """
+        """Mean normalised action of each run over sessions, of one player or all, or None."""
         return [mean.as_float() for mean in self.places.get(player, [])]
 
     def track(self, player: str) -> Array:
-        """Return a player's mean normalised action in each run of each of its sessions.
-
-        They are float64 ``(sessions, runs)``, NaN where none of its seats acted legally.
-        """
+        """A player's mean normalised actions ``(sessions, runs)``; NaN: none was legal."""
         rows = self.tracks.get(player, [])
         table = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
         for to, row in zip(table, rows, strict=True):
@@ -327,12 +307,7 @@ def _over(means: Sequence[Fraction], ends: Ends) -> Any:
 
 
 def ends(game: Any) -> Ends:
-    """Return the least and the highest deviation of a game."""
-    return SHARE if is_contest(game) else POSITIVE
-
-
-def places(game: Any) -> Ends:
-    """Return the least and the highest normalised action of a game."""
+    """Return the least and the highest deviation of a game, and normalised action."""
     return SHARE if is_contest(game) else POSITIVE
 
 
@@ -352,7 +327,7 @@ def bounds(game: Any, measure: str) -> dict[str, Ends]:
 def results(game: RecordedGame) -> SessionResults:
     """Return the results of a game's finished sessions; cached in the game."""
     if __name__ not in game.cache:
-        game.cache[__name__] = _results(game.done)
+        game.cache[__name__] = SessionResults(game.done)
     session_results: SessionResults = game.cache[__name__]
     return session_results
 
@@ -362,22 +337,15 @@ def deviation(session: RecordedEpisode) -> float | None:
     return _Mean(turn.deviation for run in player_runs(session) for turn in run).as_float()
 
 
-def _results(sessions: Iterable[RecordedEpisode], measure: str = "scaled") -> SessionResults:
-    session_results = SessionResults(measure)
-    for session in sessions:
-        session_results.add(session)
-    return session_results
-
-
 def standings(
     sessions: Iterable[RecordedEpisode], measure: str = "scaled"
 ) -> list[SessionStanding]:
-    return _results(sessions, measure).standings()
+    return SessionResults(sessions, measure).standings()
 
 
 def path(sessions: Iterable[RecordedEpisode], player: str | None = None) -> list[float | None]:
     """Return the mean action of each run of some sessions, see `Results.path`."""
-    return _results(sessions).path(player)
+    return SessionResults(sessions).path(player)
 
 
 def goal(game: Any) -> int:
@@ -396,17 +364,11 @@ def convergence_run(places: Sequence[float | None], goal: int) -> int | None:
 
 
 def convergence_rate(places: Sequence[float | None], goal: float) -> float | None:
-    """Return the share of the distance to `goal` that a path loses per run, on geometric average.
-
-    None for a path of one run, one that begins at the goal, or one without its first or last place.
-    """
+    """Share of the distance to `goal` lost per run (geometric), None where it is undefined."""
     if len(places) < 2 or places[0] is None or places[-1] is None or places[0] == goal:
         return None
     remaining = abs(places[-1] - goal) / abs(places[0] - goal)
     return float(1 - remaining ** (1 / (len(places) - 1)))
-
-
-# -- the paper's tables --------------------------------------------------------------------------
 
 
 class BreakRow(NamedTuple):
@@ -437,22 +399,13 @@ def break_table(sessions: Iterable[RecordedEpisode]) -> list[BreakRow]:
     for game, history in product(dict.fromkeys(game for game, _ in kinds), (False, True)):
         session_results = kinds.get((game, history))
         for player, sums in session_results.sums.items() if session_results else ():
-            broken = sum(sums.broke[cause] for cause in ("format", "range"))
+            causes: Any = {f"bad_{kind}": sums.broke[kind] for kind in ("format", "range")}
+            broken = sum(causes.values())
             percent = 100 * broken / sums.runs
             cell = estimated([100 * share for share in sums.each["broke"]], SCORED)
             shown = cell and cell._replace(mean=percent, std=None)
-            rows.append(
-                BreakRow(
-                    game=game,
-                    history=history,
-                    player=player,
-                    runs=sums.runs,
-                    broken_runs=broken,
-                    bad_format=sums.broke["format"],
-                    bad_range=sums.broke["range"],
-                    shown=shown,
-                )
-            )
+            about: Any = {"game": game, "history": history, "player": player, "runs": sums.runs}
+            rows.append(BreakRow(**about, broken_runs=broken, **causes, shown=shown))
     return rows
 
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 TITLES = {"beauty_contest": "beauty contest", "second_price_auction": "auction"}
 """The games as the published tables call them, in words."""
-FIRST = (20, 60)
-"""The published Table 1 has means over so many first sessions, and over all 100."""
+FIRST = (20, 60)  # the published Table 1 has means over so many first sessions, and over all 100
 
 
 def room(run: Run, game: RecordedGame) -> str:
@@ -52,8 +51,6 @@ def _title(game: RecordedGame) -> str:
     name = econ_arena.title(game.rules)
     return TITLES.get(name, name.replace("_", " "))
 
-
-# -- result tables ---------------------------------------------------------------------------------
 
 PAYOFFS = (
     "Payoff: share of the prize, or gain in the auction; mean over the runs of a session, then "
@@ -93,8 +90,7 @@ DISTANCE = columns(
 SHOWN = [f"{game}, {shown}" for game, shown in product(TITLES.values(), ("no history", "history"))]
 BREAK = columns("player, source", "runs") | dict.fromkeys([*SHOWN, "format", "range"], ".1f")
 
-Played = Mapping[tuple[str, str, str], RecordedGame]
-"""Games by label, room and history."""
+Played = Mapping[tuple[str, str, str], RecordedGame]  # games by label, room and history
 
 
 def sections(run: Run) -> list[Section]:
@@ -103,16 +99,14 @@ def sections(run: Run) -> list[Section]:
     if not games:
         return [Section(PAPER.title, ABOUT)]
     played = {(game.label, room(run, game), history(game)): game for game in games}
-    breaks, distances = [*_breaks(games)], [*_distances(played)]
+    breaks, gaps = [*_breaks(games)], [*_distances(played)]
     path = columns(f"{WHO}, run of session, action, goal")
     pools = pooled.pools([(_title(game), room(run, game), game) for game in games])
     grids = [
         ResultTable(PAYOFF, [*_payoffs(played)], "Payoffs", "econ_arena_table1", PAYOFFS),
         *([pooled.grid(pools)] if pools else []),
         ResultTable(BREAK, breaks, "Rule breaks, % of runs", "econ_arena_table2", BROKEN),
-        ResultTable(
-            DISTANCE, distances, "Distance from equilibrium", "econ_arena_distance", DISTANCES
-        ),
+        ResultTable(DISTANCE, gaps, "Distance from equilibrium", "econ_arena_distance", DISTANCES),
         ResultTable(path, [*_places(played)], name="econ_arena_paths"),
     ]
     sketches = [*pooled.sketches(pools), *_figures(run, games, breaks)]
@@ -122,10 +116,7 @@ def sections(run: Run) -> list[Section]:
 def _payoffs(played: Played) -> Iterator[list[Value]]:
     for labels, game in played.items():
         sessions = [game.done[:count] if len(game.done) >= count else [] for count in FIRST]
-        first = [
-            {s.player: brief(s.payoff) for s in standings(first_sessions)}
-            for first_sessions in sessions
-        ]
+        first = [{s.player: brief(s.payoff) for s in standings(part)} for part in sessions]
         for standing in results(game).standings():
             yield [
                 *(*labels, standing.player, OWN, len(game.done)),
@@ -144,10 +135,8 @@ def _breaks(games: Sequence[RecordedGame]) -> Iterator[list[Value]]:
     for name in dict.fromkeys(row.player for row in rows):
         player_rows = [row for row in rows if row.player == name]
         runs = sum(row.runs for row in player_rows)
-        kinds = [
-            sum(row.bad_format for row in player_rows),
-            sum(row.bad_range for row in player_rows),
-        ]
+        causes = ("bad_format", "bad_range")
+        kinds = [sum(getattr(row, cause) for row in player_rows) for cause in causes]
         yield [name, OWN, runs, *_shares(player_rows), *(100 * count / runs for count in kinds)]
     printed = econ_arena.published_rule_breaks()
     for model in dict.fromkeys(row.model for row in printed):
@@ -178,12 +167,9 @@ def _places(played: Played) -> Iterator[list[Value]]:
     """Yield each player's mean normalised action in each run of its sessions."""
     for labels, game in played.items():
         for name in game.players:
-            track = canvas.points(results(game).track(name), econ_arena.places(game.rules))
+            track = canvas.points(results(game).track(name), econ_arena.ends(game.rules))
             for k, position in enumerate(track, start=1):
                 yield [*labels, name, k, position, econ_arena.goal(game.rules)]
-
-
-# -- figures over all games ------------------------------------------------------------------------
 
 
 def _figures(run: Run, games: Sequence[RecordedGame], breaks: Sequence[Any]) -> Iterator[Sketch]:
@@ -209,11 +195,7 @@ def _dots(
     less: float = 0,
     lead: str = ", with its 95 % interval over sessions",
 ) -> tuple[dict[str, float], str]:
-    """Draw a value of each player in each game.
-
-    Return each player's offset below the middle of its row, and the sample that the intervals rest
-    on.
-    """
+    """Draw a value of each player in each game; return offsets in its row, and the sample."""
     values_by_game = [{s.player: value(s) for s in results(game).standings()} for game in games]
     series = {name: [row.get(name) for row in values_by_game] for name in _players(games)}
     shifts = canvas.dots(axes, [game.label for game in games], series, less)
@@ -268,11 +250,7 @@ def _levels(games: Sequence[RecordedGame]) -> dict[str, list[RecordedGame]]:
             reveal = reveal.replace("bids_and_private", "bids and values")
             alike = [other for other in blank if _title(other) == _title(game)]
             levels.setdefault(f"{_title(game)}, {reveal}", alike).append(game)
-    return {
-        name: level_games
-        for name, level_games in levels.items()
-        if len(set(map(history, level_games))) > 1
-    }
+    return {name: group for name, group in levels.items() if len(set(map(history, group))) > 1}
 
 
 def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
@@ -284,15 +262,12 @@ def _by_history(axes: Axes, run: Run, games: Sequence[RecordedGame]) -> str:
         curves.append((shown, np.ma.masked_invalid(tracks).mean(axis=0).filled(np.nan)))
     _curves(axes, games[0], curves)
     sizes = sorted({len(table) for _, table in curves})
-    ends = econ_arena.places(games[0].rules)
+    ends = econ_arena.ends(games[0].rules)
     banded = canvas.banded(sizes[-1], ends, "session") if len(sizes) == 1 else SEVERAL
     return (
         "Mean normalised action in each run of a session, by how many past runs are shown; "
         f"{'; '.join(filter(None, ('without the rational players', banded)))}."
     )
-
-
-# -- figures of one game ---------------------------------------------------------------------------
 
 
 def moves(run: Run, game: RecordedGame) -> list[Sketch]:
@@ -306,7 +281,7 @@ def moves(run: Run, game: RecordedGame) -> list[Sketch]:
 
 def _curves(axes: Axes, game: RecordedGame, curves: Sequence[tuple[str, Array]]) -> None:
     """Draw means over sessions, ``(sessions, runs)``, and the equilibrium."""
-    ends = econ_arena.places(game.rules)
+    ends = econ_arena.ends(game.rules)
     for (name, table), look in zip(curves, make_looks(len(curves)), strict=True):
         run_numbers = np.arange(1, table.shape[1] + 1)
         canvas.mean_line(axes, run_numbers, table, ends, look, label=name[:24])
@@ -324,7 +299,7 @@ def _paths(axes: Axes, game: RecordedGame) -> str:
     count = len(game.done)
     if count == 1:
         return "Normalised action in each run of the session, by player."
-    banded = canvas.banded(count, econ_arena.places(game.rules), "session")
+    banded = canvas.banded(count, econ_arena.ends(game.rules), "session")
     sentence = f"Mean normalised action in each run, over {count} sessions, by player"
     return f"{'; '.join(filter(None, (sentence, banded)))}."
 
@@ -335,16 +310,15 @@ def _actions(axes: Axes, game: RecordedGame) -> str:
         for player, turn in zip(session.seats, econ_arena.player_runs(session)[0], strict=True):
             if turn.position is not None:
                 places[player].append(float(turn.position))
-    ends = econ_arena.places(game.rules)
+    ends = econ_arena.ends(game.rules)
     for row, positions in enumerate(places.values()):
-        shown = np.array(positions)[canvas.some(len(positions))]
+        shown = np.array(positions)[canvas.shown_runs(len(positions))]
         shift = np.linspace(-0.22, 0.22, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
         axes.plot(shown, row + shift, "o", color=BLUE, alpha=0.4, ms=4, mew=0)
         if positions:
             axes.plot(np.mean(positions), row, "|", color=BLUE, ms=18, mew=2.4)
-        name = game.players[row]
-        own_mean = canvas.points(results(game).track(name), ends)
-        canvas.across(axes, [row], own_mean, BLUE)
+        means = canvas.points(results(game).track(game.players[row]), ends)
+        canvas.across(axes, [row], means, BLUE)
     goal = econ_arena.goal(game.rules)
     axes.axvline(goal, color=ORANGE, linestyle="--", linewidth=1.3, label="equilibrium")
     canvas.down(axes, game.players)

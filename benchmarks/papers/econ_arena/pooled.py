@@ -61,17 +61,14 @@ def pools(games: Sequence[tuple[str, str, RecordedGame]]) -> list[Pool]:
     for title, room, game in games:
         if game.rules.rounds == 1 and game.done:
             groups.setdefault((title, room, tuple(game.seats)), []).append(game)
-    return [
-        Pool(*key[:2], group_games) for key, group_games in groups.items() if len(group_games) > 1
-    ]
+    return [Pool(*key[:2], group) for key, group in groups.items() if len(group) > 1]
 
 
 def pooled(pool: Pool) -> list[Pooled]:
     """Return the results of every player of a pool, in the order of their seats."""
     names, rules = list(dict.fromkeys(pool.games[0].seats)), [game.rules for game in pool.games]
-    samples = {
-        name: (_PoolSample(), _PoolSample(), _PoolSample()) for name in names
-    }  # payoff, gain, deviation
+    # Of payoff, gain, deviation.
+    samples = {name: [_PoolSample() for _ in range(3)] for name in names}
     for group, game in enumerate(pool.games):
         for session in game.done:
             [run] = player_runs(session)
@@ -80,7 +77,7 @@ def pooled(pool: Pool) -> list[Pooled]:
                 values = turn.payoff, gain, turn.deviation
                 for sample, value in zip(samples[name], values, strict=True):
                     sample.add(group, session.row.seed, value)
-    sessions = sum(len(game.done) for game in pool.games)
+    sessions, limits = sum(len(game.done) for game in pool.games), econ_arena.ends(rules[0])
     if econ_arena.is_contest(rules[0]):
         ends = -max(float(r.foul_fee) for r in rules), max(float(r.prize) for r in rules)
         payoffs = {name: sample[0].bounded(*ends) for name, sample in samples.items()}
@@ -88,13 +85,7 @@ def pooled(pool: Pool) -> list[Pooled]:
         largest = float(max(np.max(r.assets) for r in rules))
         payoffs = {name: sample[0].money(largest) for name, sample in samples.items()}
     return [
-        Pooled(
-            name,
-            sessions,
-            payoffs[name],
-            gain.money(1),
-            deviation.bounded(*econ_arena.ends(rules[0])),
-        )
+        Pooled(name, sessions, payoffs[name], gain.money(1), deviation.bounded(*limits))
         for name, (_, gain, deviation) in samples.items()
     ]
 
@@ -124,18 +115,14 @@ class _PoolSample:
         return mean_of([value for column in self.columns() for value in column], (low, high))
 
     def money(self, limit: float) -> MeanCell | None:
-        """Return the mean of the groups' means of values that differ in size between groups.
-
-        They lie within `limit` of 0, except for fixed valuations beyond the assets.
-        """
+        """The mean of groups' means of different size, within `limit` or the largest value."""
         columns = self.columns()
         if not columns:
             return None
         mean, runs = fmean(map(fmean, columns)), sum(map(len, columns))
         limit = max(limit, *(abs(value) for column in columns for value in column))
-        return MeanCell(
-            mean, None, runs, intervals.overall(columns, -limit, limit), (-limit, limit)
-        )
+        interval = intervals.overall(columns, -limit, limit)
+        return MeanCell(mean, None, runs, interval, (-limit, limit))
 
 
 def grid(pools: Sequence[Pool]) -> ResultTable:

@@ -202,7 +202,7 @@ def _pirate_plans(axes: Axes, game: RecordedGame) -> str:
     rules = game.rules
     plans = np.array([e.records[0]["plan"] for e in game.played])
     seats = np.arange(1, rules.players + 1)
-    plans = plans[canvas.some(len(plans))]
+    plans = plans[canvas.shown_runs(len(plans))]
     shift = np.linspace(-0.2, 0.2, len(plans))[:, None] if len(plans) > 1 else 0
     axes.plot((seats + shift).ravel(), plans.ravel(), "o", color=BLUE, alpha=0.5, ms=5, mew=0)
     axes.plot([], [], "o", color=BLUE, ms=5, label="proposed, each run")

@@ -1,7 +1,4 @@
-"""The bar and the auction at the settings of v2's Figures 3 and 7, beside the benchmark's settings.
-
-Source: arXiv 2403.11807v2. Both figures are drawings; no published numbers exist.
-"""
+"""The bar and the auction at the settings of arXiv 2403.11807v2's Figures 3 and 7 (drawings)."""
 
 from __future__ import annotations
 
@@ -84,48 +81,43 @@ def _heads(term: str, table_columns: Mapping[str, ModeColumn]) -> dict[str, str]
     return {"game": "", term: "", "runs": "d"} | forms | {"payoff": ".2f"}
 
 
-# -- the bar ---------------------------------------------------------------------------------------
-
-
-def went(rules: Any, records: Sequence[Record]) -> float:
-    """Return the share of a run's decisions that were to go."""
-    return float(np.mean([record["goers"] for record in records]) / rules.players)
-
-
-def off_ratio(rules: Any, records: Sequence[Record]) -> float:
-    """Return the mean distance of the share of goers from the ratio over a run's rounds."""
-    shares = np.array([record["goers"] for record in records]) / rules.players
-    return float(np.abs(shares - float(rules.ratio)).mean())
-
-
-def crowded(rules: Any, records: Sequence[Record]) -> float:
-    """Return the share of a run's rounds in which more went than the bar is good for."""
-    return float(np.mean([not record["good"] for record in records]))
-
-
-def changed(rules: Any, records: Sequence[Record]) -> float | None:
-    """Return the share of a run's decisions unlike the seat's previous one; None for one round."""
-    choices = np.array([record["actions"] for record in records]) > 0
-    return float((choices[1:] != choices[:-1]).mean()) if len(choices) > 1 else None
-
-
 def _share(rules: Any) -> Ends:
     return SHARE
 
 
+def _column(
+    form: str, ends: Callable[[Any], Ends], keys: str, of: Callable[..., Any]
+) -> ModeColumn:
+    """`of` takes the rules and, round by round, arrays of what is recorded by these keys."""
+
+    def value(rules: Any, records: Sequence[Record]) -> float | None:
+        number = of(rules, *(np.array([record[k] for record in records]) for k in keys.split()))
+        return None if number is None else float(number)
+
+    return ModeColumn(form, ends, value)
+
+
+def _off_ratio(rules: Any, goers: Array) -> Any:
+    return np.abs(goers / rules.players - float(rules.ratio)).mean()
+
+
+def _changed(rules: Any, actions: Array) -> Any:
+    went = actions > 0
+    return (went[1:] != went[:-1]).mean() if len(went) > 1 else None
+
+
 BAR = {
-    "went": ModeColumn(".3f", _share, went),
-    "off the ratio": ModeColumn(".3f", _share, off_ratio),
-    "crowded": ModeColumn(".3f", _share, crowded),
-    "changed": ModeColumn(".3f", _share, changed),
+    "went": _column(".3f", _share, "goers", lambda rules, goers: goers.mean() / rules.players),
+    "off the ratio": _column(".3f", _share, "goers", _off_ratio),
+    "crowded": _column(".3f", _share, "good", lambda rules, good: np.logical_not(good).mean()),
+    "changed": _column(".3f", _share, "actions", _changed),
 }
 
 
 def _bars(games: Sequence[RecordedGame]) -> Section:
     rows = [*_rows(games, "mode", BAR)]
-    grid = ResultTable(
-        _heads("mode", BAR), rows, name="gamma_bench_bar", note=INFORMED, title="Decisions"
-    )
+    heads = _heads("mode", BAR)
+    grid = ResultTable(heads, rows, name="gamma_bench_bar", note=INFORMED, title="Decisions")
     sketch = Sketch("Attendance", partial(_attendance, games=games))
     return Section("Explicit and implicit bar (v2, Figure 3)", grids=[grid], sketches=[sketch])
 
@@ -145,48 +137,20 @@ def _attendance(axes: Axes, games: Sequence[RecordedGame]) -> str:
     )
 
 
-# -- the auction -----------------------------------------------------------------------------------
-
-
-def _pairs(records: Sequence[Record]) -> tuple[Array, Array]:
-    """Return all valuations of a run and the bids, int64 ``(rounds, players)``."""
-    return tuple(np.array([r[key] for r in records]) for key in ("valuations", "actions"))  # type: ignore[return-value]
-
-
-def bid_to_value(rules: Any, records: Sequence[Record]) -> float:
-    """Return the mean of bid / valuation of a run, without valuations of 0."""
-    values, bids = _pairs(records)
-    return float((bids[values > 0] / values[values > 0]).mean())
-
-
-def at_value(rules: Any, records: Sequence[Record]) -> float:
-    """Return the share of a run's bids that are the valuation, without valuations of 0."""
-    values, bids = _pairs(records)
-    return float((bids == values)[values > 0].mean())
-
-
-def unbid(rules: Any, records: Sequence[Record]) -> float:
-    """Return the mean of valuation less bid of a run."""
-    values, bids = _pairs(records)
-    return float((values - bids).mean())
-
-
-def efficient(rules: Any, records: Sequence[Record]) -> float:
-    """Return the share of a run's rounds in which a highest valuation won."""
-    values, _ = _pairs(records)
-    winners = [record["winner"] for record in records]
-    return float((values[np.arange(len(values)), winners] == values.max(axis=1)).mean())
-
-
 def _unbid_ends(rules: Any) -> Ends:
     return (0.0, float(rules.valuation_max)) if rules.bid_range == "own_value" else FREE
 
 
+def _efficient(rules: Any, values: Array, winners: Array) -> Any:
+    return (values[np.arange(len(values)), winners] == values.max(axis=1)).mean()
+
+
+BIDS = "valuations actions"
 AUCTION = {
-    "bid to value": ModeColumn(".3f", bid_shares, bid_to_value),
-    "at value": ModeColumn(".3f", _share, at_value),
-    "unbid": ModeColumn(".2f", _unbid_ends, unbid),
-    "efficient": ModeColumn(".3f", _share, efficient),
+    "bid to value": _column(".3f", bid_shares, BIDS, lambda _, v, b: (b[v > 0] / v[v > 0]).mean()),
+    "at value": _column(".3f", _share, BIDS, lambda _, v, b: (b == v)[v > 0].mean()),
+    "unbid": _column(".2f", _unbid_ends, BIDS, lambda _, v, b: (v - b).mean()),
+    "efficient": _column(".3f", _share, "valuations winner", _efficient),
 }
 SCORES = {"S6, v2": "v2", "S6, corrected": "corrected"}
 

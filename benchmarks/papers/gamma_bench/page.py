@@ -35,8 +35,7 @@ from llm_games.rulebook import Rulebook
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PRINTED = "v4"
-"""Edition of the published single runs, by which one's own are set beside them."""
+PRINTED = "v4"  # edition of the published single runs, by which one's own are set beside them
 ROUNDS = (1, 5, 10, 15, 20)
 TITLES = {game: game.replace("_", " ") for game in GAMES}
 
@@ -103,9 +102,6 @@ AGAINST = Markup(
     "beside one who gives nothing rise. All rounds are in "
     '<a href="tables/rounds.csv">tables/rounds.csv</a>.'
 )
-
-
-# -- games at several settings ---------------------------------------------------------------------
 
 
 class VariedSetting(NamedTuple):
@@ -193,10 +189,7 @@ def _two(pair: Sequence[Value]) -> Label:
 
 
 def _beside(axes: Axes, settings: Sequence[VariedSetting]) -> str:
-    """Draw a score at several settings beside the published one at the same settings.
-
-    Lines join settings of the same kind that stand side by side.
-    """
+    """Draw a score at several settings, alike ones joined, beside the published one there."""
     names = [_short(s.name) for s in settings]
     looks = (
         ("this run", [s.comparable and s.comparable.mean for s in settings], BLUE, "o-"),
@@ -227,9 +220,6 @@ def _short(name: str) -> str:
     return name.replace(" coins", "").replace(" golds", "").replace("reasoning True", "reasoning")
 
 
-# -- play against fixed players --------------------------------------------------------------------
-
-
 def _against(run: Run) -> list[Section]:
     """Return a table of the games in which some seats are fixed players and others are not."""
     rows = []
@@ -245,28 +235,18 @@ def _against(run: Run) -> list[Section]:
 def _others(game: RecordedGame, fixed: Set[str]) -> list[Value]:
     episodes = game.done or game.played[:1]
     others = ([seat for seat, n in enumerate(e.seats) if n not in fixed] for e in episodes)
-    means = [seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)]
-    table = np.array(means)
+    table = np.array([seats_mean(e, seats) for e, seats in zip(episodes, others, strict=True)])
     rounds = table.shape[1]
     places = [number - 1 for number in ROUNDS if number <= rounds]
-    shown = [
-        *canvas.points(table[:, places], moved(game.rules)),
-        *[None] * (len(ROUNDS) - len(places)),
-    ]
+    missing = [None] * (len(ROUNDS) - len(places))
+    shown = [*canvas.points(table[:, places], moved(game.rules)), *missing]
     slopes = np.polyfit(np.arange(rounds), table.T, 1)[0].tolist() if rounds > 1 else []
     slope = mean_of(slopes, FREE)  # a line through the means has the mean slope
     return [game.label, " and ".join(sorted(fixed)), ACTIONS[game.name], *shown, slope]
 
 
-# -- the leaderboard -------------------------------------------------------------------------------
-
-
 def counted(run: Run, edition: str) -> dict[str, list[float]]:
-    """Return the scores of the games that are played with an edition's settings, by game.
-
-    These are the edition's `settings`, or for all games those of the published program. Left out
-    are games at several settings, and games with a fixed strategy beside other players.
-    """
+    """Scores by game at an edition's settings, without fixed strategies beside others."""
     alone = {}
     for name, games in run.by_game().items():
         kinds = {run.players[player].kind for player in games[0].seats}
@@ -298,11 +278,7 @@ def _alike(first: Rulebook, second: Rulebook) -> bool:
 
 @cache
 def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
-    """Return the rules of each game in an edition's benchmark.
-
-    These are the preset ``gamma_bench`` with the changes of `OTHERWISE`; `lenient`: with all
-    leniencies of the published program as well.
-    """
+    """Rules of each game: preset ``gamma_bench`` changed as `OTHERWISE`, or with all leniencies."""
     params: dict[str, dict[str, Any]] = {name: {"preset": "gamma_bench"} for name in GAMES}
     if lenient:
         file = parse(load("gamma-bench/published"), "gamma-bench/published")
@@ -311,16 +287,16 @@ def settings(edition: str, lenient: bool = False) -> dict[str, Rulebook]:
     return {name: rulebook(name, **{**params[name], **other.get(name, {})}) for name in GAMES}
 
 
+Placed = tuple[float, Sequence[Value]]  # A run's Overall, -1 for none, and its row
+
+
 def board(runs: Sequence[Run]) -> Section | None:
     """Return the published rows merged with those of these runs by Overall; None without any.
 
     Runs are scored by the edition of the published table, those of ``v4`` and ``v2`` by theirs.
-    Only a run of all eight games, with the benchmark's settings and the same language model on
-    every seat, has a rank.
+    Only runs of all eight games at the benchmark's settings with one model on all seats have ranks.
     """
-    rows_by_edition: dict[str, list[tuple[float, Sequence[Value]]]] = {
-        edition: [] for edition in BOARDS
-    }
+    rows_by_edition: dict[str, list[Placed]] = {edition: [] for edition in BOARDS}
     for run in runs:
         edition = run.edition if run.edition in BOARDS else "published"
         if placed_row := _placed_row(run, edition):
@@ -329,11 +305,10 @@ def board(runs: Sequence[Run]) -> Section | None:
     return Section("Beside the published leaderboard", grids=grids) if grids else None
 
 
-def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> ResultTable:
+def _board(edition: str, run_rows: Sequence[Placed]) -> ResultTable:
     version = published.VERSIONS.get(edition)
-    outside = [
-        row for _, row in run_rows if version and not row[0]
-    ]  # in no order with the published
+    # In no order with the published.
+    outside = [row for _, row in run_rows if version and not row[0]]
     places = [placed_row for placed_row in run_rows if not version or placed_row[1][0]]
     for listed in published.leaderboard(edition) if version else ():
         row = (str(listed.rank), listed.model, listed.overall, *map(listed.cells.get, GAMES))
@@ -348,15 +323,13 @@ def _board(edition: str, run_rows: Sequence[tuple[float, Sequence[Value]]]) -> R
     )
 
 
-def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
-    """Return a run's Overall, -1 for none, and its row; None without any score."""
+def _placed_row(run: Run, edition: str) -> Placed | None:
+    """Return a run's row; None without any score."""
     scores_by_game = counted(run, edition)
     if not any(scores_by_game.values()):
         return None
-    mean, names = (
-        overall(scores_by_game),
-        sorted({name for game in run.games for name in game.seats}),
-    )
+    mean, seats = overall(scores_by_game), (name for game in run.games for name in game.seats)
+    names = sorted({*seats})
     player = run.players[names[0]]
     why = "" if player.language_model else "not an LLM, for reference"
     why = "a toy, to see how things work" if player.toy else why
@@ -367,10 +340,7 @@ def _placed_row(run: Run, edition: str) -> tuple[float, Sequence[Value]] | None:
     note = "; ".join(filter(None, (run.file.title, why, missing, filled)))
     ranked = mean is not None and not why and edition in published.VERSIONS
     rank = f"({published.rank_of(mean.mean, edition)})" if ranked and mean else ""
-    cells = [
-        estimated(scores_by_game[game], SCORED) if scores_by_game.get(game) else None
-        for game in GAMES
-    ]
+    cells = [estimated(scores_by_game.get(game, ()), SCORED) for game in GAMES]
     row = (rank, Label(" + ".join(names), note), mean, *cells)
     return mean.mean if mean else -1.0, row
 

@@ -1,8 +1,4 @@
-"""The printed results of the γ-Bench paper.
-
-Source: arXiv 2403.11807. They are data as published, not ground truth: five runs each, failed
-answers never counted, and some cells rest on runs that are not independent.
-"""
+"""The printed results of γ-Bench (arXiv 2403.11807): five runs each, some not independent."""
 
 from __future__ import annotations
 
@@ -44,18 +40,12 @@ class Single(NamedTuple):
 
 @cache
 def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
-    """Return the models printed by one of `VERSIONS`, highest Overall first: 13, or 12 of ``v4``.
-
-    Only the auction and the Overall of ``v4`` are its own cells; the others are those of ``v7``,
-    which differ by at most 0.1.
-    """
+    """Models printed by one of `VERSIONS`, best first; ``v4``: but auction and Overall, of v7."""
     models = []
     for row in data(__package__, "leaderboard"):
         names = [name.removesuffix("_mean") for name in row if name.endswith("_mean") and row[name]]
         cells = {n: MeanCell(float(row[f"{n}_mean"]), float(row[f"{n}_std"]), 5) for n in names}
-        model_cells = {
-            name: cells.get(f"{edition}_{name}", cells[name]) for name in ("overall", *GAMES)
-        }
+        model_cells = {n: cells.get(f"{edition}_{n}", cells[n]) for n in ("overall", *GAMES)}
         if edition == "published" or f"{edition}_overall" in cells:
             models.append((row["model"], model_cells.pop("overall"), model_cells))
     models.sort(key=lambda model: -model[1].mean)  # in the order of v7 where these are equal
@@ -66,9 +56,7 @@ def leaderboard(edition: str = "published") -> tuple[LeaderboardEntry, ...]:
 def spreads() -> dict[str, float]:
     """Return by game the standard deviation of one run's score, pooled over the 13 models."""
     deviations = {game: [row.cells[game].std or 0.0 for row in leaderboard()] for game in GAMES}
-    return {
-        game: math.sqrt(sum(s * s for s in stds) / len(stds)) for game, stds in deviations.items()
-    }
+    return {game: math.sqrt(sum(s * s for s in sds) / len(sds)) for game, sds in deviations.items()}
 
 
 @cache
@@ -104,8 +92,7 @@ def gpt35(game: Rulebook, change: Mapping[str, Any]) -> float | None:
     """Return the score that v4 prints for GPT-3.5-0125 at a setting; None where it prints none.
 
     The rules must be the preset ``gamma_bench`` except for the parameters of `VARIED`. `change` is
-    a player's setting that is not the default: one of ``temperature``, ``prompts``, ``reasoning``,
-    ``persona``.
+    the setting that is not default: ``temperature``, ``prompts``, ``reasoning`` or ``persona``.
     """
     setting = _variant(game) if not change else _asked(change) if game == _default(game) else None
     if setting is None:

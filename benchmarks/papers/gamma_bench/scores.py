@@ -1,8 +1,8 @@
 """The γ-Bench scores S1 to S8, 0 to 100 and higher is better, and how runs are averaged.
 
 Source: arXiv 2403.11807; the editions differ between the paper's versions and its published code.
-Every formula is written once, in the operation order of the published code, and runs on exact
-fractions (``corrected``) or on doubles (``published``, bit-equal to the authors' numbers).
+Every formula is in the operation order of that code, and runs on exact fractions (``corrected``) or
+on doubles (``published``, bit-equal to the authors' numbers).
 """
 
 from __future__ import annotations
@@ -56,17 +56,13 @@ def _exact_mean(values: Sequence[Fraction]) -> Fraction:
     return Fraction(sum(values), len(values))
 
 
-# -- the scores of one run, from plain numbers ---------------------------------------------------
-
-
 def beauty_contest(
     rounds: Rounds, low: int, high: int, ratio: Fraction, edition: str = "corrected"
 ) -> float:
     """S1: how far the choices that count are from the end to which the ratio on the mean pulls.
 
-    Each round has at least one choice; `low` and `high` are in their unit. At ratio 1, where any
-    common number is an equilibrium, ``published`` rewards the centre of the range and the others
-    its ends.
+    `low` and `high` are in the choices' unit. At ratio 1, where any common number is an
+    equilibrium, ``published`` rewards the centre of the range and the others its ends.
     """
     number, _ = _arithmetic(edition)
     width = high - low
@@ -112,10 +108,7 @@ def public_goods(
 def public_goods_shares(
     contributions: Rounds, endowments: Sequence[Sequence[float]]
 ) -> float | None:
-    """S4 for endowments that differ or carry over: an extension, not part of the benchmark.
-
-    Empty endowments are left out; None if there are no others.
-    """
+    """S4 for endowments that differ or carry over, an extension; None if all are empty."""
     rounds = [
         [Fraction(c) / Fraction(e) for c, e in zip(amounts, had, strict=True) if e]
         for amounts, had in zip(contributions, endowments, strict=True)
@@ -134,11 +127,7 @@ def diners_dilemma(cheap: Numbers, players: int, edition: str = "corrected") -> 
 def sealed_bid_auction(
     valuations: Rounds, bids: Rounds, price: str = "first", edition: str = "corrected"
 ) -> float | None:
-    """S6: how far the bids are shaded below the valuations, a list of each for every round.
-
-    None where the edition has no score for this price rule: ``v2`` scores the second-price auction
-    alone, all others the first-price one.
-    """
+    """S6: how far bids are below valuations, by round; None: an edition's other price rule."""
     number, mean = _arithmetic(edition)
     if price != ("second" if edition == "v2" else "first"):
         return None
@@ -153,10 +142,7 @@ def sealed_bid_auction(
 
 
 class Shot(NamedTuple):
-    """One turn of a battle royale; a negative target is a miss on purpose.
-
-    `alive` are the seats in the game before it.
-    """
+    """A turn of a battle royale; `target` negative: missed on purpose; `alive` before it."""
 
     shooter: int
     target: int
@@ -164,11 +150,7 @@ class Shot(NamedTuple):
 
 
 def battle_royale(shots: Sequence[Shot], rates: Numbers, edition: str = "corrected") -> float:
-    """S7: the share of shots that are aimed at the strongest living other.
-
-    The strongest has the highest rate (any, if several share it); in the other editions it is the
-    largest seat number.
-    """
+    """S7: share of shots at the strongest living other: the highest rate, or largest number."""
     number, _ = _arithmetic(edition)
     strength = rates if edition == "corrected" else range(len(rates))
     good = sum(aims_high(shot, strength) for shot in shots)
@@ -193,8 +175,7 @@ def right_vote(rule: str, position: int, share: int, pirates: int, gold: int) ->
 
     The proposer, at position 0, does not vote. `share`: coins offered; `pirates`: those alive;
     `gold`: at least ``(pirates - 1) // 2``. Rules: ``paper``; ``published``, where one coin at a
-    position of the other parity than the proposer has no correct answer; ``equilibrium``, where one
-    accepts exactly more than one gets if the plan fails.
+    position of the other parity has no correct answer; ``equilibrium``: more than if it fails.
     """
     if rule == "equilibrium":
         return share > optimal_plan(pirates - 1, gold)[position - 1]
@@ -210,9 +191,9 @@ def pirate_game(
 ) -> float:
     """S8: half for plans near the optimal one, half for correct votes.
 
-    Plans are the coins of each living pirate, proposer first, a list for each round; votes are in
-    the same order, the proposer's own included. All editions but ``corrected`` scale the plans to
-    100 coins, and take ``published`` as `vote_rule`, see `right_vote`.
+    Plans are the coins of each living pirate, proposer first; votes are in the same order, the
+    proposer's own included. All editions but ``corrected`` scale the plans to 100 coins, and take
+    ``published`` as `vote_rule`, see `right_vote`.
     """
     number, mean = _arithmetic(edition)
     base, rule = (gold, vote_rule) if edition == "corrected" else (100, "published")
@@ -237,15 +218,8 @@ def correct_votes(plans: Rounds, votes: Rounds, gold: int, rule: str = "paper") 
     return sum(cast), len(cast)
 
 
-# -- the scores of one recorded run --------------------------------------------------------------
-
-
 def score_episode(game: Any, records: Sequence[Record], edition: str = "corrected") -> float | None:
-    """Return the score of one run from its rules and the records of its steps, as plain values.
-
-    None for a run that is not finished, a game outside the benchmark, and settings for which no
-    score is defined. Whether a finished run is void is not in its records.
-    """
+    """The score of a finished run by its rules and plain records; None where none is defined."""
     _arithmetic(edition)
     if game.name not in GAMES or not records or not _complete(game, records):
         return None
@@ -290,9 +264,7 @@ def _complete(game: Any, records: Sequence[Record]) -> bool:
 def _beauty_contest(game: Any, records: Sequence[Record], edition: str) -> float | None:
     if game.max_draw is not None or not game.reasks:
         return None  # sessions of Economics Arena have measures of their own
-    rounds = [
-        [x for x, counts in zip(r["actions"], r["counted"], strict=True) if counts] for r in records
-    ]
+    rounds = [[x for x, ok in zip(r["actions"], r["counted"], strict=True) if ok] for r in records]
     rounds = [choices for choices in rounds if choices]  # nobody's number counted in the others
     low, high = int(game.min * game.unit), int(game.max * game.unit)
     return beauty_contest(rounds, low, high, game.ratio, edition) if rounds else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -55,15 +56,10 @@ def table(games: Sequence[RecordedGame]) -> ResultTable:
             notes.append(f"{game.label} has no scale: {why}.")
         elif scores := series(game, measured_by(MEASURE)).known:
             by_game.setdefault(game.name, []).append(scores)
-    means = {
-        name: mean_over(game_scores)
-        for name, game_scores in by_game.items()
-        if len(game_scores) > 1
-    }
+    several = {name: columns for name, columns in by_game.items() if len(columns) > 1}
+    means = {name: mean_over(columns) for name, columns in several.items()}
     if len(by_game) > 1:
-        means["all"] = mean_over(
-            [scores for game_scores in by_game.values() for scores in game_scores]
-        )
+        means["all"] = mean_over([*chain(*by_game.values())])
     foot = [[f"mean, {name}", *[""] * 5, mean] for name, mean in means.items()]
     heads = columns("scenario, focal seats", "payoff, random, best", ".2f")
     heads |= {"by": "", MEASURE.name: ".2f"}

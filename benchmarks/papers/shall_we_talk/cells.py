@@ -31,10 +31,8 @@ FILES = ("beauty_contest", "bertrand", "evacuation")
 SIZES = ("players", "rounds", "max_rounds", "switch_round", "walker")
 """Parameters in which a run of a cell may be smaller than the paper's."""
 CASES = {"beauty_contest": "KBC", "bertrand_competition": "BC", "emergency_evacuation": "EE"}
-RUBRICS = {"KBC": "plan", "BC": "agreement"}
-"""What a judge labels in the talk of a case."""
-EARLY = 99
-"""Rounds in which an agreement is early."""
+RUBRICS = {"KBC": "plan", "BC": "agreement"}  # what a judge labels in the talk of a case
+EARLY = 99  # rounds in which an agreement is early
 
 
 def owns(game: RecordedGame) -> bool:
@@ -60,10 +58,8 @@ def cells(game: str) -> Mapping[str, Rulebook]:
 
 def cell_of(rules: Rulebook) -> str:
     """Return the cell whose rules these are, at any size; "" if they differ otherwise."""
-    rules_by_cell = cells(rules.name).items()
-    return next(
-        (cell for cell, cell_rules in rules_by_cell if _sized(cell_rules, rules) == rules), ""
-    )
+    alike = (cell for cell, other in cells(rules.name).items() if _sized(other, rules) == rules)
+    return next(alike, "")
 
 
 def _sized(cell_rules: Any, rules: Any) -> Any:
@@ -75,9 +71,6 @@ def _sized(cell_rules: Any, rules: Any) -> Any:
     changed = {name: size for name, size in sizes.items() if getattr(cell_rules, name) and size}
     core = replace(cell_rules.core, **changed)
     return core if cell_rules.core is cell_rules else type(cell_rules)(core, cell_rules.talk)
-
-
-# -- what is read of a run -------------------------------------------------------------------------
 
 
 def full(game: RecordedGame) -> Rulebook:
@@ -115,13 +108,9 @@ def references(rules: Any) -> tuple[float, float]:
 
 def found(game: RecordedGame) -> list[Any]:
     """Return each finished episode's values for tables and statements."""
-    of: dict[str, Callable[[RecordedEpisode, str | None], Any]]
-    of = {"KBC": _contest, "BC": _market, "EE": _escape}
-    plans = label(game)
-    return [
-        of[CASES[game.name]](*episode_and_plan)
-        for episode_and_plan in zip(game.done, plans, strict=True)
-    ]
+    of: dict[str, Callable[..., Any]] = {"KBC": _contest, "BC": _market, "EE": _escape}
+    pairs = zip(game.done, label(game), strict=True)
+    return [of[CASES[game.name]](episode, plan) for episode, plan in pairs]
 
 
 def _contest(episode: RecordedEpisode, plan: str | None) -> ContestRun:
@@ -209,9 +198,6 @@ MEASURES = {
 """What each case is judged by, in a terminal and first on a page."""
 
 
-# -- labels ----------------------------------------------------------------------------------------
-
-
 def messages(episode: RecordedEpisode, rounds: float = math.inf) -> Iterator[list[tuple[int, str]]]:
     """Yield the messages before each move of the first `rounds`, with their speakers, in order."""
     for turn in turns(episode):
@@ -230,10 +216,7 @@ def by_rule(episode: RecordedEpisode) -> str:
 
 
 def labels(game: RecordedGame) -> list[tuple[str | None, str | None]]:
-    """Return the labels of a game's finished episodes, by rule and by a judge; cached in the game.
-
-    None where there is none, as without talk.
-    """
+    """Labels of a game's finished episodes, by rule and by a judge, or None; cached in the game."""
     if __name__ not in game.cache:
         rubric = RUBRICS.get(CASES[game.name]) if game.talks else None
         judged_labels = model_labels.labels(game.shelf.file, rubric) if rubric else {}

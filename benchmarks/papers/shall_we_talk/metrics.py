@@ -1,8 +1,4 @@
-"""Shall We Talk: metrics of recorded runs, and the printed results.
-
-Source: arXiv 2402.12327, sections 3 to 5, Table 1, and the plots of the authors' code. A run is one
-episode. Functions take plain numbers; undefined values are None.
-"""
+"""Shall We Talk (arXiv 2402.12327, sections 3 to 5, Table 1): metrics, and the printed results."""
 
 from __future__ import annotations
 
@@ -20,14 +16,9 @@ from llm_games.benchmarks.judge.means import FREE, SHARE, Ends, MeanCell, apart
 from llm_games.benchmarks.judge.paper import data, printed
 from llm_games.rulebook import Array
 
-# -- the beauty contest ----------------------------------------------------------------------------
-
 
 def rsd(numbers: Sequence[int]) -> float:
-    """Return %RSD of the numbers of one run: 100 times the population deviation to the mean.
-
-    0 where all are equal, whatever the mean. From exact integers, one root and one division.
-    """
+    """%RSD of the numbers of one run, 100 times population deviation to mean; 0: all equal."""
     count, total = len(numbers), sum(numbers)
     square = count * sum(number * number for number in numbers) - total * total
     return 100 * math.sqrt(square) / abs(total) if square else 0.0
@@ -40,9 +31,6 @@ def modal_share(numbers: Sequence[int]) -> float:
 def within(numbers: Sequence[float], low: float, high: float) -> float:
     """Return the share of numbers from `low` to `high`, both included."""
     return sum(low <= number <= high for number in numbers) / len(numbers)
-
-
-# -- prices ----------------------------------------------------------------------------------------
 
 
 def window(prices: Sequence[float], first: int, last: int) -> Sequence[float] | None:
@@ -58,14 +46,9 @@ def mean_in(prices: Sequence[float], first: int, last: int) -> float | None:
 def slope_in(prices: Sequence[float], first: int, last: int) -> float | None:
     """Return the rise per hundred rounds of a line fitted to these rounds' prices."""
     selected = window(prices, first, last)
-    return (
-        None
-        if selected is None
-        else 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
-    )
-
-
-# -- over runs -------------------------------------------------------------------------------------
+    if selected is None:
+        return None
+    return 100 * float(np.polyfit(np.arange(len(selected)), selected, 1)[0])
 
 
 def variance(curves: Array) -> Array:
@@ -74,10 +57,7 @@ def variance(curves: Array) -> Array:
 
 
 def pseudo_variances(curves: Array) -> list[float] | None:
-    """Return the jackknife's value of each run, whose mean is the mean `variance`.
-
-    `curves` are ``(runs, points)``; None below 3 runs.
-    """
+    """Jackknife's values, whose mean is `variance`, of ``(runs, points)``; None below 3 runs."""
     runs = len(curves)
     if runs < 3:
         return None
@@ -87,11 +67,7 @@ def pseudo_variances(curves: Array) -> list[float] | None:
 
 
 def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
-    """Return the mean of `a` less that of `b`, two independent samples, with Welch's interval.
-
-    It is clipped to the largest difference of values between `ends`, which changes no coverage.
-    None without values on both sides; no interval for one value alone.
-    """
+    """Mean of `a` less that of `b`, Welch's interval clipped by `ends`; None if one is empty."""
     if not len(a) or not len(b):
         return None
     sides = [np.asarray(a, np.float64), -np.asarray(b, np.float64)]
@@ -107,26 +83,16 @@ def difference(a: Values, b: Values, ends: Ends = FREE) -> MeanCell | None:
 
 
 def share_difference(a: Sequence[bool], b: Sequence[bool]) -> MeanCell | None:
-    """Return the share of true values in `a` less that in `b`, a value for each run.
-
-    The interval is Agresti and Caffo's (The American Statistician 54, 2000): Wald's after adding a
-    success and a failure to both sides.
-    """
+    """Share of true values in `a` less that in `b`, with Agresti-Caffo's interval (2000)."""
     if not a or not b:
         return None
     n, mean = min(len(a), len(b)), sum(a) / len(a) - sum(b) / len(b)
     if n < 2:
         return MeanCell(mean, None, n)
-    shares = [((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b)]
-    (p, m), (q, k) = shares
+    (p, m), (q, k) = (((sum(side) + 1) / (len(side) + 2), len(side) + 2) for side in (a, b))
     half = 1.959963984540054 * math.sqrt(p * (1 - p) / m + q * (1 - q) / k)
-    return MeanCell(
-        mean,
-        None,
-        n,
-        Interval(max(p - q - half, -1.0), min(p - q + half, 1.0), "Agresti-Caffo", n),
-        apart(SHARE),
-    )
+    low, high = max(p - q - half, -1.0), min(p - q + half, 1.0)
+    return MeanCell(mean, None, n, Interval(low, high, "Agresti-Caffo", n), apart(SHARE))
 
 
 def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
@@ -136,9 +102,6 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     chance = sum(first[label] * second[label] for label in first)
     same = n * sum(a == b for a, b in pairs)
     return (same - chance) / (n * n - chance) if chance < n * n else None
-
-
-# -- what the paper prints -------------------------------------------------------------------------
 
 
 class PrintedPlans(NamedTuple):

@@ -18,7 +18,7 @@ from llm_games.benchmarks.papers.shall_we_talk.plans import KINDS
 from llm_games.benchmarks.papers.shall_we_talk.statements import GROUPS, statements
 from llm_games.benchmarks.record.recorded_games import RecordedGame, Run
 from llm_games.benchmarks.show.page import canvas
-from llm_games.benchmarks.show.page.plot_style import BLUE, INK, ORANGE, Look, make_looks
+from llm_games.benchmarks.show.page.plot_style import BLUE, INK, ORANGE, make_looks
 from llm_games.rulebook import Array
 
 if TYPE_CHECKING:
@@ -65,12 +65,8 @@ ESCAPE_NOTE = (
     "could not walk, in all. Changes: decisions, after each one's first, for another side. Panic:"
     " feelings that say so. The paper has figures without numbers."
 )
-STATEMENTS = columns("id, kind, the paper says, measured here") | {
-    "effect": ".2f",
-    "runs": "d",
-    "if true": "",
-    "these runs": "",
-}
+STATEMENTS = columns("id, kind, the paper says, measured here") | {"effect": ".2f"}
+STATEMENTS |= {"runs": "d", "if true": "", "these runs": ""}
 STATEMENTS_NOTE = (
     "What the paper finds, and whether these runs say so. N: a published number, Q: in words, F: "
     "read off a figure. The effect is this package's reading of the words; not clear: its "
@@ -92,14 +88,8 @@ LABELS_NOTE = (
 )
 
 
-# -- what is read of a run -------------------------------------------------------------------------
-
-
 class Read:
-    """A run's games of each case that have finished episodes, with their cells and values.
-
-    A cell is compared with the statements by the run's first game of it.
-    """
+    """A run's games by case, with cells and values; statements are of the first game of a cell."""
 
     def __init__(self, run: Run) -> None:
         games = [game for game in run.games if game.done]
@@ -111,11 +101,8 @@ class Read:
                 self.cells.setdefault(cell, self.found[game.label])
 
     def of(self, case: str) -> list[tuple[RecordedGame, str, list[Any]]]:
-        return [
-            (game, cell, self.found[game.label])
-            for game, cell in self.games
-            if cells.CASES[game.name] == case
-        ]
+        values, case_of = self.found, cells.CASES
+        return [(g, cell, values[g.label]) for g, cell in self.games if case_of[g.name] == case]
 
 
 def sections(read: Read) -> list[Section]:
@@ -131,18 +118,14 @@ def sections(read: Read) -> list[Section]:
             grids.append(ResultTable(heads, [*rows(read)], title, name, note))
     if not grids:
         return [Section(PAPER.title, ABOUT)]
-    finding_rows = [*_statements(read)]
-    grids.append(
-        ResultTable(
-            STATEMENTS, finding_rows, "Statements", "shall_we_talk_findings", STATEMENTS_NOTE
-        )
-    )
-    if labelled := [*_labels(read)]:
-        grids.append(ResultTable(LABELS, labelled, "Labels", "shall_we_talk_labels", LABELS_NOTE))
-    if replies := [*_replies(read)]:
-        grids.append(
-            ResultTable(REPLIES, replies, "Replies", "shall_we_talk_replies", REPLIES_NOTE)
-        )
+    for rows, heads, title, note in (
+        (_statements, STATEMENTS, "Statements", STATEMENTS_NOTE),
+        (_labels, LABELS, "Labels", LABELS_NOTE),
+        (_replies, REPLIES, "Replies", REPLIES_NOTE),
+    ):
+        if listed := [*rows(read)]:
+            name = {"Statements": "findings"}.get(title, title.lower())
+            grids.append(ResultTable(heads, listed, title, f"shall_we_talk_{name}", note))
     return [Section(PAPER.title, ABOUT, grids, [*_sketches(read)])]
 
 
@@ -163,23 +146,17 @@ def _rate(answers: Sequence[bool | None]) -> MeanCell | None:
 
 def _contests(read: Read) -> Iterator[list[Value]]:
     for game, cell, runs in read.of("KBC"):
-        named = [run for run in runs if run.numbers]
-        numbers = [run.numbers for run in named]
+        numbers = [run.numbers for run in runs if run.numbers]
         plans = [run.plan for run in runs if run.plan]
         won = [sum(e.records[-1]["winners"]) / e.rules.players for e in game.done]
         yield [
             *(game.label, cell, OWN, len(runs)),
-            mean_of(
-                [sum(run_numbers) / len(run_numbers) for run_numbers in numbers],
-                cells.ends(game.rules),
-            ),
-            mean_of(
-                [metrics.rsd(run_numbers) for run_numbers in numbers], cells.spreads(game.rules)
-            ),
+            mean_of([sum(named) / len(named) for named in numbers], cells.ends(game.rules)),
+            mean_of([*map(metrics.rsd, numbers)], cells.spreads(game.rules)),
             *(_rate([plan == kind for plan in plans]) for kind in KINDS),
-            _rate([len(set(run_numbers)) == 1 for run_numbers in numbers]),
+            _rate([len(set(named)) == 1 for named in numbers]),
             _share(won),
-            _share([metrics.modal_share(run_numbers) for run_numbers in numbers]),
+            _share([*map(metrics.modal_share, numbers)]),
         ]
     for row in metrics.table1().values():
         rates = [row.rate if row.plan == kind else None for kind in KINDS]
@@ -245,19 +222,11 @@ def _statements(read: Read) -> Iterator[list[Value]]:
 def _labels(read: Read) -> Iterator[list[Value]]:
     for game, _ in read.games:
         pairs = cells.labels(game)
-        both = [
-            (rule_label, judge_label)
-            for rule_label, judge_label in pairs
-            if rule_label and judge_label
-        ]
+        both = [(rule, judge) for rule, judge in pairs if rule and judge]
         for column, source in enumerate(("rule", "judge")):
             label_counts = Counter(pair[column] for pair in pairs if pair[column])
             if label_counts:
-                same = (
-                    _rate([rule_label == judge_label for rule_label, judge_label in both])
-                    if column
-                    else None
-                )
+                same = _rate([rule == judge for rule, judge in both]) if column else None
                 counts = [label_counts[name] for name in (*KINDS, "agreement", "none")]
                 kappa = metrics.kappa(both) if column else None
                 yield [game.label, source, label_counts.total(), *counts, same, kappa]
@@ -271,13 +240,9 @@ def _replies(read: Read) -> Iterator[list[Value]]:
                 yield [game.label, kind, count, 100 * (count - outcomes["valid"]) / count]
 
 
-# -- figures ---------------------------------------------------------------------------------------
-
-
 def _sketches(read: Read) -> Iterator[Sketch]:
-    if contests := [
-        contest for contest in read.of("KBC") if any(run.numbers for run in contest[2])
-    ]:
+    contests = [entry for entry in read.of("KBC") if any(run.numbers for run in entry[2])]
+    if contests:
         size = canvas.tall(len(contests))
         yield Sketch("Numbers", partial(_numbers, games=contests), size)
     if markets := read.of("BC"):
@@ -295,7 +260,7 @@ Games = Sequence[tuple[RecordedGame, str, list[Any]]]
 def _numbers(axes: Axes, games: Games) -> str:
     """Draw all numbers of a cell, a line of dots for each run, and the mean of the runs' means."""
     for row, (_, _, runs) in enumerate(games):
-        shown = [runs[index] for index in canvas.some(len(runs))]
+        shown = [runs[index] for index in canvas.shown_runs(len(runs))]
         shifts = np.linspace(-0.3, 0.3, len(shown)) if len(shown) > 1 else [0.0]
         for shift, run in zip(shifts, shown, strict=True):
             height = np.full(len(run.numbers), row + shift)
@@ -316,15 +281,11 @@ def _prices(axes: Axes, games: Games) -> str:
         for firm in range(game.rules.players)
     ]
     for (name, game, runs), look in zip(shown, make_looks(len(shown)), strict=True):
-        _firm(axes, name, runs, cells.prices_of(game.rules), look)
+        table, ends = canvas.padded(runs), cells.prices_of(game.rules)
+        rounds = np.arange(1, table.shape[1] + 1)
+        canvas.mean_line(axes, rounds, table, ends, look, label=name, lw=1.2)
     _references(axes, games[0][0])
     return f"Price of each firm in each round, mean over runs{_bands(games, cells.prices_of)}."
-
-
-def _firm(axes: Axes, name: str, runs: Sequence[Sequence[float]], ends: Ends, look: Look) -> None:
-    table = canvas.padded(runs)
-    rounds = np.arange(1, table.shape[1] + 1)
-    canvas.mean_line(axes, rounds, table, ends, look, label=name, lw=1.2)
 
 
 def _references(axes: Axes, game: RecordedGame) -> None:
@@ -351,7 +312,7 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
     shown = [
         (f"{game.label[:24]}{name and f': {name}'}", _people(game.rules), curves)
         for game, _, runs in games
-        for name, curves in (_by_exit(game, runs) if by_exit else {"": _all(runs)}).items()
+        for name, curves in _curves(game, runs, by_exit).items()
     ]
     for (label, ends, curves), look in zip(shown, make_looks(len(shown)), strict=True):
         canvas.mean_line(axes, np.arange(1, curves.shape[1] + 1), curves, ends, look, label=label)
@@ -361,13 +322,10 @@ def _escaped(axes: Axes, games: Games, by_exit: bool = False) -> str:
     return f"People who have escaped{by} after each round, mean over runs{_bands(games, _people)}."
 
 
-def _all(runs: Sequence[Any]) -> Array:
-    """Return the cumulative escapes, ``(runs, rounds)``."""
-    return np.array([run.curves.sum(axis=0) for run in runs])
-
-
-def _by_exit(game: RecordedGame, runs: Sequence[Any]) -> dict[str, Array]:
-    """Return the cumulative escapes by side of the exit, ``(runs, rounds)`` each."""
+def _curves(game: RecordedGame, runs: Sequence[Any], by_exit: bool) -> dict[str, Array]:
+    """Return the cumulative escapes, ``(runs, rounds)``, of all or by side of the exit."""
+    if not by_exit:
+        return {"": np.array([run.curves.sum(axis=0) for run in runs])}
     curves = np.array([run.sides for run in runs])
     return {side: curves[:, index] for index, side in enumerate(game.rules.core.room.sides)}
 
@@ -385,9 +343,8 @@ def _spread(axes: Axes, games: Games) -> str:
 
 
 def moves(read: Read, game: RecordedGame) -> list[Sketch]:
-    case_games = [
-        entry for entry in read.of(cells.CASES[game.name]) if entry[0].label == game.label
-    ]
+    entries = read.of(cells.CASES[game.name])
+    case_games = [entry for entry in entries if entry[0].label == game.label]
     if not case_games:
         return []
     return {
@@ -414,9 +371,8 @@ def _histogram(axes: Axes, games: Games) -> str:
 
 def _runs(axes: Axes, games: Games) -> str:
     [(game, _, runs)] = games
-    canvas.paths(
-        axes, [run.prices for run in runs], "mean of the runs", cells.prices_of(game.rules)
-    )
+    prices, ends = [run.prices for run in runs], cells.prices_of(game.rules)
+    canvas.paths(axes, prices, "mean of the runs", ends)
     _references(axes, game)
     return "Mean price of the firms in each round: single runs thin, their mean thick."
 

@@ -69,10 +69,7 @@ def joint_plan(messages: Iterable[tuple[int, str]]) -> str:
 
 
 def agreed_price(messages: Sequence[tuple[int, str]], firms: int) -> float | None:
-    """Return the price on which all firms agree in the talk of one round, None without one.
-
-    The last named price is agreed on if each firm names it, or agrees after it was named.
-    """
+    """The last price named in a round's talk, if all firms name it or agree after it, or None."""
     price: float | None = None
     behind: set[int] = set()
     for speaker, text in messages:

@@ -1,8 +1,7 @@
 """The findings of Shall We Talk as testable statements about runs, each with an interval.
 
-A statement has one part or more. A part is an effect, and the region in which it must lie for the
-statement to hold in these runs. The effect that stands for the paper's words is this package's
-reading.
+A statement has one part or more: an effect, this package's reading of the paper's words, and the
+region in which it must lie.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ T = TypeVar("T")
 
 
 class ContestRun(NamedTuple):
-    """A run of the contest: the legal numbers, and the label of its plan, None if unknown.
-
-    %RSD of its numbers lies within `ends`.
-    """
+    """A run of the contest: legal numbers, %RSD within `ends`, and its plan's label, or None."""
 
     numbers: Sequence[int]
     plan: str | None = None
@@ -40,11 +36,10 @@ class ContestRun(NamedTuple):
 class Market(NamedTuple):
     """A run of the price competition.
 
-    `prices` are means over the firms, round by round, and `firms` those of each firm,
-    ``(firms, rounds)``; `early` says whether they agreed on prices in
-    the talk of early rounds, None if unknown; `settled` is the round of convergence, None without
-    one. `price_index` and `profit_gain` are of late rounds, `price_gap` of all. Prices lie within
-    `ends`.
+    `prices` are means over the firms, round by round, and `firms` those of each firm, ``(firms,
+    rounds)``; `early` says whether they agreed in the talk of early rounds, None if unknown;
+    `settled` is the round of convergence. `price_index` and `profit_gain` are of late rounds,
+    `price_gap` of all. Prices lie within `ends`.
     """
 
     prices: Sequence[float]
@@ -60,13 +55,11 @@ class Market(NamedTuple):
 class Escape(NamedTuple):
     """A run of the evacuation.
 
-    `curves` are the escaped so far, ``(groups, rounds)``, and `sides` by exit,
-    ``(sides, rounds)``; `time` is the round of the last escape,
-    None if somebody is left; `mean_round` of those who escaped, None without; `shares` are the
-    sides' (bottom, left, right) of the escapes, `balance` theirs. The shares of people who
-    `escaped` and were `lost`, and how many rounds people had `fallen` in all; of decisions the
-    shares that changed the side (`changes`), and before which `panic` was reported. Rounds lie
-    within `ends`.
+    `curves` are the escaped so far, ``(groups, rounds)``, and `sides` by exit, ``(sides, rounds)``;
+    `time` is the round of the last escape, None if somebody is left; `shares` are the sides'
+    (bottom, left, right) of the escapes, `balance` theirs. Shares of people who `escaped` and were
+    `lost`, how many rounds people had `fallen`; of decisions the shares that changed the side
+    (`changes`), and before which `panic` was reported. Rounds lie within `ends`.
     """
 
     curves: Array
@@ -84,10 +77,7 @@ class Escape(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A part of a statement: the effect, its value, and its region.
-
-    The region lies between `low` and `high`, both excluded unless it is `closed`.
-    """
+    """A part of a statement: value and region, from `low` to `high`, excluded unless `closed`."""
 
     of: str
     what: str
@@ -107,11 +97,7 @@ class Clause(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Return whether the effect lies in the region, with a note if the interval is not clear.
-
-        "" if the value is unknown. The interval is clear if all of it lies within the region, or
-        outside.
-        """
+        """Whether the value lies in the region, or "", and a note if the interval is not clear."""
         if self.value is None:
             return ""
         word = "yes" if self.inside(self.value.mean) else "no"
@@ -128,8 +114,7 @@ class Clause(NamedTuple):
         return self.low < value < self.high
 
 
-Runs = Mapping[str, Sequence[Any]]
-"""Finished runs by cell: `Contest`, `Market` or `Escape`."""
+Runs = Mapping[str, Sequence[Any]]  # finished runs by cell: `Contest`, `Market` or `Escape`
 
 
 def statements(runs: Runs) -> list[Clause]:
@@ -158,16 +143,9 @@ def _share(answers: Sequence[bool]) -> MeanCell | None:
     """Return the share of runs with a true answer."""
     if not answers:
         return None
-    return MeanCell(
-        sum(answers) / len(answers),
-        None,
-        len(answers),
-        intervals.share(sum(answers), len(answers)),
-        SHARE,
-    )
-
-
-# -- the beauty contest ----------------------------------------------------------------------------
+    count = len(answers)
+    interval = intervals.share(sum(answers), count)
+    return MeanCell(sum(answers) / count, None, count, interval, SHARE)
 
 
 def _contests(runs: Runs) -> Iterator[Clause]:
@@ -225,9 +203,6 @@ def _personas(runs: Runs) -> Iterator[Clause]:
     yield Clause("K7", "%RSD, mixed less agreeable", effect, 0)
 
 
-# -- prices ----------------------------------------------------------------------------------------
-
-
 def _markets(runs: Runs) -> Iterator[Clause]:
     silent, talk, selfish = "BC-silent", "BC-talk", "BC-uncooperative"
 
@@ -261,8 +236,6 @@ def _change(run: Market, early: tuple[int, int], late: tuple[int, int]) -> float
     return None if first is None or last is None else last - first
 
 
-# -- the evacuation --------------------------------------------------------------------------------
-
 GROUPS = ("strong, positive", "strong, negative", "weak, positive", "weak, negative")
 LATE = slice(30, 50)  # rounds 31 to 50
 
@@ -289,16 +262,14 @@ def _escapes(runs: Runs) -> Iterator[Clause]:
     yield Clause("E3", "balance of the exits, talk less silent", effect, 0)
     effect = less(selfish, talk, lambda run: run.mean_round, rounds)
     yield Clause("E4", "mean round of escape, uncooperative less talk", effect, 0)
-    right, bottom = (
-        less(selfish, talk, partial(_side, side_index=side_index)) for side_index in (2, 0)
-    )
+    right, bottom = (less(selfish, talk, partial(_side, index=index)) for index in (2, 0))
     what = "share of the {} exit, uncooperative less talk"
     yield Clause("E5", what.format("right"), right, 0)
     yield Clause("E5", what.format("bottom"), bottom, high=0)
 
 
-def _side(run: Escape, side_index: int) -> float | None:
-    return run.shares[side_index] if run.shares else None
+def _side(run: Escape, index: int) -> float | None:
+    return run.shares[index] if run.shares else None
 
 
 def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
@@ -307,15 +278,11 @@ def _variances(escapes: Sequence[Escape], group: int) -> list[float]:
     return (metrics.pseudo_variances(np.array(curves)) if len(curves) > 2 else None) or []
 
 
-# -- a weaker model --------------------------------------------------------------------------------
-
-
 def _weaker(runs: Runs) -> Iterator[Clause]:
     for cell in ("KBC-silent", "KBC-talk"):
         near = _named(runs, cell, lambda numbers: metrics.within(numbers, 40, 80))
         effect = mean_of(near, SHARE)
-        yield Clause(
-            "G1", f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}", effect, 0.5
-        )
+        what = f"share of numbers from 40 to 80, {cell.removeprefix('KBC-')}"
+        yield Clause("G1", what, effect, 0.5)
     settled = [run.settled is not None for run in runs.get("BC-talk", ())]
     yield Clause("G1", "share of runs whose prices settle, talk", _share(settled), high=0.5)

@@ -237,7 +237,7 @@ def carry_out(
 ) -> None:
     """Play what is left; turn an early end into its message and exit code."""
     from llm_games.benchmarks.record.checked_table import ConfigError
-    from llm_games.benchmarks.record.database import StoreError, Unwritable
+    from llm_games.benchmarks.record.connection import StoreError, Unwritable
     from llm_games.benchmarks.record.queries import Records
     from llm_games.benchmarks.record.spending import Spending, unsure
     from llm_games.benchmarks.run.conduct import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.connection import Unwritable
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode
 from llm_games.benchmarks.show.export.moves import played_again
 from llm_games.errors import BadParameter

@@ -22,10 +22,10 @@ import numpy as np
 from llm_games.baselines import regret as theory
 from llm_games.benchmarks.ghosts.answer_classes import AnswerLimits, Answers
 from llm_games.benchmarks.ghosts.fit import check_rules
-from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.connection import Unwritable
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import Plain
+from llm_games.benchmarks.record.schema import Plain
 from llm_games.benchmarks.show.export.moves import moves_by_step
 from llm_games.errors import BadParameter, unknown
 from llm_games.questions import Action

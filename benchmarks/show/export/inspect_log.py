@@ -23,7 +23,7 @@ from llm_games.benchmarks.judge.means import POSITIVE, mean_of, paid
 from llm_games.benchmarks.judge.paper import SCORED, Measure, edition_of, measure_of, score_of
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, games
-from llm_games.benchmarks.record.rows import AttemptRow
+from llm_games.benchmarks.record.schema import AttemptRow
 from llm_games.benchmarks.show.export.table_files import MissingPackage, replacing
 from llm_games.errors import install
 

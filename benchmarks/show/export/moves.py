@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from llm_games.benchmarks.judge.talk_measures import turns
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
-from llm_games.benchmarks.record.rows import TALK, DecisionRow, StepRow, move_of
+from llm_games.benchmarks.record.schema import TALK, DecisionRow, StepRow, move_of
 from llm_games.benchmarks.show.export.table_files import replacing
 from llm_games.table import Table
 from llm_games.talk import Talking

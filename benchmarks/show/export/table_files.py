@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.database import Unwritable
+from llm_games.benchmarks.record.connection import Unwritable
 from llm_games.benchmarks.record.queries import PARTS, Records
-from llm_games.benchmarks.record.rows import TABLES as RELATIONS
-from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.benchmarks.record.schema import TABLES as RELATIONS
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.errors import LLMGamesError, install, unknown
 
 Row = tuple[Any, ...]

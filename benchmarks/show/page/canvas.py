@@ -209,14 +209,14 @@ def _attributes(style: re.Match[str]) -> str:
 # -- shapes that several games share -------------------------------------------------------------
 
 
-def some(count: int, points: int = 1) -> Array:
+def shown_runs(count: int, points: int = 1) -> Array:
     """Indices of runs to draw, evenly spread: at most `MOST`, and `POINTS` points in all."""
     return np.linspace(0, count - 1, min(count, MOST, max(1, POINTS // points))).astype(int)
 
 
 def single(count: int, points: int, kind: str = "run") -> str:
     """Say which single runs, or what else, are drawn of so many, of so many points each."""
-    shown = len(some(count, points))
+    shown = len(shown_runs(count, points))
     return f"single {kind}s" if count <= shown else f"some of the {count:,} {kind}s"
 
 
@@ -228,14 +228,14 @@ def paths(
     look: Look | str = BLUE,
     first: int = 1,
 ) -> None:
-    """Draw runs from the `first` round on: single ones thin (`some`), their mean and band thick."""
+    """Draw runs from the `first` round on: `shown_runs` thin, the mean and its band thick."""
     table, look = padded(runs), _look(look)
     rounds = first + np.arange(table.shape[1])
     look = look if len(rounds) > 1 else look._replace(mark=look.mark or "o")
     if len(runs) > 1:
         mark = look.mark if len(rounds) == 1 else None
         faint: dict[str, Any] = {"color": look.colour, "alpha": 0.35, "linewidth": 0.7}
-        axes.plot(rounds, table[some(*table.shape)].T, **faint, marker=mark)
+        axes.plot(rounds, table[shown_runs(*table.shape)].T, **faint, marker=mark)
     mean_line(axes, rounds, table, ends, look, label=label)
     over_rounds(axes)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, RecordedGame, Run
-from llm_games.benchmarks.record.rows import AttemptRow
+from llm_games.benchmarks.record.schema import AttemptRow
 
 LOOKED_AT = 20
 """Episodes of a game that a sample is taken from."""

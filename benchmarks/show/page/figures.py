@@ -114,7 +114,7 @@ def _payoffs(axes: Axes, game: RecordedGame) -> str:
     sitting = numbers[np.array([row.seating for row in episodes.rows])]
     ends = game.rules.core.payable
     canvas.possible(axes, "y", ends)
-    dots = canvas.some(len(totals), 4 * totals.shape[1])  # a dot takes more room than a point
+    dots = canvas.shown_runs(len(totals), 4 * totals.shape[1])  # a dot takes more room than a point
     shift = np.linspace(-0.15, 0.15, len(dots)) if len(dots) > 1 else np.zeros(1)
     for player, (name, (colour, mark, _)) in enumerate(assign_looks(game.players)):
         rows, seats = np.nonzero(sitting[dots] == player)

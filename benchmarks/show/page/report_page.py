@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from llm_games.baselines.players import handed
 from llm_games.baselines.regret import caveats, claimed
-from llm_games.baselines.seating import uneven
+from llm_games.baselines.seat_rotation import uneven
 from llm_games.benchmarks.judge import talk_measures
 from llm_games.benchmarks.judge.compare import Comparisons, compare
 from llm_games.benchmarks.judge.means import MeanCell

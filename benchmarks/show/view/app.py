@@ -22,7 +22,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.show.page.report_page import css
 from llm_games.benchmarks.show.view import (
     compare_page,

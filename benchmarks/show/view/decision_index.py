@@ -19,9 +19,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.show.view.filter import PHASES, ROWS, Filter
 from llm_games.benchmarks.show.view.reading import COLUMNS, Chunk, EpisodeProgress, IndexReading
 from llm_games.benchmarks.show.view.search import Search

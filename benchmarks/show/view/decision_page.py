@@ -13,7 +13,7 @@ from llm_games.baselines.hindsight import Hindsight, hindsight, rule_move
 from llm_games.baselines.regret import has_deviation
 from llm_games.benchmarks.judge.talk_measures import TalkRound
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import (
+from llm_games.benchmarks.record.schema import (
     OVERFLOW,
     TALK,
     AttemptRow,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from llm_games.benchmarks.judge.talk_measures import Message, TalkRound
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import DecisionRow, move_of
+from llm_games.benchmarks.record.schema import DecisionRow, move_of
 from llm_games.benchmarks.show.view import replayed as played
 from llm_games.benchmarks.show.view.replayed import ReplayedEpisode
 from llm_games.benchmarks.show.view.texts import visible

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.show.view.decision_index import Facet, Page
 from llm_games.benchmarks.show.view.filter import BadFilter, Filter
 from llm_games.benchmarks.show.view.reading import key_of

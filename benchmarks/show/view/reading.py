@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.baselines.regret import deviation, stacked
 from llm_games.benchmarks.judge.player_skill import reason
 from llm_games.benchmarks.record.queries import Records
-from llm_games.benchmarks.record.rows import TALK, EpisodeRow, Plain
+from llm_games.benchmarks.record.schema import TALK, EpisodeRow, Plain
 from llm_games.benchmarks.show.view.filter import PHASES
 from llm_games.errors import LLMGamesError
 from llm_games.rounds import Rounds

@@ -15,11 +15,11 @@ import numpy as np
 from llm_games import game_rooms as rooms
 from llm_games.baselines.regret import deviation, has_deviation, stacked
 from llm_games.benchmarks.judge.talk_measures import Message, TalkRound, turns
-from llm_games.benchmarks.record.database import NotARun
+from llm_games.benchmarks.record.connection import NotARun
 from llm_games.benchmarks.record.editions import UNNAMED, maker
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import EpisodeCache, RecordedEpisode
-from llm_games.benchmarks.record.rows import AttemptRow, DecisionRow, EpisodeRow, NoteRow
+from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, EpisodeRow, NoteRow
 from llm_games.benchmarks.show.export.animation import shown
 from llm_games.charts import seat_chart
 from llm_games.errors import BadParameter, LLMGamesError

@@ -15,13 +15,13 @@ import numpy as np
 from llm_games.benchmarks.judge.paper import only_owner
 from llm_games.benchmarks.judge.result_table import ResultTable, columns
 from llm_games.benchmarks.judge.results import run_results, total
-from llm_games.benchmarks.record.database import StoreError
+from llm_games.benchmarks.record.connection import StoreError
 from llm_games.benchmarks.record.editions import check_editions
 from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_progress
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
-from llm_games.benchmarks.record.rows import EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body

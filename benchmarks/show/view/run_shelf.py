@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from llm_games.baselines import disk_arrays
-from llm_games.benchmarks.record.database import APPLICATION, NotARun, StoreError
+from llm_games.benchmarks.record.connection import APPLICATION, NotARun, StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.show.view.decision_index import Decisions, Gone, Page
 from llm_games.benchmarks.show.view.filter import Filter

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.benchmarks.record import rows
+from llm_games.benchmarks.record import schema
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.show.view.filter import Filter
 from llm_games.benchmarks.show.view.run_shelf import RunFile
@@ -104,14 +104,14 @@ def _play(
             }
             payoffs = outcome.rewards[:, table].tolist()
             seats = list(range(SEATS))
-            store.add(rows.StepRow(step, seats, record, payoffs, []), first + table)
+            store.add(schema.StepRow(step, seats, record, payoffs, []), first + table)
             for seat in seats:
                 read = str(outcomes[table, seat])
                 text = " ".join(words[table, seat].tolist())
                 decision = actions[seat, table].item(), read, read != "valid", payoffs[seat]
                 about = ("stop", "", read, "", 100, 50, 0.5, 1, "speed")
-                store.add(rows.DecisionRow(step, seat, *decision), first + table)
-                store.add(rows.AttemptRow(step, seat, 0, prompt, text, *about), first + table)
+                store.add(schema.DecisionRow(step, seat, *decision), first + table)
+                store.add(schema.AttemptRow(step, seat, 0, prompt, text, *about), first + table)
     for table in range(count):
         store.begin(first + table)
         store.end(first + table)

@@ -1,8 +1,8 @@
-"""The rows of a run's file, each declared once: its SQL, readers, writers and exports follow.
+"""The rows of a run's SQLite file: SQL, readers, writers and exports follow from the classes.
 
-A run is one SQLite file. A class is a table and a field a column: numbers and text as they are,
-all other values as JSON. Fields with a default may be missing in a file of an older schema.
-Times are UTC, ISO 8601. Seats and steps count from 0.
+A class is a table and a field a column: numbers and text as they are, all other values as JSON.
+Fields with a default may lack in an older file. Times are UTC, ISO 8601. Seats and steps count from
+0.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ Status = Literal["pending", "running", "done", "void"]
 Plain = dict[str, Any]
 R = TypeVar("R")
 
+
 # -- how classes are tables ------------------------------------------------------------------------
-
-
 def _plain(value: Any) -> Any:
     """Return what JSON has for NumPy's values; a ratio is the text "2/3"."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else str(value)
@@ -51,7 +50,8 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
         return lambda value: True
     plain = tuple(kind for kind in union if get_origin(kind) is None)
     plain += (int,) if float in plain else ()
-    listed = next((get_args(kind) for kind in union if _listed(kind)), None)
+    lists = (kind for kind in union if get_origin(kind) in (list, Sequence))
+    listed = next(map(get_args, lists), None)
     if any(get_origin(kind) is dict for kind in union) or (thin and listed):
         plain += (dict,)
     if listed is None:
@@ -66,19 +66,14 @@ def _fitting(hint: Any, thin: bool) -> Callable[[Any], bool]:
     return fits
 
 
-def _listed(kind: Any) -> bool:
-    return get_origin(kind) in (list, Sequence)
-
-
 _SQL = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
 class Relation:
     """A table of rows of one class, in the order of its primary key.
 
-    With `episode`, rows belong to an episode: its id is the first column, and no field. `sql` makes
-    the table; `kinds` are what SQLite holds in its columns, None for JSON; `loads` and `dumps` are
-    for those that it would hold otherwise.
+    With `episode`, an episode's id is the first column, and no field. `kinds` are what SQLite holds
+    in the columns, None for JSON; `loads` and `dumps` are for what it would hold otherwise.
     """
 
     def __init__(self, name: str, row: type, key: str, episode: bool, unique: str) -> None:
@@ -150,8 +145,6 @@ def digest(text: str) -> bytes:
 
 
 # -- the tables ------------------------------------------------------------------------------------
-
-
 @table("run")
 class RunRow:
     """The run: one row. `config` has all defaults and no keys; `package` made the file."""
@@ -190,9 +183,8 @@ class GameRow:
 class EpisodeRow:
     """One episode; `number` counts within its game, `reason` says why it is void.
 
-    All its randomness comes from `seed`, but for the draws in `given`. `seating` has for each
-    seat the place in ``game.seats`` of who sits there. `edition`: see `editions.editions`.
-    `source`: where it was taken from, if it was not played here.
+    All its randomness comes from `seed`, but for the draws in `given`. `seating`: by seat the place
+    in ``game.seats``. `source`: where it was taken from, if it was not played here.
     """
 
     id: int
@@ -249,14 +241,12 @@ class PromptRow:
 class AttemptRow:
     """A completion, written as it arrives. `number`: 0 for the first call of a decision.
 
-    `prompt`: of its last message in ``prompts`` the id (in schema 2, the ids of all messages).
-    `text` is as received. `error` says in files of edition 1 why no completion came (then `text`
-    is "" and `finish` ``transient`` or ``fatal``). `outcome`: how it was read, None
-    until the decision is made; `why`: what was wrong; `detail`: which rule it broke, where the
-    game tells them apart. `kind`: what it was asked for. A `step` that equals the number of
-    steps: asked for when the game was over. `latency` is in seconds. `thoughts`: told apart from
-    the text or inside it; `left_out`: options that the server had refused; `leniencies`: what was
-    let pass in reading the answer, see `replies.LENIENCIES`.
+    `prompt`: the id in ``prompts`` of its last message (in schema 2, the ids of all). `text` is as
+    received. `error`: in files of edition 1 why no completion came (then `finish` is ``transient``
+    or ``fatal``). `outcome`: how it was read, None until the decision is made; `why`: what was
+    wrong; `detail`: which rule it broke. A `step` that equals the number of steps: asked for when
+    the game was over. `latency` is in seconds. `left_out`: options that the server had refused;
+    `leniencies`: what was let pass, see `replies.LENIENCIES`.
     """
 
     step: int
@@ -292,17 +282,15 @@ RECEIVED = tuple(field.name for field in fields(Completion))
 """Columns of attempts that hold what was received."""
 
 
-OVERFLOW = "overflow"
-"""Kind of the notes on prompts that a server refused as too long."""
+OVERFLOW = "overflow"  # kind of the notes on prompts that a server refused as too long
 
 
 @table("notes", "step, seat, number", episode=True)
 class NoteRow:
     """What a player wrote down for itself, such as a plan; steps as in attempts.
 
-    Of an `OVERFLOW`, `content` has ``call`` (how many completions of the decision there were before
-    it), ``prompt`` and ``seed`` as in attempts, and what the server ``said``. It is written once a
-    shorter prompt was answered: a player that stops for it asks anew.
+    Of an `OVERFLOW`, written once a shorter prompt was answered, `content` has ``call``
+    (completions before it), ``prompt`` and ``seed`` as in attempts, and what the server ``said``.
     """
 
     step: int
@@ -316,10 +304,8 @@ class NoteRow:
 class SpentRow:
     """All calls of a model by a seat, "" for greetings: also tries that are in no other table.
 
-    `seat` is the game's label and the seat as configured (``public_goods/player_0``). Replies from
-    a cache are not in it. Tokens are estimates where the server counts none, with those that were
-    cached, or written into the server's cache, or of thoughts; `seconds` are latencies; `money` is
-    an exact decimal, in the currency of the prices.
+    `seat` is as configured (``public_goods/player_0``). Replies from a cache are not in it. Tokens
+    are estimates where the server counts none; `money` is exact, in the prices' currency.
     """
 
     model: str
@@ -339,9 +325,8 @@ class SpentRow:
 class FlightRow:
     """Calls that were sent and whose outcome is not known: what they may have cost at most.
 
-    Each is written before it is sent, by its number, and struck once it is over. Those that are
-    left when nobody plays the run died with it. `number` 0 has the sum of those that came to an end
-    without an outcome. Model and seat are as in `SpentRow`, which has nothing of these.
+    Each is written before it is sent, and struck once it is over: those left when nobody plays the
+    run died with it. `number` 0: the sum of those that ended without an outcome.
     """
 
     model: str
@@ -377,8 +362,7 @@ class LimitRow:
     history: list[Sequence[float]]
 
 
-TALK = "talk"
-"""Phase of the steps, and of the decisions, in which players talk."""
+TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
 
 
 @table("steps", "step", episode=True)
@@ -397,10 +381,7 @@ class StepRow:
         return self.record.get("phase") == TALK
 
     def thin(self) -> StepRow:
-        """Return it as it is written: where less than half of the seats are asked, in little.
-
-        Lists by seat are then ``{"of": length, VALUE: seats, ..., MOST FREQUENT VALUE: None}``.
-        """
+        """In little where few are asked: ``{"of": length, VALUE: seats, ..., THE REST: None}``."""
         players = len(self.rewards)
         if 2 * len(self.asked) >= players:
             return self
@@ -463,9 +444,8 @@ def _full(thin: Mapping[str, Any]) -> list[Any]:
 class DecisionRow:
     """One decision; `broke`: it was against the rules and the declared treatment was played.
 
-    `action`: an integer, a list by seat (a plan), a text, or None for none. `outcome`: how the
-    last attempt was read, ``valid`` without a model. `phase`: `TALK` of what was said, its action
-    then being the text, "" for silence, or a symbol.
+    `action`: an integer, a list by seat (a plan), a text or None; of phase `TALK` what was said, ""
+    for silence, or a symbol. `outcome`: of the last attempt, ``valid`` without a model.
     """
 
     step: int

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from llm_games.benchmarks.record.rows import OLDEST, SCHEMA
+from llm_games.benchmarks.record.schema import OLDEST, SCHEMA
 from llm_games.errors import LLMGamesError
 
 APPLICATION = 0x6C6C6D67  # "llmg", what marks a SQLite file as one of ours
