@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from playing import QUICK, by_game, each_row
+from playing import QUICK, SMALL, by_game, each_row
 
 from llm_games import game_rooms as rooms
 from llm_games.baselines.players import PLAYERS, handed, make_player, players_for
@@ -164,7 +164,7 @@ def test_play_repeats_from_a_seed(name):
     ],
 )
 def test_rational_players_have_no_regret(name, parameters):
-    game = rulebook(name, **(QUICK[name] | parameters))
+    game = rulebook(name, **(SMALL[name] | parameters))
     for _, outcome, _ in play(game, everybody("rational", game)):
         found = deviation(game, outcome.record)
         assert found.nash_conv == pytest.approx(0, abs=1e-9)
