@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class SeatedPlayer:
         self._action: Any = None
         self._notes: tuple[Note, ...] = ()
         self._looked_back = True
+        self._asking = asyncio.Lock()
 
     def __call__(self, observation: Any = None) -> Any:
         """Return the action of this step; the player decides when it is first called.
@@ -53,18 +55,22 @@ class SeatedPlayer:
         return self._action
 
     async def act(self, observation: Any = None) -> Any:
-        """Do the same without blocking the event loop, so that several seats can wait at once."""
-        if self._must_decide():
-            self._enter(await self._seats.ask())
+        """Do the same without blocking the event loop, so that several seats can wait at once.
+
+        NotReady: the table went on while the player decided, so that the decision counts nowhere.
+        """
+        async with self._asking:  # whoever calls again meanwhile waits for the same action
+            if self._must_decide():
+                self._enter(await self._seats.ask())
         return self._action
 
     def finish(self) -> Decision | None:
         """Let the player look back at an episode that is over; None if it has, or has nothing."""
-        table = self._env.table
-        if self._looked_back or not table.state.over:
+        sits_here = self._env.seated.get(self._seat) is self
+        if self._looked_back or not sits_here or not self._env.table.state.over:
             return None
-        self._looked_back = True
         decisions = run_sync(self._seats.finish()) if self._seats.look_back else {}
+        self._looked_back = True
         decision: Decision | None = decisions.get(self._seat)
         self._notes = decision.notes if decision else ()
         return decision
@@ -83,11 +89,12 @@ class SeatedPlayer:
         if seat != self._seat:
             self._seat, self._seats = seat, Seats(self._env.table, {seat: self.policy})
         self._seats.start({seat: self._notes} if self._notes else None)
-        self._notes, self._looked_back, self._sight = (), False, None
+        self._looked_back, self._sight, self._asking = False, None, asyncio.Lock()
 
     def hear(self) -> None:
         """Hear what the game tells after a step."""
         self._seats.hear()
+        self._asking = asyncio.Lock()
 
     def claim(self, action: Any) -> Action:
         """Return the move behind the action that this player gave in this step.
@@ -117,7 +124,7 @@ class SeatedPlayer:
     def _enter(self, decisions: dict[int, Decision]) -> None:
         """Keep what was decided, and the action that stands for it; none if it was not asked."""
         sight, codec = self._env.table.ready(), self._env.windows.codecs[self._seat]
-        decision = decisions.get(self._seat)
+        decision, self._notes = decisions.get(self._seat), ()
         view, move = sight.view(self._seat), decision.action if decision else MISSING
         if decision and decision.attempts and isinstance(codec, FreeText):
             self._action = decision.attempts[-1].text

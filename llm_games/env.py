@@ -254,7 +254,10 @@ class TableEnv:
         """
         if self._is_playing() and not self._can_reopen():
             raise NotReady(f"{agent} is in the middle of an episode: sit down before it begins")
-        self.seated[self._seat(agent)] = player
+        seat = self._seat(agent)
+        if seat in self.seated:
+            self.seated[seat].finish()
+        self.seated[seat] = player
         if self._is_playing():
             self.table.reopen()
             self._open()
@@ -276,10 +279,10 @@ class TableEnv:
         """Take an asked seat's action; return whether it made a whole move."""
         sight = self.table.sight
         assert sight is not None
-        if seat in self.seated:
-            move: Action | None = self.seated[seat].claim(action)
-        else:
-            move = self.windows.codecs[seat].take(View(sight, seat), action)
+        if seat in self.seated:  # its failed reply is the declared move, as in `play`
+            self._moves[seat] = self.seated[seat].claim(action)
+            return True
+        move = self.windows.codecs[seat].take(View(sight, seat), action)
         if move is None:
             return False
         if self.strict:

@@ -91,7 +91,7 @@ class Outcome:
 
     def table(self, index: Array) -> Outcome:
         """Take several tables out of a batch, by integers."""
-        of_each = {k: partial(lambda k: self.record[k].take(index, -1), k) for k in self.record}
+        of_each = {k: partial(_taken, self.record, k, index) for k in self.record}
         parts = (part.take(index, -1) for part in (self.rewards, self.finished, self.broke))
         rewards, finished, broke = parts
         return Outcome(rewards, finished, Later(of_each), broke)
@@ -100,6 +100,10 @@ class Outcome:
         """Pay nothing at these tables, bool ``(*batch)``, and finish all their seats."""
         self.rewards = np.where(tables, 0.0, self.rewards)
         self.finished = self.finished | tables
+
+
+def _taken(record: Mapping[str, Array], name: str, index: Array) -> Array:
+    return record[name].take(index, -1)
 
 
 class Later(Mapping[str, Array]):

@@ -76,5 +76,7 @@ def test_mistakes(recorded, tmp_path):
 
 
 def test_the_command(recorded, tmp_path, llm_games):
+    code, _, err = llm_games("export", recorded, "-o", tmp_path, "--format", "eval")
+    assert (code, "no format 'eval'" in err) == (2, True)
     code, out, _ = llm_games("export", recorded, "-o", tmp_path)
     assert (code, "decisions.csv: " in out) == (0, True)

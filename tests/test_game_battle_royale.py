@@ -184,9 +184,6 @@ def test_the_mask_lists_a_miss_and_then_the_seats():
     assert allowed[5].all()
 
 
-# -- replies ------------------------------------------------------------------------------------
-
-
 def question(**more):
     rules = battle(**more)
     state, _ = shoot(rules, *R3)
@@ -275,9 +272,6 @@ def test_bad_rolls(rolls):
 )
 def test_rates_of_the_variants(base, interval, rates):
     assert battle(base_hit_rate=base, interval=interval).rates == tuple(rates)
-
-
-# -- what is told -------------------------------------------------------------------------------
 
 
 def test_a_player_that_is_out_learns_nothing():

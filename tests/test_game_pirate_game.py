@@ -158,9 +158,6 @@ def test_a_broken_vote_rejects(vote):
     assert after.proposer == 1
 
 
-# -- actions from outside -------------------------------------------------------------------------
-
-
 def test_moves_of_single_seats_make_up_the_actions():
     rules = pirates(players=3)
     state = rules.reset(0)
@@ -198,9 +195,6 @@ def test_actions_outside_the_space(action, message):
     rules = pirates(players=3, gold=5)
     with pytest.raises(IllegalAction, match=message):
         rules.decode(rules.reset(0), 0, action)
-
-
-# -- replies --------------------------------------------------------------------------------------
 
 
 @each_row(
@@ -257,9 +251,6 @@ def test_votes_in_replies(parse, value, expected):
     with pytest.raises(BadReply) as caught:
         question.read(value)
     assert caught.value.kind == "format"
-
-
-# -- what is told ---------------------------------------------------------------------------------
 
 
 def test_single_votes_stay_secret():

@@ -263,9 +263,6 @@ def test_supplies_are_independent_of_play():
     assert game.supply(one) == game.supply(two)
 
 
-# -- answers ---------------------------------------------------------------------------------------
-
-
 @each_row(
     ("decimals", "value", "action"),
     [(0, 120, 120), (0, "120", 120), (0, None, N), (0, 119.99, 119), (2, 119.999, 11999),
@@ -337,9 +334,6 @@ def test_a_language_model_bids():
     ]  # fmt: skip
 
 
-# -- what players are told -------------------------------------------------------------------------
-
-
 def column(game, state, seat, name):
     return float(View.of(game, state, seat).number(name))
 
@@ -399,8 +393,6 @@ def test_tables_may_be_mappings():
     assert game.purse(game.reset()).tolist() == [7]
     assert hash(game) == hash(WaterAllocation(players=1, residents=[("A", 3, 5)], balance_start=2))
 
-
-# -- properties ------------------------------------------------------------------------------------
 
 OPTIONS = st.fixed_dictionaries(
     {

@@ -186,7 +186,7 @@ def test_other_questions_are_asked_in_the_same_way():
     policy = LLMPolicy(ScriptedClient(replies), structured=False)
     memory, view = policy.start(GAME, 0, 7), next(views())
     asked = (view, memory, ["Which two?"], Pair("", 0, 9))
-    answer = policy.ask(*asked, seeds=seeds(memory), limit=5, kind="plan")
+    answer = policy.ask(*asked, seeds=seeds(memory), max_attempts=5, kind="plan")
     reply, attempts, *_ = asyncio.run(answer)
     assert (reply.outcome, reply.action) == ("valid", {"first": 1, "second": 2})
     assert [a.outcome for a in attempts] == ["unparsable", "out_of_range", "valid"]

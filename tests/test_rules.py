@@ -1,6 +1,7 @@
 """What must hold of every game's rules: batches, chance, information, symmetry."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -259,3 +260,10 @@ def test_payoffs_lie_within_what_is_payable(name, more):
             assert (np.sort(paid, axis=0)[:seats].mean(axis=0) >= ends[0] - 1e-9).all()
         lost = game.effective(outcome.record)
         assert (lost[game.unplayed(outcome.record)] == MISSING).all()
+
+
+def test_a_part_of_an_outcome_can_be_pickled():
+    game = llm_games.rules("public_goods", players=2)
+    _, outcome = game.step(game.reset(0, (3,)), np.full((2, 3), 4))
+    part = pickle.loads(pickle.dumps(outcome.table(np.array([2, 0]))))
+    assert part.record["actions"].tolist() == [[4, 4], [4, 4]]

@@ -5,6 +5,7 @@ import copy
 import json
 import pickle
 from hashlib import sha256
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from playing import NAMES, QUICK
 import llm_games as lg
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
 from llm_games.noise import Noise
-from llm_games.wrappers.clients.base import Completion
+from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.mock import MockClient
 from llm_games.wrappers.human import HumanClient, HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -45,6 +46,17 @@ class Hashing:
 
     async def close(self):
         pass
+
+
+class Slow(Hashing):
+    running = most = calls = 0
+
+    async def complete(self, request):
+        Slow.running, Slow.calls = Slow.running + 1, Slow.calls + 1
+        Slow.most = max(Slow.most, Slow.running)
+        await asyncio.sleep(0.01)
+        Slow.running -= 1
+        return await super().complete(request)
 
 
 def person():
@@ -125,9 +137,6 @@ def test_payoffs_are_those_of_play(name):
 def test_payoffs_are_those_of_play_in_all_forms(name, night):
     rows = [*crossing(night_only=True)]
     compare(name, night(rows[::9], rows))
-
-
-# -- under wrappers ------------------------------------------------------------------------------
 
 
 class Casting(wrappers.BaseWrapper):
@@ -214,9 +223,6 @@ def test_what_is_no_seat_is_refused():
     env.step({agent: env.unwrapped.seated[i]() for i, agent in enumerate(env.agents)})
     with pytest.raises(NotReady, match="middle of an episode"):
         lg.sit("random", env, "player_1")
-
-
-# -- what happens inside -------------------------------------------------------------------------
 
 
 class Diary(RandomPolicy):
@@ -307,17 +313,8 @@ def test_gymnasium_and_a_learner_that_moves():
 
 
 def test_seats_wait_at_the_same_time():
-    class Slow(Hashing):
-        running = most = 0
-
-        async def complete(self, request):
-            Slow.running += 1
-            Slow.most = max(Slow.most, Slow.running)
-            await asyncio.sleep(0.01)
-            Slow.running -= 1
-            return await super().complete(request)
-
     env = lg.make("public_goods-v0", players=4, rounds=2, form="parallel")
+    Slow.most = 0
     seats = {agent: lg.sit(LLMPolicy(Slow()), env, agent) for agent in env.possible_agents}
 
     async def main():
@@ -328,6 +325,56 @@ def test_seats_wait_at_the_same_time():
 
     asyncio.run(main())
     assert Slow.most == 4
+
+
+def test_a_decision_counts_in_its_own_step_alone_and_is_made_once():
+    Slow.calls = 0
+    env = lg.make("public_goods-v0", players=2, rounds=2, form="parallel")
+    seat = lg.sit(LLMPolicy(Slow()), env, "player_0")
+
+    async def main():
+        env.reset(seed=1)
+        first, second = await asyncio.gather(seat.act(), seat.act())
+        assert (first, Slow.calls) == (second, 1)
+        env.reset(seed=1)
+        late = asyncio.ensure_future(seat.act())
+        await asyncio.sleep(0)
+        env.reset(seed=2)
+        with pytest.raises(NotReady, match="the table went on while its players decided"):
+            await late
+        fresh = await seat.act()
+        env.reset(seed=2)
+        assert fresh == await seat.act()
+
+    asyncio.run(main())
+
+
+def test_who_sits_down_later_takes_no_notes_and_no_look_back_from_others():
+    env = lg.make("public_goods-v0", players=2, rounds=1, form="parallel")
+    diary, tired = Diary(), Diary()
+    seats = {"player_0": lg.sit(diary, env, "player_0"), "player_1": lg.sit(tired, env, "player_1")}
+    moves_on(env, seats, 1)
+    tired.finish = mock.AsyncMock(side_effect=[ClientError("away"), None])
+    with pytest.raises(ClientError):
+        env.reset(seed=2)
+    env.reset(seed=2)
+    assert tired.finish.await_count == 2
+    lg.sit("random", env, "player_1")  # all begin anew, with the same notes
+    assert [kind for kind, _ in diary.lines].count("recall") == 2
+    while env.agents:
+        env.step({agent: env.seated[i]() for i, agent in enumerate(env.agents)})
+    lg.sit("random", env, "player_0")
+    assert [kind for kind, _ in diary.lines].count("finish") == 2
+    moves_on(env, {agent: env.seated[i] for i, agent in enumerate(seats)}, 3)
+    assert seats["player_0"].finish() is None
+
+
+def test_a_failed_reply_is_the_declared_move_where_illegal_ones_raise():
+    env = lg.make("public_goods-v0", players=2, rounds=1, form="parallel", on_illegal="raise")
+    seats = {agent: lg.sit(LLMPolicy(Hashing(1.0)), env, agent) for agent in env.possible_agents}
+    env.reset(seed=1)
+    *_, infos = env.step({agent: seats[agent]() for agent in env.agents})
+    assert infos["player_0"]["broke"]
 
 
 def test_a_copied_environment_has_memories_of_its_own():

@@ -1,5 +1,6 @@
 """Training scripts: short runs, players that sit down, and all that can break one off."""
 
+import io
 import os
 import pickle
 import re
@@ -17,7 +18,7 @@ import pytest
 
 import llm_games as lg
 from llm_games.baselines.players import make_player
-from llm_games.baselines.training.harness import Options, curve, evaluate, judge
+from llm_games.baselines.training.harness import Options, StateReader, curve, evaluate, judge
 from llm_games.benchmarks.run.config import parse
 from llm_games.benchmarks.run.plan import resolve
 from llm_games.benchmarks.studies import training_gains as figures
@@ -248,6 +249,26 @@ def test_a_state_of_an_earlier_version_goes_on_as_one_of_today(tmp_path):
         ppo.train(options(ppo.PPOOptions, tmp_path / folder, steps=64, resume=True, **given))
     old, new = ((tmp_path / name / "curve.csv").read_bytes() for name in ("old", "new"))
     assert old == new
+
+
+OLD_STATES = {
+    "diners_dilemma": ("DinersDilemmaState", "dishes"),
+    "divide_dollar": ("DivideDollarState", "bids"),
+    "el_farol_bar": ("ElFarolBarState", "decisions"),
+}
+
+
+@pytest.mark.parametrize("name", OLD_STATES)
+def test_states_that_had_classes_of_their_own_are_read(name):
+    (old, field), state = OLD_STATES[name], rulebook(name).reset(1, (2,))
+    text = pickle.dumps(state, 0).replace(
+        b"cllm_games.rounds\nLastActions\n", f"cllm_games.games.{name}.rules\n{old}\n".encode()
+    )
+    text = text.replace(b"Vactions\n", f"V{field}\n".encode())
+    assert old.encode() in text
+    assert field.encode() in text
+    read = StateReader(io.BytesIO(text)).load()
+    assert (type(read), read.actions.tolist()) == (type(state), state.actions.tolist())
 
 
 def rows_of(folder):

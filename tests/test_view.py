@@ -14,6 +14,7 @@ import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import parse_qsl
 
 import httpx
@@ -28,7 +29,7 @@ from websockets.sync.client import connect
 import llm_games as lg
 from llm_games.baselines.players import PLAYERS, Kind, llm_player
 from llm_games.benchmarks.judge.talk_measures import turns
-from llm_games.benchmarks.record.connection import NewerSchema, NotARun
+from llm_games.benchmarks.record.connection import NewerSchema, NotARun, StoreError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games
 from llm_games.benchmarks.record.schema import AttemptRow, DecisionRow, StepRow
@@ -587,6 +588,17 @@ def wait_for(true):
     while not true():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_an_error_that_lasts_is_no_news_at_each_look(copy, tmp_path):
+    run = RunFile(copy, tmp_path / "cache")
+    run.select(Filter())
+    wait_for(lambda: run.decisions.complete and run.decisions.search.ready)
+    run.stop()
+    run.decisions.search.fill = Mock(side_effect=StoreError("no room"))
+    numbers = [run._look(1) or run.number for _ in range(3)]
+    assert run.problem == "no room"
+    assert numbers[0] == numbers[1] == numbers[2]
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced", "overwritten"])

@@ -39,9 +39,8 @@ from llm_games.wrappers.user_players import client_of
 
 EDITION = 4
 """How a model is asked and read, by number: raised when the same record would be read otherwise."""
-MOST_ATTEMPTS = (
-    100  #: replies read for one decision of a game that sets no limit of its own to them
-)
+#: Replies read for one decision of a game that sets no limit of its own to them.
+MOST_ATTEMPTS = 100
 SPEECHES, ASIDES = 3, 4  #: streams of sampling seeds beside those of moves, see `seeds`
 MOST_GAMES = 16  #: games of which is kept what was met in them
 
@@ -251,7 +250,7 @@ class LLMPolicy(Policy):
         bench, texts = self._tools_and_texts(view, memory)
         drawn, limit = seeds(memory), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, bench=bench
+            view, memory, texts, question, seeds=drawn, max_attempts=limit, calls=calls, bench=bench
         )
         answer = self.remembering.answer(question, outcome.reply, outcome.attempts)
         exchange = Exchange(texts[0], answer)
@@ -306,7 +305,14 @@ class LLMPolicy(Policy):
         texts, limit = self.words(view, memory), view.game.talk.reasks + 1
         drawn = seeds(memory, SPEECHES, memory.speeches)
         outcome = await self.ask(
-            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind="speech"
+            view,
+            memory,
+            texts,
+            question,
+            seeds=drawn,
+            max_attempts=limit,
+            calls=calls,
+            kind="speech",
         )
         readable = outcome.reply.outcome == "valid"
         speech = outcome.reply.action if readable else view.game.talk.silence
@@ -336,7 +342,14 @@ class LLMPolicy(Policy):
         texts, question = (self.words(view, memory)[0], asked), aside.question
         drawn, limit = seeds(memory, ASIDES, memory.asides), self.attempts_in(view.core.game)
         outcome = await self.ask(
-            view, memory, texts, question, seeds=drawn, limit=limit, calls=calls, kind=aside.kind
+            view,
+            memory,
+            texts,
+            question,
+            seeds=drawn,
+            max_attempts=limit,
+            calls=calls,
+            kind=aside.kind,
         )
         kept_notes, notes = memory.notes, outcome.notes
         if outcome.reply.outcome == "valid":
@@ -381,7 +394,7 @@ class LLMPolicy(Policy):
         question: Question,
         *,
         seeds: Iterator[int],
-        limit: int,
+        max_attempts: int,
         calls: int = 0,
         kind: str = "move",
         bench: Bench | None = None,
@@ -394,7 +407,7 @@ class LLMPolicy(Policy):
         notes: tuple[Note, ...] = ()
         if kind != "summary":
             memory, attempts, notes = await self._in_window(view, memory, texts, calls)
-        reply, why, action, remaining = Reply("unparsable"), "", MISSING, limit
+        reply, why, action, remaining = Reply("unparsable"), "", MISSING, max_attempts
         texts, prompts = tuple(texts), self._prompts(view.game)
         while reply.outcome != "valid" and remaining:
             asked = bench.question(question) if bench else question
@@ -529,7 +542,7 @@ class LLMPolicy(Policy):
             about = dataclasses.replace(memory, dialogue=older), (request,), question
             drawn, limit = seeds(memory, 2, calls), self.max_attempts
             reply, attempts, *_ = await self.ask(
-                view, *about, seeds=drawn, limit=limit, calls=calls, kind="summary"
+                view, *about, seeds=drawn, max_attempts=limit, calls=calls, kind="summary"
             )
             if reply.outcome == "valid":
                 summary_exchange = Exchange(request, question.reply(reply.action), "summary")

@@ -188,7 +188,7 @@ class PlanningPolicy(LLMPolicy):
             (asked,) if apart else (news, asked),
             aside.question,
             seeds=thoughts.seeds,
-            limit=self.planning.replies(aside.kind),
+            max_attempts=self.planning.replies(aside.kind),
             calls=len(thoughts.attempts),
             kind=aside.kind,
         )

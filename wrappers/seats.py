@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from llm_games.errors import NotReady
 from llm_games.noise import Noise
 from llm_games.questions import Action
 from llm_games.rulebook import Outcome, PerPlayer, Rulebook
@@ -137,6 +138,8 @@ class Seats:
         waiting = [s for s in asked if s in self._wait]
         work = (decide_in(self.policies[s], self._view(s), self._memories[s]) for s in waiting)
         answers = dict(zip(waiting, await together(work), strict=True)) if waiting else {}
+        if self.table.sight is not sight:
+            raise NotReady("the table went on while its players decided: ask them again")
         return self._decided(asked, answers)
 
     def ask_now(self) -> dict[int, Decision]:

@@ -135,7 +135,8 @@ class Agent(Function):
         return ("view",) if _takes(self.function, None, view=None) else ()
 
     def _arguments(self, request: Request) -> tuple[Any, dict[str, Any]]:
-        lines = (ANSWERED * (m["role"] == "assistant") + m["content"] for m in request.messages)
+        marks = {"assistant": ANSWERED}
+        lines = (marks.get(m["role"], "") + m["content"] for m in request.messages)
         return "\n\n".join(lines), dict.fromkeys(self.keywords, request.view)
 
 

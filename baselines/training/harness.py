@@ -562,13 +562,15 @@ OLD_CLASSES = _pairs(
     talkers.Memory=TalkerMemory learned.Memories=NetworkMemories learned.Memory=NetworkMemory
     mixture.Mixture=PlayerMixture mixture.Drawn=MixtureMemory tabular.Memory=TableMemory
     tabular.Rows=InformationSets turns.Said=Utterance codecs.Grid=NamedActions
-    geometry.Measure=Distances ippo.Learner=PPOLearner
+    geometry.Measure=Distances ippo.Learner=PPOLearner rules.DinersDilemmaState=LastActions
+    rules.DivideDollarState=LastActions rules.ElFarolBarState=LastActions
     ippo.Settings=PPOSettings __main__.Learner=PPOLearner __main__.Settings=PPOSettings"""
 )
 OLD_ATTRIBUTES = _pairs(
     """GameVectorEnv._at=_indexes GameVectorEnv._seen=_cached_view GameVectorEnv._taken=_has_moves
     GameVectorEnv._heard=_readings Windows._seen=_text_cache Tables._begun=_is_seeded
     BatchSeats._many=_cell_counts BatchSeats.met=outcomes Codec.heard=reading State.place=position
+    LastActions.dishes=actions LastActions.bids=actions LastActions.decisions=actions
     QTable.known=index_by_key TabularPolicy._known=_sets_by_key"""
 )
 

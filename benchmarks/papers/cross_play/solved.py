@@ -111,8 +111,9 @@ class Crossed:
         return ResultTable(heads, rows, "Standings", "standings", self._note(), strong=["payoff"])
 
     def _note(self) -> str:
-        void = f" {self.cross.void} void episodes count as their line-up's mean."
-        void *= bool(self.cross.void)
+        void = ""
+        if self.cross.void:
+            void = f" {self.cross.void} void episodes count as their line-up's mean."
         many = " (one of them at a table, all others alike)" * (self.cross.which != ALL)
         return (
             f"Payoff: of a seat, among others drawn evenly from all players{many}. Rating: "

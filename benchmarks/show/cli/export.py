@@ -65,7 +65,7 @@ def export(
                 say(f"prompts without a pair: {count}, {reason}")
         if out is None:
             return
-        forms = {"trace": export_trace, "eval": export_eval}
-        write = forms.get("eval" if logs else form, partial(export, form=form))
+        tables = export_trace if form == "trace" else partial(export, form=form)
+        write = export_eval if logs else tables
         for path, count in write(records, out).items():
             print(f"{path}: {count} {'samples' if logs else 'rows'}")

@@ -276,11 +276,12 @@ class Decisions:
         complete, judged, columns = self.complete, self.judged, self.columns()
         fits, note = self._fits(wanted, columns)
         whole = _all(fits.values(), columns)
-        indices, first = _sorted(wanted.sort, columns, whole), (wanted.page - 1) * ROWS
+        first, places = (wanted.page - 1) * ROWS, np.flatnonzero(whole)
+        indices = _sorted(wanted.sort, columns, places, first + ROWS)
         return Page(
             filter=wanted,
-            rows=self._filled([self._row(columns, i) for i in indices[first : first + ROWS]]),
-            count=len(indices),
+            rows=self._filled([self._row(columns, i) for i in indices[first:]]),
+            count=len(places),
             total=len(columns["key"]),
             judged=judged,
             complete=complete,
@@ -295,7 +296,8 @@ class Decisions:
         """The decisions before and after one in a list; None at an end, or if it is not there."""
         columns = self.columns()
         fits, _ = self._fits(wanted, columns)
-        order = _sorted(wanted.sort, columns, _all(fits.values(), columns))
+        places = np.flatnonzero(_all(fits.values(), columns))
+        order = _sorted(wanted.sort, columns, places, len(places))
         positions = np.flatnonzero(columns["key"][order] == key)
         if not len(positions):
             return None, None
@@ -393,9 +395,9 @@ def _among(column: Array, keys: Array) -> Array:
     return np.asarray(keys[np.searchsorted(keys[:-1], column)] == column)
 
 
-def _sorted(sort: str, columns: dict[str, Array], mask: Array) -> Array:
-    """Indices of a mask in the order of a column, ties as played, NaN at the end."""
-    name, places = sort.removeprefix("-"), np.flatnonzero(mask)
+def _sorted(sort: str, columns: dict[str, Array], places: Array, count: int) -> Array:
+    """The first `count` of indices in the order of a column, ties as played, NaN at the end."""
+    name = sort.removeprefix("-")
     keys = columns["key"][places]
     if name == "place":
         values = keys
@@ -403,4 +405,20 @@ def _sorted(sort: str, columns: dict[str, Array], mask: Array) -> Array:
         values = columns["tokens_in"][places] + columns["tokens_out"][places].astype(np.float64)
     else:
         values = columns[name][places].astype(np.float64)
-    return places[np.lexsort((keys, -values if sort.startswith("-") else values))]
+    values = -values if sort.startswith("-") else values
+    if count < len(places):  # only the front is sorted
+        front = _front(values, keys, count)
+        places, values, keys = places[front], values[front], keys[front]
+    return places[np.lexsort((keys, values))]
+
+
+def _front(values: Array, keys: Array, count: int) -> Array:
+    """Indices of the smallest values, in no order; ties go to small keys."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.inf, values)
+    edge = np.partition(values, count - 1)[count - 1]
+    below, ties = np.flatnonzero(values < edge), np.flatnonzero(values == edge)
+    rest = count - len(below)
+    if rest < len(ties):
+        ties = ties[np.argpartition(keys[ties], rest - 1)[:rest]]
+    return np.concatenate([below, ties])

@@ -64,7 +64,7 @@ class Filter:
             try:
                 values[name] = _read(name, texts)
             except (LookupError, ValueError) as error:
-                wrong.append(f"{name}: " * isinstance(error, ValueError) + str(error))
+                wrong.append(f"{name}: {error}" if isinstance(error, ValueError) else str(error))
         if wrong:
             raise BadFilter("; ".join(wrong))
         return cls(**values)

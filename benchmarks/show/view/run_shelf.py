@@ -132,11 +132,11 @@ class RunFile:
                     return True
             if self.decisions.worth_keeping:
                 self.decisions.keep()
-            self.problem, search = "", self.decisions.search
-            if search is None:
-                return False
-            ready, done = search.ready, search.fill(self.decisions.upto(), seconds)
-            self.number += search.ready != ready  # lists of finds are whole
+            search, done = self.decisions.search, True
+            if search is not None:
+                ready, done = search.ready, search.fill(self.decisions.upto(), seconds)
+                self.number += search.ready != ready  # lists of finds are whole
+            self.problem = ""
             return not done
         except StoreError as error:
             why = str(self._gone(Stamp.of(self.path)) or error)

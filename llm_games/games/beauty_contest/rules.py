@@ -25,8 +25,8 @@ PERSONAS = (None, "agreeable", "disagreeable")  # what a player can be told to b
 _TOLD = "what oneself is told to be: 0 nothing, 1 agreeable, 2 disagreeable"
 REVEAL = ("mean", "target", "winning_numbers", "own_result", "all_choices")
 _ECON_ARENA: dict[str, Any] = {"players": 9, "domain": "real", "rounds": 1, "prize_rule": "split"}
-_ECON_ARENA |= {"reveal": ("all_choices",), "reveal_last": 3, "reasks": False}
-_ECON_ARENA |= {"reply_key": "answer"}
+_ECON_ARENA |= {"reveal": ("all_choices",), "reveal_last": 3}
+_ECON_ARENA |= {"reply_key": "answer", "reasks": False}
 _SHALL_WE_TALK: dict[str, Any] = {"players": 24, "reveal": (), "reply_key": "number"}
 _GUESS = Remark("popular_answer", "the number you expect most others to name", number=True)
 _REASON = Remark("reason", "why, in a few sentences", last=True)

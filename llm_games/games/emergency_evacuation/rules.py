@@ -732,10 +732,7 @@ class EmergencyEvacuation(Rulebook):
         """Let people step in line: to the cell they wish, or to the best free one."""
         rooms = np.flatnonzero(mask.reshape(-1))
         of_rooms = lambda values: values.reshape(self.players, -1).T[rooms].tolist()
-        cells, wishes = (
-            of_rooms(state.cell),
-            [None] * len(rooms) if wish is None else of_rooms(wish),
-        )
+        wishes = [None] * len(rooms) if wish is None else of_rooms(wish)
         cells = of_rooms(state.cell)
         rest = map(of_rooms, (line, state.target, self._seconds(state)))
         for cell, wished, order, target, second in zip(cells, wishes, *rest, strict=True):
