@@ -299,7 +299,12 @@ PLAYERS: dict[str, Kind] = {
     ),
 }
 """Kinds of players by name, but for those of one game."""
-ELSEWHERE = {"human": "a person takes a seat with: llm-games play GAME (or as HumanPolicy)"}
+ELSEWHERE = {
+    "human": "a person takes a seat with: llm-games play GAME, or in a run with: llm-games run "
+    "FILE --browser (or as HumanPolicy)",
+    "program": "a program takes a seat with: llm-games serve GAME, or in a run with: llm-games run "
+    "FILE --browser",
+}
 """Players that are not made here, and how to come by them."""
 PROVIDED: Model = partial(
     _asking,

@@ -17,10 +17,14 @@ from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real,
 from llm_games.xml_calls import calls_as_json
 
 ReplyOutcome = Literal[
-    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "tool"
+    "valid", "unparsable", "out_of_range", "refused", "truncated", "failed", "late", "tool"
 ]
-"""How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
-Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
+"""How a reply was read.
+
+``late``: none came in time; ``tool``: it is no answer but calls a tool, and breaks no rule.
+"""
+Finish = Literal["stop", "length", "refusal", "late"]
+"""How a reply ended: by itself, cut off, declined, or not at all in the time that there was."""
 
 LONGEST_KEPT, MOST_KEPT = 200, 4096
 """Characters of replies that are not read again if they come again, and how many these are."""
@@ -78,6 +82,8 @@ def read_reply(
         raise unknown("reading", reading, READINGS)
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
+    if finish == "late":
+        return Reply("late", why="no answer came in time")
     is_cached = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
     return (_read_cached if is_cached else _read_uncached)(text, question, reading, finish)
 

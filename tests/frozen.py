@@ -24,6 +24,7 @@ from llm_games.benchmarks.run.config import (
     BudgetSettings,
     Config,
     GameSettings,
+    GuestSettings,
     ModelSettings,
     PriceSettings,
     SeatSettings,
@@ -92,7 +93,15 @@ def face():
     for name, command in sorted(commands.items()):
         options = (" ".join([*option.opts, *option.secondary_opts]) for option in command.params)
         lines.append(f"llm-games {name}: {', '.join(sorted(options))}")
-    for table in (Config, GameSettings, ModelSettings, SeatSettings, PriceSettings, BudgetSettings):
+    for table in (
+        Config,
+        GameSettings,
+        ModelSettings,
+        SeatSettings,
+        PriceSettings,
+        BudgetSettings,
+        GuestSettings,
+    ):
         lines.append(f"{table.__name__} in TOML: {', '.join(sorted(table.model_fields))}")
     for row, table in schema.TABLES.items():
         lines.append(f"{table.name}: {', '.join(field.name for field in fields(row))}")

@@ -21,6 +21,7 @@ from llm_games.benchmarks.run.config import (
     BudgetSettings,
     Config,
     GameSettings,
+    GuestSettings,
     ModelSettings,
     PriceSettings,
     SeatSettings,
@@ -31,6 +32,7 @@ from llm_games.benchmarks.show import cli
 from llm_games.benchmarks.show.view.filter import PHASES, SORTS, Filter
 from llm_games.version import __version__
 from llm_games.wrappers.clients.providers import ADAPTED, COMPATIBLE
+from llm_games.wrappers.guests import Guests
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -121,7 +123,13 @@ def test_files_are_experiments(text, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     plan = resolve(parse(tomllib.loads(text), "docs"), "docs")
-    assert players(plan.without_keys())
+    unasked = plan.without_keys().model_copy(update={"links": Guests([])})
+    assert players(unasked)
+
+
+def test_all_keys_of_guests_are_in_the_docs():
+    page = (DOCS / "notebooks" / "guests.md").read_text()
+    assert all(re.search(rf"^{key} = ", page, re.MULTILINE) for key in GuestSettings.model_fields)
 
 
 def test_all_keys_of_experiments_are_in_the_docs():
@@ -134,7 +142,7 @@ def test_all_keys_of_experiments_are_in_the_docs():
         BudgetSettings,
         PriceSettings,
     ):
-        asides = {"player", "games", "models", "prices", "budget", "vary", "name"}
+        asides = {"player", "games", "models", "prices", "budget", "vary", "name", "guests"}
         missing = set(section.model_fields) - told - asides
         shared = {key.removesuffix("_per_seat") for key in missing}
         assert not shared - told, section

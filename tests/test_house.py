@@ -81,7 +81,7 @@ LAYERS = {
     "wrappers": (
         "clients",
         "policy player_mixture together seats batch",
-        "dialogue mind user_players situations tools llm_policy human planning play",
+        "dialogue mind user_players situations tools llm_policy human guests planning play",
         "learned tabular_player torch_player sb3 sb3_log",
         "single_agent vector_env team_env async_env grpo_rollout",
     ),
@@ -104,6 +104,7 @@ LAYERS = {
         "show.page",
         "papers",
         "show.view",
+        "show.guests",
         "show.cli",
         "studies",
     ),

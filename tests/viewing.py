@@ -64,10 +64,13 @@ class Visitor:
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda asked: self._asked(asked.url))
         self.page.on("response", self._answered)
-        self.page.goto(f"{address}/?token={TOKEN}")
+        self.first()
+
+    def first(self):
+        self.page.goto(f"{self.address}/?token={TOKEN}")
 
     def _asked(self, url):
-        if not url.startswith(self.address):
+        if not url.startswith(self.address.partition("/seat/")[0]):
             self.said.append(f"asked another host: {url}")
 
     def _answered(self, response):

@@ -66,6 +66,10 @@ class Records:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def guests(self) -> list[schema.GuestRow]:
+        """Return who took seats by links."""
+        return self._read(schema.GuestRow)
+
     def games(self) -> list[schema.GameRow]:
         return self._read(schema.GameRow)
 

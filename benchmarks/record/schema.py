@@ -362,6 +362,20 @@ class LimitRow:
     history: list[Sequence[float]]
 
 
+@table("guests", "seat")
+class GuestRow:
+    """Who took a seat by a link, a person or a program (`kind`): all that is kept of the guest.
+
+    `pseudonym`: "" where none was asked for. `consent`: SHA-256 of the text that was agreed to.
+    """
+
+    seat: str
+    kind: str
+    pseudonym: str
+    joined: str
+    consent: str
+
+
 TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
 
 

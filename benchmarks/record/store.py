@@ -100,7 +100,8 @@ class Store(Records):
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
-                for row in (schema.FlightRow, schema.LengthsRow):  # which older files lack
+                # Which older files lack.
+                for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
             return cls(path, writing, lock)
 

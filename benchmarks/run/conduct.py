@@ -156,8 +156,13 @@ def play_run(
         try:
             if not resumed:
                 await drained(check(policies), calls)
+            joined = []
+            if plan.links is not None:
+                joined = await drained(plan.links.gather(plan.guests.lobby), calls)
             with open_store() as store:
                 path = store.path
+                for guest in joined:
+                    store.add(schema.GuestRow(*guest), again=True)
                 run = _RunConduct(store, plan, policies, watch, calls)
                 if resumed:
                     await drained(check(policies), calls)
@@ -332,6 +337,9 @@ class _RunConduct:
         self.books = _Books(store, players)
         self.counters = Counters(waits=self.books.waits, flights=calls)
         self.books.ledger.seat_of = self.seat
+        if plan.links is not None:
+            self.links = plan.guest_seats()
+            plan.links.seat_of = self.link
         self.games = {game.label: game for game in plan.games}
         self.rules: dict[str, Rulebook] = {}  # one object for all that are alike
 
@@ -341,6 +349,11 @@ class _RunConduct:
             return seat_of(caller)
         row = self.records[caller.episode].row
         return seat_of(caller._replace(run=row.game.label, seat=row.seating[caller.seat]))
+
+    def link(self, caller: Who) -> str:
+        """The name of the link by which a seat is played, "" of no guest's."""
+        row = self.records[caller.episode].row
+        return self.links[row.game.label][row.seating[caller.seat]]
 
     async def play(self) -> None:
         """Play what is not finished; the first error stops all tables."""

@@ -172,6 +172,15 @@ class BudgetSettings(Settings):
     money_per_seat: Money | None = None
 
 
+class GuestSettings(Settings):
+    """``[guests]``: how people and programs play that join by a link."""
+
+    limit: float | None = Field(default=None, gt=0, allow_inf_nan=False)  # seconds for an answer
+    lobby: float | None = Field(default=3600, gt=0, allow_inf_nan=False)  # until all have joined
+    consent: Text | None = None  # what a person agrees to before playing
+    pseudonyms: bool = False  # people are asked for one
+
+
 class GameSettings(Settings):
     """``[[games]]``: one game at one setting."""
 
@@ -226,6 +235,7 @@ class Config(Settings):
     cache: Text | None = None  # a file in which replies are kept; several runs may share it
     budget: BudgetSettings = BudgetSettings()
     prices: dict[str, PriceSettings] = {}
+    guests: GuestSettings = GuestSettings()
     models: dict[str, ModelSettings] = {}
     vary: list[PlayerSettings] = []  # each game is played once with each; wins over all settings
     games: list[GameSettings] = Field(min_length=1)
@@ -316,4 +326,5 @@ _TABLES: dict[Any, type[Settings]] = {
     "games": GameSettings,
     "budget": BudgetSettings,
     "prices": PriceSettings,
+    "guests": GuestSettings,
 }

@@ -20,6 +20,7 @@ from llm_games.wrappers.clients.budget import Usage
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.stack import layers
+from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.play import play_table
@@ -52,7 +53,11 @@ def measure(
 ) -> Measured:
     """Play a table with mute players in place of these, and measure it."""
     counts = _Counts()
-    models = {id(player): player for player in players if isinstance(player, LLMPolicy)}
+    models = {
+        id(player): player
+        for player in players
+        if isinstance(player, LLMPolicy) and not isinstance(player, GuestPolicy)
+    }
     meters = {key: _Meter(player, counts) for key, player in models.items()}
     muted = {key: _muted(player, meters[key]) for key, player in models.items()}
     seated = [muted.get(id(player)) or _Mute(player.speaks) for player in players]

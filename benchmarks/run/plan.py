@@ -39,12 +39,14 @@ from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, 
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
+from llm_games.wrappers.guests import KINDS, GuestPolicy
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.together import together
 from llm_games.wrappers.user_players import Own, client_of
 
+GUESTS_TAKE = ("prompts", "prompt_folder")  # settings of seats that somebody outside plays
 DEFAULT = "default"  # in a game's own seats: the run's player at this seat
 
 
@@ -64,7 +66,12 @@ class PlannedSeat(Settings):
     @property
     def has_layers(self) -> bool:
         """Whether its client has layers around it: it asks a model, and is no recording."""
-        return self.asks and not self.player.startswith("recorded:")
+        return self.asks and not self.is_guest and not self.player.startswith("recorded:")
+
+    @property
+    def is_guest(self) -> bool:
+        """Somebody outside plays it by a link, see `Guests`."""
+        return self.player in KINDS
 
     @property
     def is_users_policy(self) -> bool:
@@ -159,6 +166,33 @@ class RunPlan(Settings):
     games: list[PlannedGame]
     objects: dict[str, Any] = Field(default_factory=dict, exclude=True, repr=False)
     """by label, objects that seats need and that cannot be found by a name; not written down"""
+    guests: config.GuestSettings = config.GuestSettings()
+    links: Any = Field(default=None, exclude=True, repr=False)
+    """the `Guests` who are asked, while a server lets them in; not written down"""
+
+    def guest_seats(self) -> dict[str, list[str]]:
+        """Return by label, seat for seat, by which link it is played; "" for no guest's.
+
+        Seats of one name, and the second of them, have the same links in all games.
+        """
+        names: dict[str, list[str]] = {}
+        numbered = [_numbered(game.seats) for game in self.games]
+        several = {name for seats in numbered for name, number in seats if number > 1}
+        for game, seats in zip(self.games, numbered, strict=True):
+            names[game.label] = [
+                f"{name} {number}" if name in several else name for name, number in seats
+            ]
+        return names
+
+    def guest_kinds(self) -> dict[str, str]:
+        """Return the kind of each link, in order."""
+        names = self.guest_seats()
+        return {
+            name: seat.player
+            for game in self.games
+            for name, seat in zip(names[game.label], game.seats, strict=True)
+            if name
+        }
 
     @property
     def seats(self) -> list[PlannedSeat]:
@@ -224,6 +258,12 @@ class RunPlan(Settings):
         }
         replies = ReplyCache(self.cache) if self.cache and use_cache else None
         return Shared(books.Ledger(books.Budget(**limits), prices), replies, use_cache)
+
+
+def _numbered(seats: Sequence[PlannedSeat]) -> list[tuple[str, int]]:
+    """Return the names of guests, each with its number among those of that name; "" for others."""
+    names = [seat.name if seat.is_guest else "" for seat in seats]
+    return [(name, names[: i + 1].count(name) if name else 0) for i, name in enumerate(names)]
 
 
 @dataclass(frozen=True)
@@ -300,6 +340,7 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     if "players" in raw:
         from llm_games.benchmarks.run.lineups import lineup_run
 
+        _check_no_guests(raw["players"], name)
         raw = lineup_run(raw, name)
     settings, more_objects = written(overrides.settings)
     objects = {**overrides.own, **objects, **more_objects}
@@ -330,12 +371,20 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
         raise ConfigError(f"{source}: two games are called {double!r}; give one another label")
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
     plan = RunPlan(**same | {"games": games}).with_costs(overrides)
+    if guests := plan.guest_kinds():
+        if file.vary:
+            guest = next(iter(guests))
+            raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
+        plan = plan.model_copy(update={"max_tables": 1})  # nobody plays two games at a time
     return plan.with_objects(overrides.own)
 
 
 def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: str) -> None:
-    asked = {seat.player for game in games for seat in game.seats if seat.asks}
+    seats = [seat for game in games for seat in game.seats]
+    asked = {seat.player for seat in seats if seat.asks and not seat.is_guest}
     for key in settings:
+        if key in GUESTS_TAKE and any(seat.is_guest for seat in seats):
+            continue
         if key == "base_url" and not any(map(on_server, asked)):
             raise ConfigError(
                 f"{source}: --base-url is for players behind a server, and there is none; give "
@@ -346,6 +395,18 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
                 f"{source}: {key} is for players that ask a language model, and there is none; "
                 "give one: --seat tiny, or --seat openai:MODEL"
             )
+
+
+def _check_no_guests(seats: Any, source: str) -> None:
+    names = [seat.get("player") if isinstance(seat, Mapping) else seat for seat in _listed(seats)]
+    if guest := next((name for name in names if name in [*KINDS]), None):
+        raise ConfigError(
+            f"{source}: {guest!r} cannot play in a cross-play; give it a seat in a run"
+        )
+
+
+def _listed(seats: Any) -> list[Any]:
+    return seats if isinstance(seats, list) else [seats]
 
 
 def episode_seed(run: int, chance: str, number: int) -> int:
@@ -386,6 +447,11 @@ def players(plan: RunPlan, shared: Shared | None = None) -> dict[str, Policy]:
 
 def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -> Policy:
     """Objects come in place of their labels."""
+    if seat.is_guest:
+        if plan.links is None:
+            way = "llm-games run FILE --browser (or play GAME --browser, or serve GAME)"
+            raise ConfigError(f"{seat.player} is {KINDS[seat.player]}, let in by: {way}")
+        return GuestPolicy(Own(plan.links), plan.links, **seat.settings)
     client = seat.client | ({"shared": shared} if seat.has_layers else {})
     client = {"max_wait": PATIENT} | client if on_server(seat.player) else client
     player = _meant(seat.player, plan.objects)
@@ -539,7 +605,16 @@ def _seat(
     """Merge settings: of all players, of the model, of the seat, and those that come last."""
     kind, _, model = seat.player.partition(":")
     player, merged = seat.player, seat.given()
-    if is_model(player, objects):
+    if player in KINDS:
+        if odd := [key for key in merged if key not in (*GUESTS_TAKE, "player", "name")]:
+            taken = ", ".join(GUESTS_TAKE)
+            raise ConfigError(f"player {player!r} takes {taken} and name, got {', '.join(odd)}")
+        merged = {"max_attempts": 1} | {
+            key: value
+            for key, value in (file.player.given() | merged | last).items()
+            if key in GUESTS_TAKE
+        }
+    elif is_model(player, objects):
         prefix, model = (f"{kind}:", model) if kind_of(kind) else ("", player)
         described = file.models[model].given() if model in file.models else {}
         player = prefix + described.pop("model", model) if described else player

@@ -27,6 +27,7 @@ from llm_games.registry import game_class
 from llm_games.rulebook import Rulebook, seated
 from llm_games.view import View
 from llm_games.wrappers.clients.base import ClientError, Completion, Request
+from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Policy
@@ -151,7 +152,9 @@ class _ReplayTable:
 
     def player(self, seat: PlannedSeat) -> Policy:
         if seat.key not in self.players:
-            self.players[seat.key] = llm_player(self, self.plan.settings_of(seat))
+            settings = self.plan.settings_of(seat)
+            make = GuestPolicy(self, **settings) if seat.is_guest else llm_player(self, settings)
+            self.players[seat.key] = make
         return self.players[seat.key]
 
     def rules_of(self, game: PlannedGame, row: schema.EpisodeRow) -> Rulebook:

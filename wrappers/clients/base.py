@@ -116,7 +116,7 @@ class Completion:
     """One answer as it came. Tokens are as the server counted them, 0 if it did not."""
 
     text: str
-    finish: Finish = "stop"  #: ``length`` when it was cut off, ``refusal`` when declined
+    finish: Finish = "stop"  #: ``length`` when it was cut off, ``refusal`` when declined, ``late``
     tokens_in: int = 0  #: of the prompt, with those `tokens_cached` and `tokens_written`
     tokens_out: int = 0  #: of the reply, with those of thoughts, `tokens_reasoning`
     latency: float = 0.0  #: seconds

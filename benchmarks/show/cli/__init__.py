@@ -23,6 +23,7 @@ from llm_games.benchmarks.show.cli import (
     replay,
     report,
     run,
+    serve,
     view,
     watch,
 )
@@ -52,7 +53,7 @@ COMMANDS = {
         *(watch.watch, replay.replay, leaderboard.leaderboard),
         *(export.export, animate.animate),
     ),
-    "Servers": (games.serve_tiny,),
+    "Servers": (serve.serve, games.serve_tiny),
 }
 """Commands by the heading that they stand under in the help."""
 GROUPS = {

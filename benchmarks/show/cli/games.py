@@ -9,6 +9,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from llm_games.benchmarks.show.cli.common import PLAIN, AsJson, BaseUrl, console, say, value
+from llm_games.benchmarks.show.cli.serve import Host, Limit, Port, guests_of
 
 Game = Annotated[str, Argument(help="a game, see llm-games list")]
 
@@ -36,8 +37,12 @@ def play(
     db: Annotated[
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
+    browser: Annotated[bool, Option("--browser", help="play on a page, by a link")] = False,
+    limit: Limit = None,
+    port: Port = None,
+    host: Host = None,
 ) -> None:
-    """Play a game yourself, in this terminal, and see what a best reply had brought.
+    """Play a game yourself, here or in a browser, and see what a best reply had brought.
 
     It is recorded as a run of one episode. Ctrl-D or Ctrl-C leaves; what was played is kept.
 
@@ -55,11 +60,15 @@ def play(
     rules = rulebook(game, **human_play.parameters(game, raw))
     server = {} if base_url is None else {"base_url": base_url}
     seed = secrets.randbelow(2**31) if seed is None else seed
-    person, path, code = HumanPolicy(prompts=prompts), db or fresh(rules.name), 0
+    path, code = db or fresh(rules.name), 0
+    person = {"player": "human", "prompts": prompts} if browser else HumanPolicy(prompts=prompts)
+    if browser and limit is not None:
+        raw["guests"] = {"limit": limit}
     plan = human_play.planned(rules, raw, seat, person, against or (), server=server, seed=seed)
     check_free(path)
     try:
-        human_play.record(plan, path)
+        with guests_of(plan, path, browser, port=port, host=host, open_it=True) as served:
+            human_play.record(served, path)
     except (PersonLeft, KeyboardInterrupt) as ending:
         code = 130 if isinstance(ending, KeyboardInterrupt) else 0
         say("\nyou have left the table")

@@ -46,13 +46,15 @@ def planned(
     game: Rulebook,
     raw: Mapping[str, Any],
     seat: int,
-    person: HumanPolicy,
+    person: HumanPolicy | Mapping[str, Any],
     against: Sequence[str],
     *,
     server: Mapping[str, Any],
     seed: int,
 ) -> RunPlan:
     """The run of one episode with a person, called `YOU`, at a seat; raises LLMGamesError.
+
+    The person is at the terminal, or a seat's table of somebody who comes by a link.
 
     `raw` are the game's entries in a configuration; `against` one spec for all the other seats, or
     one for each, with the settings of `server` for those behind one.
@@ -68,10 +70,14 @@ def planned(
         )
     specs = [*specs] * others if len(specs) == 1 else specs
     seats: list[Any] = [{"player": s, **(server if on_server(s) else {})} for s in specs]
-    seats.insert(seat, {"player": person, "name": YOU})
+    table = person if isinstance(person, Mapping) else {"player": person}
+    seats.insert(seat, {**table, "name": YOU})
     limit = {"max_steps": 1000} if game.length() is None else {}  # a game that may never end
+    raw = dict(raw)
+    guests = {"guests": raw.pop("guests")} if "guests" in raw else {}
     entry = {"game": game.name, **raw, **limit, "seats": seats}
-    plan = plan_of({"title": f"{game.title}, played at a terminal", "games": [entry]})
+    spot = "in a browser" if table is person else "at a terminal"
+    plan = plan_of({"title": f"{game.title}, played {spot}", "games": [entry], **guests})
     [settings] = plan.games
     return plan.model_copy(update={"games": [settings.model_copy(update={"seeds": [seed]})]})
 
@@ -108,6 +114,27 @@ def played(path: Path, seat: int, prompts: str = "v1") -> PlayedByPerson:
                 best = f"{skill.best}: {gain}" if skill.best else NONE
         report = Prompts(game.name, prompts).report(View.of(episode.rules, state, seat))
     return PlayedByPerson(payoffs, moves, report, best)
+
+
+def results_of_guests(path: Path, plan: RunPlan) -> dict[str, dict[str, Any]]:
+    """By link, what is shown at the end: payoffs of all its games, and its moves beside theory."""
+    links = plan.guest_seats()
+    results: dict[str, dict[str, Any]] = {
+        name: {"payoffs": [], "moves": []} for name in plan.guest_kinds()
+    }
+    with Records.open_readonly(path) as records:
+        for game in games(records):
+            for episode in game.played:
+                for seat, position in enumerate(episode.row.seating):
+                    if not (name := links[game.label][position]):
+                        continue
+                    payoff = {"game": game.label, "payoff": round(float(episode.payoffs[seat]), 2)}
+                    results[name]["payoffs"].append(payoff)
+                    for _, action, advice, regret in _moves(episode, seat)[0]:
+                        missed = None if regret is None else round(regret, 2)
+                        move = {"move": action, "advice": advice, "regret": missed}
+                        results[name]["moves"].append(move)
+    return results
 
 
 def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Context, Exit, Option
 
-from llm_games.benchmarks.show.cli import common
+from llm_games.benchmarks.show.cli import common, serve
 from llm_games.benchmarks.show.cli.common import PLAIN, console, say, value, values_of
 
 if TYPE_CHECKING:
@@ -106,6 +106,9 @@ def run(
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
     quiet: common.Quiet = False,
+    browser: serve.Browser = False,
+    port: serve.Port = None,
+    host: serve.Host = None,
 ) -> None:
     """Play the games of a file and record everything.
 
@@ -128,7 +131,8 @@ def run(
     path = db or fresh(source)
     check_free(path)
     _check_report(path, context.params)
-    carry_out(lambda: start(plan, path), path, plan, not no_cache, quiet or as_json)
+    with serve.guests_of(plan, path, browser, port=port, host=host) as served:
+        carry_out(lambda: start(served, path), path, served, not no_cache, quiet or as_json)
     _finish(path, context.params)
 
 
@@ -152,6 +156,9 @@ def resume(
     open_it: common.OpenIt = False,
     baselines: common.Baselines = True,
     quiet: common.Quiet = False,
+    browser: serve.Browser = False,
+    port: serve.Port = None,
+    host: serve.Host = None,
 ) -> None:
     """Finish a run that was interrupted, or prolong one; what is recorded is not asked again."""
     from llm_games.benchmarks.record.store import Records, Store
@@ -168,7 +175,9 @@ def resume(
     with Records.open_readonly(db) as records:
         owed = [e for e in records.episodes() if e.status in ("pending", "running")]
     if owed:
-        carry_out(lambda: Store.open(db), db, plan, not no_cache, quiet or as_json, resumed=True)
+        silent = quiet or as_json
+        with serve.guests_of(plan, db, browser, port=port, host=host) as served:
+            carry_out(lambda: Store.open(db), db, served, not no_cache, silent, resumed=True)
     elif not as_json:
         say(f"{db} is complete, nothing is left to play")
     _finish(db, context.params)
@@ -197,9 +206,10 @@ def _dry_run(plan: RunPlan, as_json: bool) -> None:
     from llm_games.benchmarks.run.plan import players
     from llm_games.benchmarks.show.tables import budget_lines, estimate_table
     from llm_games.wrappers.clients.stack import layers
+    from llm_games.wrappers.guests import Guests
     from llm_games.wrappers.llm_policy import LLMPolicy
 
-    unasked = plan.without_keys()
+    unasked = plan.without_keys().model_copy(update={"links": Guests([])})
     shared = unasked.shared(use_cache=False)
     policies, budget = players(unasked, shared), shared.ledger.budget
     with console(stderr=True).status("playing a mute table of each game, offline"):

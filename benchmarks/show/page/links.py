@@ -15,14 +15,14 @@ import numpy as np
 
 from llm_games.benchmarks.judge.result_table import OWN, PUBLISHED, Label, ResultTable, Value
 from llm_games.benchmarks.record.recorded_games import Run
-from llm_games.benchmarks.show.page.page_tables import BREAKS
+from llm_games.benchmarks.show.page.page_tables import BREAKS, LATE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PLACES = {"round": "round", "day": "round", "run of a session": "round", "seat": "seat"}
 """Columns and axes that say where a decision was made, and what the viewer calls it."""
-KINDS = {head: {"outcome": outcome} for outcome, head in BREAKS.items()}
+KINDS = {head: {"outcome": outcome} for outcome, head in (BREAKS | {LATE: LATE}).items()}
 KINDS |= {"filled in": {"broke": "yes"}, "regret": {"sort": "-regret"}}
 """Columns that count some decisions only, or are of some more than of others."""
 MOST = 300

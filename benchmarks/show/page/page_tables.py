@@ -22,6 +22,8 @@ from llm_games.wrappers.clients.budget import Usage
 BREAKS = {"unparsable": "format", "out_of_range": "range"}
 BREAKS |= {outcome: outcome for outcome in ("refused", "truncated", "failed")}
 """How a completion can be useless, and the column's name."""
+LATE = "late"
+"""How one of a guest can be, with a column where there was one."""
 SPENT = "calls, failed, tokens in, cached, written, tokens out, thoughts"
 counts_of = attrgetter(
     *("calls", "failures", "tokens_in", "tokens_cached", "tokens_written"),
@@ -142,8 +144,16 @@ def spent_grid(run: Run) -> ResultTable:
     return ResultTable(heads, rows, name="spent", note=run.spent.note)
 
 
+def _breaks(run: Run) -> dict[str, str]:
+    """Return the columns of useless completions by outcome."""
+    dids = [player.did for player in run.players.values()]
+    counts = [counts for did in dids for counts in (did.moves, *did.others.values())]
+    return BREAKS | ({LATE: LATE} if any(count[LATE] for count in counts) else {})
+
+
 def player_grid(run: Run) -> ResultTable:
-    heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(BREAKS.values(), "d")
+    useless = _breaks(run)
+    heads = columns("player, kind", "decisions, calls", ",") | dict.fromkeys(useless.values(), "d")
     heads |= {"filled in": ".1%", "tokens in / out": ">", "latency, median / 95 %": ">"}
     rows: list[list[Value]] = []
     for player in run.players.values():
@@ -155,7 +165,7 @@ def player_grid(run: Run) -> ResultTable:
             usage = run.spent.players.get(player.name, did)
             tokens = f"{usage.tokens_in:,} / {usage.tokens_out:,}"
         name = Label(player.name, did.model, share > MARK)
-        breaks = [did.moves[outcome] if calls else None for outcome in BREAKS]
+        breaks = [did.moves[outcome] if calls else None for outcome in useless]
         row = [name, player.kind, did.decisions, calls or None, *breaks, float(share)]
         rows.append([*row, tokens, latency])
     return ResultTable(heads, rows)
@@ -163,9 +173,10 @@ def player_grid(run: Run) -> ResultTable:
 
 def other_grid(run: Run) -> ResultTable:
     """Calls that asked for no move, by player and kind."""
-    heads = columns("player, for", "calls", ",") | dict.fromkeys(BREAKS.values(), "d")
+    useless = _breaks(run)
+    heads = columns("player, for", "calls", ",") | dict.fromkeys(useless.values(), "d")
     rows = [
-        [player.name, kind, outcomes.total(), *(outcomes[outcome] for outcome in BREAKS)]
+        [player.name, kind, outcomes.total(), *(outcomes[outcome] for outcome in useless)]
         for player in run.players.values()
         for kind, outcomes in player.did.others.items()
     ]

@@ -30,12 +30,11 @@ OPEN = "/static/"  # what shows nothing of a run
 WAY = "Open the address that llm-games view printed: it holds a token, another one at every start."
 
 
-class Door:
-    """Middleware: requests need this machine's host, no other origin, and the token."""
+class Frame:
+    """Middleware: answers what must not come through itself, and gives all answers our headers."""
 
-    def __init__(self, app: Any, token: str) -> None:
-        self.app, self.token = app, token
-        self.cookie = f"llm-games-{sha256(token.encode()).hexdigest()[:12]}"
+    def __init__(self, app: Any) -> None:
+        self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -58,10 +57,23 @@ class Door:
             await answer(scope, receive, guarded)
 
     def _answer(self, scope: Any) -> Response | None:
+        """Return an answer in place of the application's; None: it may come through."""
+        return None
+
+
+class Door(Frame):
+    """Middleware: requests need this machine's host, no other origin, and the token."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        super().__init__(app)
+        self.token = token
+        self.cookie = f"llm-games-{sha256(token.encode()).hexdigest()[:12]}"
+
+    def _answer(self, scope: Any) -> Response | None:
         asked = HTTPConnection(scope)
         headers = asked.headers
         host, origin = headers.get("host", ""), headers.get("origin")
-        if _name(host) not in HOSTS:
+        if host_name(host) not in HOSTS:
             return _closed("another host", f"This viewer answers at 127.0.0.1, not at {host[:80]}.")
         if origin is not None and origin != f"http://{host}":
             return _closed("another page", f"A page of {origin[:80]} cannot ask this viewer.")
@@ -88,7 +100,7 @@ class Door:
         return secrets.compare_digest(token.encode(), self.token.encode())
 
 
-def _name(host: str) -> str:
+def host_name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:

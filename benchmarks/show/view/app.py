@@ -165,7 +165,7 @@ class _Site:
         """Send the number of the run, or of the shelf, whenever it is another one."""
         name, last = socket.query_params.get("run"), socket.query_params.get("after")
         await socket.accept()
-        gone = asyncio.ensure_future(_until_gone(socket))
+        gone = asyncio.ensure_future(until_gone(socket))
         last_sent = monotonic()
         with suppress(WebSocketDisconnect, RuntimeError):
             while not gone.done():
@@ -189,7 +189,7 @@ class _Site:
         return run.number
 
 
-async def _until_gone(socket: WebSocket) -> None:
+async def until_gone(socket: WebSocket) -> None:
     """Wait for the disconnect; messages of the browser are ignored."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass

@@ -26,12 +26,12 @@ def render(template: str, **context: Any) -> str:
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = "llm_games.benchmarks.show.view") -> Environment:
     env = Environment(
         autoescape=True,
         finalize=_shown,
         undefined=StrictUndefined,
-        loader=PackageLoader("llm_games.benchmarks.show.view"),
+        loader=PackageLoader(package),
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -57,13 +57,13 @@ def serve(
             server.run(sockets=[taken])
 
 
-def listening(port: int | None) -> socket.socket:
+def listening(port: int | None, host: str = HOST) -> socket.socket:
     """Take a port; raises BadParameter if it is taken."""
     for wanted in [PORT, 0] if port is None else [port]:
         try:
-            return socket.create_server((HOST, wanted))
+            return socket.create_server((host, wanted))
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
     raise BadParameter(
-        f"cannot listen at {HOST}, port {port}: {why}; give another --port, or 0 for any free one"
+        f"cannot listen at {host}, port {port}: {why}; give another --port, or 0 for any free one"
     )

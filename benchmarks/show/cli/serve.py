@@ -1,0 +1,108 @@
+"""``llm-games serve``, and what lets guests into a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from llm_games.benchmarks.show.cli.common import say, value, values_of
+
+if TYPE_CHECKING:
+    from llm_games.benchmarks.run.plan import RunPlan
+
+Browser = Annotated[
+    bool, Option("--browser", help="let people and programs in by links (players human, program)")
+]
+Port = Annotated[
+    int | None, value("N", "port of the links; 0 takes any free one", min=0, max=65535)
+]
+Host = Annotated[
+    str | None, value("ADDRESS", "let others than this machine in, by this address of it")
+]
+Limit = Annotated[
+    float | None, value("S", "seconds for an answer; then the game's own move is played")
+]
+
+
+@contextmanager
+def guests_of(
+    plan: RunPlan,
+    path: Path,
+    browser: bool = True,
+    *,
+    port: int | None = None,
+    host: str | None = None,
+    open_it: bool = False,
+) -> Iterator[RunPlan]:
+    """Serve a run's links while it is played, and show its results there; without, do nothing."""
+    if not browser:
+        yield plan
+        return
+    from llm_games.benchmarks.show.cli.human_play import results_of_guests
+    from llm_games.benchmarks.show.guests.hosting import hosted, is_abroad
+    from llm_games.benchmarks.show.view.serve import HOST
+
+    with hosted(plan, path, host=host or HOST, port=port) as serving:
+        if is_abroad(host or HOST):
+            say("warning: whoever has a link can play; nothing of it is encrypted on its way")
+        for name, link in serving.links.items():
+            say(f"{name}: {link}")
+        say(f"for programs: {serving.address}/ (every link keeps to itself who plays by it)")
+        if open_it and sys.stdout.isatty():
+            import webbrowser
+
+            webbrowser.open(next(iter(serving.links.values())))
+        yield serving.plan
+        serving.end(results_of_guests(path, plan))
+
+
+def serve(
+    source: Annotated[str, Argument(metavar="GAME|FILE", help="a game, or the TOML file of a run")],
+    seat: Annotated[
+        list[str] | None,
+        value("SPEC", "player for all seats; repeat it to name one for each (a game: program)"),
+    ] = None,
+    params: Annotated[
+        list[str] | None, value("KEY=VALUE", "parameter of the game; can be repeated", "--param")
+    ] = None,
+    talk: Annotated[
+        list[str] | None, value("KEY=VALUE", "of talk before moves; can be repeated", "--talk")
+    ] = None,
+    episodes: Annotated[int | None, value("N", "of each game")] = None,
+    seed: Annotated[int | None, value("N", "all randomness comes from it")] = None,
+    limit: Limit = None,
+    port: Port = None,
+    host: Host = None,
+    db: Annotated[
+        Path | None, value("FILE", "file to record in; by default a new one in this folder")
+    ] = None,
+) -> None:
+    """Let programs and people play, by links: JSON over HTTP, MCP, and a page in the browser.
+
+    It is recorded as a run, and ends with it. For instance: llm-games serve public_goods --seat
+    program --seat human --seat tiny --param players=3
+    """
+    from llm_games.benchmarks.record.store import check_free
+    from llm_games.benchmarks.run.conduct import fresh, start
+    from llm_games.benchmarks.run.config import load
+    from llm_games.benchmarks.run.plan import Overrides, plan_of
+    from llm_games.benchmarks.show.cli.run import carry_out
+    from llm_games.game_rooms import ROOMS
+
+    is_game = source in ROOMS and not Path(source).is_file()
+    raw: dict[str, Any] = {"games": [{"game": source}], "seats": ["program"]}
+    raw = {"title": f"{source}, served"} | raw if is_game else load(source)
+    if limit is not None:
+        raw = raw | {"guests": {**raw.get("guests", {}), "limit": limit}}
+    parts = {"params": values_of("--param", params), "talk": values_of("--talk", talk)}
+    plan = plan_of(raw, Overrides.of(seats=seat or (), episodes=episodes, seed=seed, **parts))
+    path = db or fresh(source)
+    check_free(path)
+    with guests_of(plan, path, port=port, host=host) as served:
+        carry_out(lambda: start(served, path), path, served, use_cache=True, quiet=False)
+    say(f"recorded in {path}; every decision: llm-games view {path}")

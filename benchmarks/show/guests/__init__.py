@@ -1,0 +1,1 @@
+"""Seats for somebody outside: a page for people, JSON over HTTP and MCP for programs."""

@@ -1,0 +1,231 @@
+// The page of one seat. All state is on the server: this shows what the seat sees, and sends what is
+// answered. Text becomes text nodes alone.
+
+const here = location.pathname.replace(/\/$/, "");
+const at = (id) => document.getElementById(id);
+let seen = {}, shownTurn = null;
+
+/** Make an element with properties and children. */
+function make(name, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
+}
+
+async function ask(path, body) {
+  const how = body === undefined ? {} : {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  };
+  const answer = await fetch(here + path, how);
+  return [answer.status, await answer.json()];
+}
+
+// -- forms from a question's schema ----------------------------------------------------------------
+
+/** Return [elements, a function that reads the value] of a schema. */
+function field(name, schema, more, required) {
+  if (schema.anyOf) return optional(name, schema.anyOf, more, required);
+  if (schema.enum) {
+    const options = schema.enum.map((word, i) => make("label", {},
+      make("input", { type: "radio", name, value: String(i), required, id: i ? "" : "first" }), String(word)));
+    const group = make("fieldset", {}, make("legend", { textContent: name }), ...options);
+    return [group, () => schema.enum[Number(group.querySelector(":checked")?.value)]];
+  }
+  if (schema.type === "object") return shares(name, schema, more);
+  if (schema.type === "number" || schema.type === "integer") {
+    const input = make("input", { type: "number", required, step: String(schema.multipleOf ?? (schema.type === "integer" ? 1 : "any")) });
+    if (schema.minimum !== undefined) input.min = String(schema.minimum);
+    if (schema.maximum !== undefined) input.max = String(schema.maximum);
+    const limits = schema.minimum !== undefined && schema.maximum !== undefined ? ` (${schema.minimum} to ${schema.maximum})` : "";
+    return [make("p", {}, make("label", {}, `${name}${limits} `, input)), () => (input.value === "" ? undefined : Number(input.value))];
+  }
+  if (schema.type === "null") return [make("p", {}, `${name}: there is nothing to choose`), () => null];
+  const area = make("textarea", { maxLength: more.longest ?? 4000 });
+  const limit = more.most_words ? ` (at most ${more.most_words} words)` : "";
+  return [make("p", {}, make("label", {}, `${name}${limit}`, area)), () => area.value];
+}
+
+/** A value, or null by a button of its own. */
+function optional(name, ways, more, required) {
+  const real = ways.find((way) => way.type !== "null");
+  const [part, read] = field(name, real, more, required);
+  if (!ways.some((way) => way.type === "null")) return [part, read];
+  const none = make("button", { type: "button", textContent: "None", className: "none" });
+  none.addEventListener("click", () => send({ [name]: null }));
+  return [make("div", {}, part, make("p", {}, none)), read];
+}
+
+/** Numbers by name, with their running sum where they must add up. */
+function shares(name, schema, more) {
+  const inputs = Object.entries(schema.properties).map(([key, one]) => {
+    const input = make("input", { type: "number", required: true, step: "1", min: String(one.minimum ?? 0), name: key });
+    if (one.maximum !== undefined) input.max = String(one.maximum);
+    return [key, input];
+  });
+  const sum = make("p", { className: "note" });
+  sum.setAttribute("role", "status");
+  const count = () => {
+    const total = inputs.reduce((so_far, [, input]) => so_far + Number(input.value), 0);
+    if (more.sum === undefined) return;
+    sum.textContent = `${total} of ${more.sum}`;
+    inputs[0]?.[1].setCustomValidity(total === more.sum ? "" : `must add up to ${more.sum}`);
+  };
+  const labels = inputs.map(([key, input]) => make("label", {}, `${key} `, input));
+  const group = make("fieldset", {}, make("legend", { textContent: name }), ...labels, sum);
+  group.addEventListener("input", count);
+  count();
+  return [group, () => Object.fromEntries(inputs.map(([key, input]) => [key, Number(input.value)]))];
+}
+
+function questionForm(asked) {
+  const form = at("form");
+  const fields = Object.entries(asked.schema.properties).map(([name, schema]) => {
+    const [part, read] = field(name, schema, asked, name === asked.key);
+    return [name, part, read];
+  });
+  const only = asked.schema.properties[asked.key];
+  const button = make("button", { textContent: only?.type === "null" ? "None" : "Answer" });
+  form.replaceChildren(...fields.map(([, part]) => part), make("p", {}, button));
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const values = fields.map(([name, , read]) => [name, read()]);
+    send(Object.fromEntries(values.filter(([name, value]) => value !== undefined && (name === asked.key || value !== ""))));
+  };
+  form.hidden = false;
+  form.querySelector("input, textarea, button")?.focus();
+}
+
+function joinForm(lobby) {
+  const form = at("form"), parts = [];
+  let name = null, agree = null;
+  if (lobby.consent) {
+    agree = make("input", { type: "checkbox", required: true });
+    parts.push(make("pre", { textContent: lobby.consent }), make("p", {}, make("label", {}, agree, " I agree")));
+  }
+  if (lobby.pseudonyms) {
+    name = make("input", { type: "text", required: true, maxLength: 40 });
+    parts.push(make("p", {}, make("label", {}, "Your pseudonym (nothing that names you) ", name)));
+  }
+  form.replaceChildren(...parts, make("p", {}, make("button", { textContent: "Join" })));
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    await post("/join", { pseudonym: name?.value ?? "", consent: agree?.checked ?? false });
+  };
+  form.hidden = false;
+}
+
+const send = (reply) => post("/act", { turn: seen.turn, reply });
+
+/** Post something; what is wrong with it is said, and the next try is free. */
+async function post(path, body) {
+  const buttons = [...document.querySelectorAll("button")];
+  buttons.forEach((one) => (one.disabled = true));
+  try {
+    const [status, answer] = await ask(path, body);
+    say(status === 200 ? "" : answer.error);
+    if (status !== 422) await look();
+  } catch {
+    say("The server cannot be reached; your answer is still here. Try again.");
+  }
+  buttons.forEach((one) => (one.disabled = false));
+}
+
+function say(text) {
+  at("wrong").textContent = text;
+  at("wrong").hidden = !text;
+}
+
+// -- what the seat sees ----------------------------------------------------------------------------
+
+const STATES = { lobby: "Join the game", waiting: "Wait", asked: "It is your turn", over: "The game is over" };
+
+function heading() {
+  if (seen.state !== "waiting") return STATES[seen.state];
+  if (seen.missing) return `Waiting for ${seen.missing} more to join`;
+  return seen.waits_for?.length ? `Waiting for ${seen.waits_for.join(", ")}` : "Waiting for the others";
+}
+
+function show(now) {
+  const fresh = now.state !== seen.state || now.turn !== seen.turn;
+  seen = now;
+  at("state").textContent = heading();
+  const messages = now.messages ?? [], last = messages.length - 1;
+  const texts = messages.map((message, i) => make("pre", {
+    textContent: message.content, className: message.role === "assistant" ? "own" : i === last && now.state === "asked" ? "now" : "",
+  }));
+  if (now.news) texts.push(make("pre", { textContent: now.news, className: "now" }));
+  at("words").replaceChildren(...texts);
+  if (fresh && now.state !== "lobby" && now.turn !== shownTurn) say("");
+  if (now.state === "asked" && shownTurn !== now.turn) {
+    shownTurn = at("form").dataset.turn = now.turn;
+    questionForm(now);
+    at("form").scrollIntoView({ block: "nearest" });
+  } else if (now.state === "lobby" && fresh) joinForm(now);
+  else if (now.state !== "asked" && now.state !== "lobby") {
+    at("form").hidden = true;
+    at("form").replaceChildren();
+    delete at("form").dataset.turn;
+    shownTurn = null;
+  }
+  if (now.state === "over") results(now.results ?? {});
+  clock(now.seconds_left);
+}
+
+function results(came) {
+  const lines = (came.payoffs ?? []).map((one) => make("li", { textContent: `${one.game}: ${one.payoff}` }));
+  const parts = [make("h2", { textContent: "What you were paid" }), make("ul", {}, ...lines)];
+  if (came.moves?.length) {
+    const rows = came.moves.map((move, i) => make("tr", {}, ...[i + 1, move.move, move.advice, move.regret ?? ""].map((cell) => make("td", { textContent: String(cell) }))));
+    const heads = make("tr", {}, ...["", "you", "in theory", "regret"].map((head) => make("th", { textContent: head, scope: "col" })));
+    const table = make("table", {}, make("caption", { textContent: "Your moves" }), make("thead", {}, heads), make("tbody", {}, ...rows));
+    parts.push(make("div", { className: "wide", tabIndex: 0 }, table));
+  }
+  if (came.best) parts.push(make("p", { textContent: `Best reply in your place, ${came.best}` }));
+  parts.push(make("p", { className: "note", textContent: "You can close this page." }));
+  at("results").replaceChildren(...parts);
+  at("results").hidden = !lines.length;
+}
+
+let ticking = 0;
+function clock(seconds) {
+  clearInterval(ticking);
+  at("left").hidden = seconds == null;
+  if (seconds == null) return;
+  const end = performance.now() + 1000 * seconds;
+  const tick = () => (at("left").textContent = `${Math.max(0, Math.ceil((end - performance.now()) / 1000))} seconds left; then the game's own move is played for you`);
+  tick();
+  ticking = setInterval(tick, 500);
+}
+
+let looking = 0;
+async function look() {
+  const mine = ++looking;
+  const [status, now] = await ask("/sees");
+  if (status === 200 && mine === looking) show(now);
+}
+
+// -- staying in touch: the socket only says "look" ---------------------------------------------------
+
+let socket = null, pause = 500, alive = 0;
+function connect() {
+  if (seen.state === "over" || (socket && socket.readyState < 2)) return;
+  socket = new WebSocket(`ws://${location.host}${here}/live`);
+  socket.onmessage = (message) => {
+    [pause, alive] = [500, performance.now()];
+    at("connection").textContent = "";
+    if (JSON.parse(message.data).look !== seen.number) look().catch(() => {});
+  };
+  socket.onclose = () => {
+    if (seen.state === "over") return;
+    at("connection").textContent = "connection lost, trying again";
+    setTimeout(connect, (pause = Math.min(2 * pause, 10000)));
+  };
+}
+setInterval(() => { if (socket?.readyState === 1 && performance.now() - alive > 25000) socket.close(); }, 5000);
+function again() {
+  if (seen.state !== "over") look().catch(() => {});
+  connect();
+}
+addEventListener("online", again);
+document.addEventListener("visibilitychange", again);
+again();

@@ -1,0 +1,212 @@
+"""People at a table, in real browsers: forms of all questions, reload, limits, two tabs."""
+
+import asyncio
+import re
+import threading
+from contextlib import contextmanager
+
+import pytest
+import viewing
+from playing import SMALL, each_row
+from test_guests import agent, equal, mcp, run_of, running, sample
+from viewing import expect
+
+import llm_games as lg
+from llm_games.benchmarks.record.queries import Records
+from llm_games.noise import Noise
+
+
+class Person(viewing.Visitor):
+    """A person who opened a link."""
+
+    def __init__(self, browser, link, **how):
+        super().__init__(browser, link.address, **how)
+
+    def first(self):
+        self.page.goto(self.address)
+
+    def join(self):
+        self.page.get_by_role("button", name="Join").click()
+
+    def asked(self):
+        expect(self.heading).to_have_text("It is your turn")
+
+    @property
+    def heading(self):
+        return self.page.get_by_role("heading", level=1)
+
+    def answer(self, number):
+        self.asked()
+        self.page.get_by_role("spinbutton").fill(str(number))
+        self.page.keyboard.press("Enter")
+
+
+@contextmanager
+def people(browser):
+    """Give what lets people come; in the end, no browser has said anything."""
+    guests = []
+
+    def come(link, **how):
+        guests.append(Person(browser, link, **how))
+        return guests[-1]
+
+    yield come
+    for guest in guests:
+        guest.context.close()
+        # What the server refuses a browser calls an error: refusals are part of the game.
+        assert [said for said in guest.said if "409" not in said and "422" not in said] == []
+
+
+def test_two_people_a_program_and_a_model_play_a_run(tmp_path, browser):
+    file = tmp_path / "run.db"
+    seats = "human", "human", "program", "program", "tiny"
+    raw = run_of(*seats, consent="For science.", pseudonyms=True)
+    with people(browser) as come, running(raw, file) as links:
+        ann, bob = come(links["human 1"]), come(links["human 2"], color_scheme="dark")
+        assert ann.problems() == bob.problems() == []
+        by_json, by_mcp = links["program 1"], links["program 2"]
+        plays = [lambda: by_json.play(lambda _: 9), lambda: asyncio.run(agent(by_mcp.address))]
+        if mcp is None:
+            plays[1] = lambda: by_mcp.play(lambda _: 4)
+        programs = [threading.Thread(target=play, daemon=True) for play in plays]
+        for program in programs:
+            program.start()
+        for person, name in ((ann, "fox"), (bob, "owl")):
+            page = person.page
+            page.get_by_role("checkbox").check()
+            page.get_by_role("textbox").fill(f"{name}@example.org")
+            person.join()
+            expect(page.get_by_role("alert")).to_contain_text("no e-mail address")
+            page.get_by_role("textbox").fill(name)
+            if person is ann:
+                person.join()
+                expect(ann.heading).to_have_text("Waiting for 1 more to join")
+        bob.join()
+        ann.asked()
+        assert ann.problems() == bob.problems() == []
+        field = ann.page.get_by_role("spinbutton")
+        field.fill("99")
+        ann.page.keyboard.press("Enter")
+        assert field.evaluate("one => one.validity.rangeOverflow")
+        tab = ann.context.new_page()
+        tab.goto(ann.address)
+        expect(tab.get_by_role("spinbutton")).to_be_focused()
+        ann.answer(5)
+        expect(ann.heading).to_contain_text("Waiting for")
+        expect(tab.get_by_role("heading", level=1)).to_contain_text("Waiting for")
+        tab.close()
+        ann.page.reload()
+        expect(ann.heading).to_contain_text("Waiting for")
+        expect(ann.page.locator("#words .own")).to_contain_text("5")
+        bob.answer(6)
+        expect(ann.page.locator("#words")).to_contain_text("Result of round 1")
+        for number in (7, 8):
+            ann.answer(number)
+            bob.answer(number)
+            expect(bob.page.locator("#words .own").last).to_contain_text(str(number))
+        for person in (ann, bob):
+            expect(person.heading).to_have_text("The game is over")
+            expect(person.page.locator("#words")).to_contain_text("Result of round 3")
+            assert person.problems() == []
+        for program in programs:
+            program.join()
+    with Records.open_readonly(file) as records:
+        assert [row.pseudonym for row in records.guests()] == ["fox", "owl", "", ""]
+        [episode] = records.episodes()
+        moves = [row.action for row in records.decisions(episode.id) if row.seat == 0]
+        assert [row.action for row in records.decisions(episode.id) if row.seat == 3] == [4] * 3
+    assert sorted(moves) == [5, 7, 8]
+    assert viewing.apart(lambda: equal(file))
+
+
+def test_who_is_away_over_the_limit_goes_on_with_the_next_turn(tmp_path, browser):
+    with (
+        people(browser) as come,
+        running(run_of("human", "tiny", rounds=2, limit=3.0), tmp_path / "run.db") as links,
+    ):
+        person = come(links["human"])
+        person.join()
+        person.asked()
+        expect(person.page.locator("#left")).to_contain_text("seconds left")
+        person.context.set_offline(True)
+        expect(person.page.locator("#left")).to_contain_text(re.compile("^0 seconds left"))
+        person.context.set_offline(False)
+        expect(person.page.locator("#words")).to_contain_text("Result of round 1")
+        person.answer(4)
+        expect(person.heading).to_have_text("The game is over")
+        person.said = [said for said in person.said if "ERR_INTERNET_DISCONNECTED" not in said]
+    with Records.open_readonly(tmp_path / "run.db") as records:
+        [episode] = records.episodes()
+        calls = [call for call in records.attempts(episode.id) if call.model == "human"]
+    assert [call.finish for call in calls] == ["late", "stop"]
+
+
+TALKS = {"public_goods": {"turns": 1}}
+
+
+@pytest.mark.long
+@each_row("game", sorted(SMALL))
+def test_every_question_has_a_form_that_keys_alone_fill_in(game, tmp_path, browser):
+    """On a narrow page; what is recorded is what was meant."""
+    rules, file = lg.rules(game, **SMALL[game]), tmp_path / f"{game}.db"
+    entry = {"game": game, "params": SMALL[game], "max_steps": 8, "talk": TALKS.get(game, {})}
+    seats = ["human"] + ["random"] * (rules.players - 1)
+    narrow, shapes = {"viewport": {"width": 390, "height": 800}}, set()
+    with (
+        people(browser) as come,
+        running({"title": game, "games": [entry | {"seats": seats}]}, file) as links,
+    ):
+        [link] = links.values()
+        person = come(link, **narrow)
+        page = person.page
+        person.join()
+        while (shown := link.turn())["state"] != "over":
+            expect(page.locator("#form")).to_have_attribute("data-turn", shown["turn"])
+            if (shape := str([*shown["schema"]["properties"]])) not in shapes:
+                shapes.add(shape)
+                assert person.problems() == []
+            fill(page, shown)
+            page.wait_for_selector(f'#form:not([data-turn="{shown["turn"]}"])', state="attached")
+            assert link.act(shown["turn"], meant(shown))[1]["again"]
+        expect(person.heading).to_have_text("The game is over")
+    assert viewing.apart(lambda: equal(file))
+
+
+def meant(shown):
+    value = sample(shown["schema"]["properties"][shown["key"]], shown, Noise(1).of(shown["turn"]))
+    return {shown["key"]: "well" if "longest" in shown else value}
+
+
+def fill(page, shown):
+    """Fill in a form by keys alone, its first field being focused."""
+    keys, value = page.keyboard, meant(shown)[shown["key"]]
+    schema = shown["schema"]["properties"][shown["key"]]
+    names = schema.get("anyOf", [schema])
+    if isinstance(value, dict):
+        for number in value.values():
+            keys.type(str(number))
+            keys.press("Tab")
+    elif value is None:
+        pass
+    elif any("enum" in way for way in names):
+        words = next(way["enum"] for way in names if "enum" in way)
+        keys.press("Space")
+        for _ in range(words.index(value)):
+            keys.press("ArrowDown")
+    else:
+        keys.type(str(value))
+    if "longest" in shown:
+        keys.press("Tab")
+    keys.press("Enter")
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (390, 800)])
+def test_the_page_for_programs(tmp_path, browser, size):
+    raw = run_of("program", "tiny", rounds=1)
+    with running(raw, tmp_path / "run.db") as links, people(browser) as come:
+        [link] = links.values()
+        person = come(link, viewport={"width": size[0], "height": size[1]})
+        person.page.goto(link.address.partition("/seat")[0] + "/")
+        expect(person.page.locator("pre")).to_contain_text("curl -X POST")
+        assert person.problems() == []
+        link.play(lambda _: 1)

@@ -1,0 +1,358 @@
+"""Seats that somebody outside plays by a link: a person in a browser, or a program.
+
+All state is here, and no page holds any: ``lobby``, ``waiting``, ``asked`` (a turn, with the time
+that is left), ``over``. A run asks from its event loop; links are read and answered by any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from time import monotonic, perf_counter
+from typing import Any, NamedTuple
+
+from llm_games.errors import LLMGamesError
+from llm_games.questions import LONGEST_SPEECH, Question, Shares, Speech
+from llm_games.replies import read_reply
+from llm_games.rulebook import Rulebook
+from llm_games.view import View, Who
+from llm_games.wrappers.clients.base import Client, Completion, Request
+from llm_games.wrappers.dialogue import ChatMemory
+from llm_games.wrappers.human import read_answer
+from llm_games.wrappers.llm_policy import Cut, LLMPolicy
+
+KINDS = {"human": "a person in a browser", "program": "a program, by JSON or MCP"}
+LONGEST_PSEUDONYM = 40  # characters
+PLAYED = "that turn is over: no answer came in time, and the declared move was played"
+
+
+class NotNow(LLMGamesError):
+    """A link was answered when nothing, something else or nothing more was asked."""
+
+
+class NotTaken(LLMGamesError):
+    """An answer that is not legal, or a name that cannot be taken; the next try is free."""
+
+
+class LobbyEmpty(LLMGamesError):
+    """Not everybody has joined in time."""
+
+
+class Joined(NamedTuple):
+    """Who took a seat: the seat's name and kind, and all that is kept of the guest."""
+
+    seat: str
+    kind: str
+    pseudonym: str
+    joined: str
+    consent: str
+    """the hash of the text that was agreed to, "" without one"""
+
+
+@dataclass
+class Turn:
+    """A question that is put to a link; `name` is its episode, step and call."""
+
+    name: str
+    question: Question
+    deadline: float | None
+    answer: Future[str] = field(default_factory=Future)
+
+
+class GuestSeat:
+    """One link: what it shows, and what it takes. Safe for use by several threads."""
+
+    def __init__(
+        self, name: str, kind: str, token: str, *, consent: str = "", pseudonyms: bool = False
+    ) -> None:
+        self.name, self.kind, self.token = name, kind, token
+        self.consent = consent if kind == "human" else ""
+        self.pseudonyms = pseudonyms and kind == "human"
+        self.joined: Joined | None = None
+        self.number = 0  # of changes
+        self.lobby: Callable[[], int] = lambda: 0  # how many have not joined
+        self._turn: Turn | None = None
+        self._answered: dict[str, tuple[Question, str | None]] = {}  # None: in no time
+        self._chat: list[Mapping[str, str]] = []
+        self._news, self._waits_for = "", list[str]()
+        self._results: Mapping[str, Any] | None = None
+        self._lock, self._bells = threading.RLock(), list[Callable[[], object]]()
+
+    # -- what the link's holder does ----------------------------------------------------------
+
+    def sees(self) -> dict[str, Any]:
+        """Return all that the seat may see now, as JSON has it."""
+        with self._lock:
+            shown = {"seat": self.name, "kind": self.kind, "number": self.number}
+            if self._results is not None:
+                ended = {"messages": self._chat, "news": self._news, "results": self._results}
+                return shown | {"state": "over"} | ended
+            if self.joined is None:
+                asked = {"consent": self.consent, "pseudonyms": self.pseudonyms}
+                return shown | {"state": "lobby"} | asked
+            shown |= {"pseudonym": self.joined.pseudonym, "messages": self._chat}
+            turn = self._turn
+            if turn is None:
+                waiting = {"missing": self.lobby(), "waits_for": self._waits_for}
+                return shown | {"state": "waiting", "news": self._news} | waiting
+            left = None if turn.deadline is None else max(0.0, turn.deadline - monotonic())
+            rest = {"turn": turn.name, "seconds_left": left and round(left, 1)}
+            return shown | {"state": "asked"} | rest | about(turn.question)
+
+    def join(self, pseudonym: str = "", consent: bool = False) -> dict[str, Any]:
+        """Take the seat; again is fine. Raises NotTaken: a name, or consent, is missing or bad."""
+        with self._lock:
+            if self.joined is None:
+                pseudonym = pseudonym.strip() if self.pseudonyms else ""
+                if self.pseudonyms:
+                    _check_pseudonym(pseudonym)
+                if self.consent and consent is not True:
+                    raise NotTaken("to play, agree to the text that is shown first")
+                signed = sha256(self.consent.encode()).hexdigest() if self.consent else ""
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                self.joined = Joined(self.name, self.kind, pseudonym, now, signed)
+                self._ring()
+            return self.sees()
+
+    def act(self, turn: str, reply: Any) -> dict[str, Any]:
+        """Answer a turn, by an object, a text as a model writes it, or the bare value.
+
+        The same answer again is fine.
+
+        Raises:
+            NotNow: that turn is not asked.
+            NotTaken: the reader's words on an answer that is not legal.
+        """
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        with self._lock:
+            if self.joined is None:
+                raise NotNow("nobody has joined by this link: POST join first")
+            if turn in self._answered:
+                question, taken = self._answered[turn]
+                if taken is None:
+                    raise NotNow(PLAYED)
+                if _read(text, question) != taken:
+                    raise NotNow(f"that turn was answered with {taken}")
+                return {"turn": turn, "taken": taken, "again": True}
+            if self._turn is None or self._turn.name != turn:
+                asked = "nothing is asked" if self._turn is None else f"{self._turn.name} is asked"
+                raise NotNow(f"turn {turn[:40]!r} is not asked now; {asked}")
+            taken = _read(text, self._turn.question)
+            self._answered[turn] = self._turn.question, taken
+            self._chat = [*self._chat, {"role": "assistant", "content": taken}]
+            self._turn.answer.set_result(taken)
+            self._turn = None
+            self._ring()
+            return {"turn": turn, "taken": taken, "again": False}
+
+    # -- what the run does ---------------------------------------------------------------------
+
+    def ask(self, request: Request, limit: float | None) -> Turn:
+        """Open a turn."""
+        assert request.question is not None
+        with self._lock:
+            deadline = None if limit is None else monotonic() + limit
+            self._turn = turn = Turn(turn_name(request.who), request.question, deadline)
+            self._chat, self._news = [dict(message) for message in request.messages], ""
+            self._ring()
+            return turn
+
+    def end_turn(self, turn: Turn) -> str | None:
+        """Close a turn whose time is up; an answer that came just now counts."""
+        with self._lock:
+            if turn.answer.done():
+                return turn.answer.result()
+            self._answered[turn.name] = turn.question, None
+            self._turn = None
+            self._ring()
+            return None
+
+    def tell(self, news: str, waits_for: Sequence[str] = ()) -> None:
+        """Show what has happened, and who is asked now."""
+        with self._lock:
+            self._news, self._waits_for = news, list(waits_for)
+            self._ring()
+
+    def end(self, results: Mapping[str, Any]) -> None:
+        """Show that all games are over, and what they came to."""
+        with self._lock:
+            self._turn, self._results = None, results
+            self._ring()
+
+    @contextmanager
+    def ringing(self, bell: Callable[[], object]) -> Iterator[None]:
+        """Call `bell` at every change, from whatever thread makes it."""
+        with self._lock:
+            self._bells.append(bell)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._bells.remove(bell)
+
+    def _ring(self) -> None:
+        self.number += 1
+        for bell in self._bells:
+            bell()
+
+    def ring(self) -> None:
+        """Let everybody look again."""
+        with self._lock:
+            self._ring()
+
+
+class Guests:
+    """The client of a run's guests: each is asked by its link.
+
+    `limit`: seconds for an answer, then the declared move is played; None: no limit. `seat_of` says
+    by whose seat a caller plays; the run sets it.
+    """
+
+    name = "guests"
+
+    def __init__(self, seats: Sequence[GuestSeat], limit: float | None = None) -> None:
+        self.seats = {seat.name: seat for seat in seats}
+        self.by_token = {seat.token: seat for seat in seats}
+        self.limit = limit
+        self.seat_of: Callable[[Who], str] = lambda who: ""
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._late: dict[str, Who] = {}  # by seat, the decision whose time was up last
+        for seat in seats:
+            seat.lobby = self.missing
+
+    def missing(self) -> int:
+        """Return how many have not joined."""
+        return sum(seat.joined is None for seat in self.seats.values())
+
+    async def gather(self, limit: float | None) -> list[Joined]:
+        """Wait until all have joined; LobbyEmpty after so many seconds."""
+        loop, rung = asyncio.get_running_loop(), asyncio.Event()
+        names = ""
+        with ExitStack() as bells:
+            for seat in self.seats.values():
+                bells.enter_context(seat.ringing(partial(loop.call_soon_threadsafe, rung.set)))
+            try:
+                async with asyncio.timeout(limit):
+                    while self.missing():
+                        await rung.wait()
+                        rung.clear()
+            except TimeoutError:
+                names = ", ".join(s.name for s in self.seats.values() if s.joined is None)
+        if names:
+            fault = f"not everybody joined within {limit:g} seconds; missing: {names}"
+            raise LobbyEmpty(fault)
+        for seat in self.seats.values():
+            seat.ring()
+        return [seat.joined for seat in self.seats.values() if seat.joined is not None]
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the answer of the link's holder; a `late` one once time is up."""
+        seat, who = self.seats[self.seat_of(request.who)], request.who._replace(call=0)
+        if self._late.get(seat.name) == who:  # nobody is asked twice who was away
+            return Completion("", finish="late", model=seat.kind)
+        async with self._turns.setdefault(seat.name, asyncio.Lock()):
+            turn, began = seat.ask(request, self.limit), perf_counter()
+            answer = asyncio.shield(asyncio.wrap_future(turn.answer))
+            try:
+                text: str | None = await asyncio.wait_for(answer, self.limit)
+            except TimeoutError:
+                text = seat.end_turn(turn)
+            seconds = perf_counter() - began
+        if text is None:
+            self._late[seat.name] = who
+            return Completion("", finish="late", latency=seconds, model=seat.kind)
+        return Completion(text, latency=seconds, model=seat.kind)
+
+    def hear(self, view: View, news: str) -> None:
+        """Show a seat what has happened."""
+        if (seat := self.seats.get(self.seat_of(view.who))) is not None:
+            names, turn = view.game.names(), view.sight.turn
+            seat.tell(news, [name for name, due in zip(names, turn, strict=True) if due])
+
+    async def close(self) -> None:
+        """Nothing to let go of: links outlive the games."""
+
+
+class GuestPolicy(LLMPolicy):
+    """Somebody outside on a seat: reads what a model would, is asked for moves and speeches."""
+
+    def __init__(
+        self,
+        client: Client,
+        guests: Guests | None = None,
+        *,
+        prompts: str = "v1",
+        prompt_folder: str | None = None,
+        max_attempts: int = 1,
+    ) -> None:
+        super().__init__(
+            client,
+            prompts=prompts,
+            prompt_folder=prompt_folder,
+            memory="full",
+            notices=True,
+            max_attempts=max_attempts,
+        )
+        self.guests = guests
+
+    def attempts_in(self, game: Rulebook) -> int:
+        """Return 1: a link takes legal answers only."""
+        return 1
+
+    def hear(self, view: View, memory: ChatMemory) -> ChatMemory:
+        """Let the link's page show what has happened."""
+        if self.guests is not None:
+            self.guests.hear(view, self._prompts(view.game).report(view, memory.notes))
+        return memory
+
+    async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
+        """Ask for moves and speeches alone."""
+        return Cut(memory)
+
+
+def turn_name(who: Who) -> str:
+    return f"{who.episode}.{who.step}.{who.call}"
+
+
+def about(question: Question) -> dict[str, Any]:
+    """Return what a form, or a program, needs of a question; it helps, and checks nothing."""
+    shown: dict[str, Any] = {
+        "key": question.key,
+        "wanted": question.wanted(),
+        "form": question.form(),
+        "schema": question.schema(),
+    }
+    if isinstance(question, Shares):
+        shown["sum"] = question.total
+    if isinstance(question, Speech):
+        shown |= {"longest": LONGEST_SPEECH, "most_words": question.most_words}
+    return shown
+
+
+def _read(text: str, question: Question) -> str:
+    """Return a legal answer as it is recorded; NotTaken says what is wrong with it."""
+    reply = read_answer(text, question)
+    if reply.outcome != "valid":
+        raise NotTaken(reply.why or f"an answer is {question.wanted()}")
+    if reply.detail == "too_long":
+        raise NotTaken(f"it is too long: {question.wanted()}")
+    whole = read_reply(text, question)
+    if whole.outcome == "valid" and whole.beside:  # with what stands beside the answer
+        return text
+    return question.reply(reply.action)
+
+
+def _check_pseudonym(pseudonym: str) -> None:
+    if not 0 < len(pseudonym) <= LONGEST_PSEUDONYM or not pseudonym.isprintable():
+        raise NotTaken(f"a pseudonym has 1 to {LONGEST_PSEUDONYM} characters")
+    if re.search(r"\S@\S", pseudonym):
+        raise NotTaken("a pseudonym is no e-mail address: nothing that names a person is kept")
