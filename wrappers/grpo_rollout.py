@@ -103,10 +103,11 @@ def _reply(request: Request) -> Generator[Request, Completion, Completion]:
     return (yield request)
 
 
-class _GroupLearner:
-    """The client of a model that is being trained: it answers what `GameRollout` lets it answer."""
+class DrivenClient:
+    """A client that hands each request to whoever drives the coroutine of its player."""
 
-    name = "learner"
+    def __init__(self, name: str = "learner") -> None:
+        self.name = name
 
     async def complete(self, request: Request) -> Completion:
         return await _reply(request)
@@ -175,7 +176,7 @@ class GameRollout:
         settings = {"max_attempts": 1, **(player or {})}
         if credit == "conversation":
             settings = kept_whole(settings)
-        self.player = LLMPolicy(_GroupLearner(), **settings)
+        self.player = LLMPolicy(DrivenClient(), **settings)
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """Return one sample for each prompt, as `GRPOTrainer` takes them.
@@ -372,7 +373,9 @@ class _GroupTable:
         ):
             text = self.tokenizer.decode(tokens, skip_special_tokens=True)
             finish: Finish = "stop" if tokens[-1] in self.ends else "length"
-            reply = Completion(text, finish, len(prompt), len(tokens), model=_GroupLearner.name)
+            reply = Completion(
+                text, finish, len(prompt), len(tokens), model=self.player.client.name
+            )
             chat = new[index].messages
             old[index] = GeneratedReply(prompt, [*tokens], token_chances, reply, chat)
         return old

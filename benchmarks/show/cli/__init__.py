@@ -20,6 +20,7 @@ from llm_games.benchmarks.show.cli import (
     games,
     ghost,
     leaderboard,
+    openenv,
     replay,
     report,
     run,
@@ -59,6 +60,7 @@ COMMANDS = {
 GROUPS = {
     "analyse": (analyse.app, "Look into talk, let models and people judge, measure reliability."),
     "ghost": (ghost.app, "Make opponents of the players of a run's record."),
+    "openenv": (openenv.app, "Let agents of others sit down at a game, by OpenEnv."),
     "cache": (cache.app, "Look into a file of kept replies, or shrink it."),
 }
 FORMER = ("talk", "judge", "rate", "reliability")
