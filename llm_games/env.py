@@ -113,6 +113,7 @@ class Windows:
                 "report": prompts.report(view),
                 "request": prompts.request(view),
                 "schema": None if question is None else question.schema(),
+                "past": view.game.past_turns,
             }
         return extras
 

@@ -152,8 +152,10 @@ def make(
         normalize: scale all numbers that are observed to -1 to 1, see `Scale`.
         masks: in games in which some indexes are illegal, where an agent finds which: beside what
             it sees (``"observation"``), or as ``"action_mask"`` in its ``"info"``.
-        words: infos have ``words``: the rules, the report and the request that a model reads, each
-            apart (the report and the request may be ""), and the JSON schema of the reply.
+        words: infos have ``words``: the ``rules``, the ``report`` and the ``request`` that a model
+            reads, each apart (the report and the request may be ""), the JSON ``schema`` of the
+            reply, and ``past``: how many turns its chat keeps, with their reports alone (None: all,
+            with their requests).
         render_mode: None, ``"ansi"`` (`render` returns a table), ``"human"`` (prints it) or
             ``"rgb_array"`` (returns pixels; needs Pillow).
         max_cycles: truncate after so many rounds, in some games shots or bids, see `State.round`;

@@ -656,6 +656,12 @@ class Rulebook(ABC):
         """How many past rounds a player sees, or ``all``; ``request``: all are in each request."""
         return getattr(self, "reveal_last", "all")
 
+    @property
+    def past_turns(self) -> int | None:
+        """How many past turns a model's chat has, their reports alone; None: all, whole."""
+        rounds = self.shown_last  # one of which is told with the request
+        return None if rounds == "all" else 0 if rounds == "request" else max(0, int(rounds) - 1)
+
     def attempts(self, allowed: int) -> int | None:
         """Return how many of a player's allowed attempts at an answer count; None: all."""
         return allowed if getattr(self, "reasks", True) else 1

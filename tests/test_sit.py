@@ -438,15 +438,31 @@ def test_infos_have_prices_as_they_are(talk):
     assert words.step(dict.fromkeys(words.agents, price))[4]["player_0"]["played"] == 7.5
 
 
-SAME_CHATS = [
-    n for n in NAMES if n not in ("bertrand_competition", "budget_auction", "emergency_evacuation")
-]
+ASIDES_OFF = {"bertrand_competition": {"reflect": False}, "emergency_evacuation": {"stages": "one"}}
+CHATS = [(name, ASIDES_OFF.get(name, {})) for name in NAMES]
+CHATS += [("budget_auction", {"reveal": "bids", "reveal_last": n}) for n in (2, 3, "all")]
 
 
-@pytest.mark.parametrize("name", SAME_CHATS)
-def test_words_in_parts_are_the_chat_of_a_model(name):
+def chat_of(words, turns):
+    """Return the chat of a model that has nothing but infos: past turns, then what is asked now."""
+    past = len(turns) if words["past"] is None else words["past"]
+    shown = turns[len(turns) - min(past, len(turns)) :]
+    chat = [{"role": "system", "content": words["rules"]}]
+    for before, reply in [*shown, (words, None)]:
+        parts = [before["report"], before["request"]]
+        if reply is not None and words["past"] is not None:
+            parts.pop()
+        text = "\n\n".join(filter(None, parts)) or "It is your move."
+        chat.append({"role": "user", "content": text})
+        if reply is not None:
+            chat.append({"role": "assistant", "content": reply})
+    return chat
+
+
+@pytest.mark.parametrize(("name", "more"), CHATS)
+def test_words_in_parts_are_the_chat_of_a_model(name, more):
     """A model outside that has nothing but infos reads what `LLMPolicy` sends, to the letter."""
-    game = lg.rules(name, **SETTINGS[name])
+    game = lg.rules(name, **SETTINGS[name] | more)
     chats = []
 
     class Listening(Hashing):
@@ -458,10 +474,10 @@ def test_words_in_parts_are_the_chat_of_a_model(name):
     model = LLMPolicy(Listening(), max_attempts=1)
     others = [RandomPolicy()] * (game.players - 1)
     lg.play(game, [model, *others], 5)
-    env = lg.make(f"{name}-v0", form="aec", actions="text", words=True, **SETTINGS[name])
+    env = lg.make(f"{name}-v0", form="aec", actions="text", words=True, **SETTINGS[name] | more)
     seats = {a: lg.sit(RandomPolicy(), env, a) for a in env.possible_agents[1:]}
     env.reset(seed=5)
-    chat = []
+    turns = []
     for agent in env.agent_iter():
         _, _, termination, truncation, info = env.last()
         if termination or truncation:
@@ -469,14 +485,10 @@ def test_words_in_parts_are_the_chat_of_a_model(name):
         elif agent in seats:
             env.step(seats[agent]())
         else:
-            words = info["words"]
-            parts = [words["report"], words["request"]]
-            text = "\n\n".join(part for part in parts if part) or "It is your move."
-            chat = chat or [{"role": "system", "content": words["rules"]}]
-            chat.append({"role": "user", "content": text})
             sent, reply = chats.pop(0)
-            assert chat == sent
-            assert words["schema"]["type"] == "object"
-            chat.append({"role": "assistant", "content": reply})
+            assert chat_of(info["words"], turns) == sent
+            assert info["words"]["schema"]["type"] == "object"
+            turns.append((info["words"], reply))
             env.step(reply)
+    assert turns
     assert not chats

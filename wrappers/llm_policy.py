@@ -258,8 +258,7 @@ class LLMPolicy(Policy):
             calls_made = tuple((message["role"], message["content"]) for message in bench.chat)
             exchange = Exchange(joined(*outcome.prompt), answer, calls=calls_made)
         dialogue = outcome.memory.dialogue.plus(exchange)
-        # A dialogue of k exchanges shows k + 1 reports, the latest among them.
-        dialogue = dialogue.without(dialogue.over(max(0, self.shown_last(view.game) - 1)))
+        dialogue = dialogue.without(dialogue.over(self.past_turns(view.game)))
         window = self.remembering.moves
         if not self._sums_up(view.game) and dialogue.moves > window:
             dialogue = dialogue.without(dialogue.over(ceil(window / 2)))
@@ -268,9 +267,9 @@ class LLMPolicy(Policy):
         notes = *outcome.notes, *(Note(k, remark) for k, remark in outcome.reply.beside.items())
         return Decision(outcome.reply.action, outcome.attempts, notes), later
 
-    def shown_last(self, game: Rulebook) -> float:
-        """Return the number of reports of past rounds that the dialogue may show."""
-        return {"all": ALL, "request": 0}.get(game.shown_last, game.shown_last)  # type: ignore
+    def past_turns(self, game: Rulebook) -> float:
+        """Return how many past moves the dialogue may hold."""
+        return ALL if game.past_turns is None else game.past_turns
 
     def _keeps_requests(self, game: Rulebook) -> bool:
         """Test whether past requests stay in the dialogue.
@@ -279,7 +278,7 @@ class LLMPolicy(Policy):
         """
         if self.remembering.notices is not None:
             return self.remembering.notices
-        return game.core is game and self.shown_last(game) == ALL
+        return game.core is game and self.past_turns(game) == ALL
 
     def _beside(
         self, view: View, memory: Any, outcome: Answer, question: Question, kind: str
@@ -492,7 +491,7 @@ class LLMPolicy(Policy):
 
     def _sums_up(self, game: Rulebook) -> bool:
         """Test whether dropped exchanges are summed up; not if the game shows its last rounds."""
-        return self.remembering.overflow == "summarise" and self.shown_last(game) == ALL
+        return self.remembering.overflow == "summarise" and self.past_turns(game) == ALL
 
     async def _in_window(self, view: View, memory: Any, texts: Sequence[str], calls: int) -> Cut:
         """Drop exchanges that have no room in the window."""

@@ -118,9 +118,9 @@ class PlanningPolicy(LLMPolicy):
             thoughts.note("lessons", lessons=lessons)
         return Decision(MISSING, tuple(thoughts.attempts), tuple(thoughts.notes))
 
-    def shown_last(self, game: Rulebook) -> float:
+    def past_turns(self, game: Rulebook) -> float:
         """Return it; in one dialogue with plans and beliefs all that happened stays."""
-        return super().shown_last(game) if self.planning.apart else ALL
+        return super().past_turns(game) if self.planning.apart else ALL
 
     def _keeps_requests(self, game: Rulebook) -> bool:
         """Test whether past requests stay; by default, in one dialogue with plans."""
