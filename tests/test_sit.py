@@ -7,19 +7,28 @@ import pickle
 from hashlib import sha256
 from unittest import mock
 
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.utils import conversions, wrappers
 from playing import NAMES, QUICK
+from stable_baselines3 import PPO
 
 import llm_games as lg
+from llm_games.baselines.players import llm_player
+from llm_games.baselines.training import fictitious_play
+from llm_games.baselines.training.fictitious_play import FictitiousOptions
 from llm_games.errors import BadParameter, IllegalAction, NotReady, UnknownName
 from llm_games.noise import Noise
 from llm_games.wrappers.clients.base import ClientError, Completion
 from llm_games.wrappers.clients.mock import MockClient
 from llm_games.wrappers.human import HumanClient, HumanPolicy
+from llm_games.wrappers.learned import Trained
 from llm_games.wrappers.llm_policy import LLMPolicy
+from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Decision, Note, RandomPolicy
+from llm_games.wrappers.sb3 import SB3VecEnv, save_player
+from llm_games.wrappers.torch_player import network, save_network
 
 BAD = ("Perhaps.", "{}", '{"answer": 1}', "-1", "123456789", "")
 SETTINGS = QUICK | {"emergency_evacuation": {"players": 4, "max_rounds": 3}}
@@ -214,6 +223,10 @@ def test_what_is_no_seat_is_refused():
     ):
         lg.sit("random", Shifted(env), "player_0")
     first, second = (lg.sit("random", env, "player_0") for _ in range(2))
+    with pytest.raises(BadParameter, match=r"player_0 \(random\) sits already: let its policy"):
+        lg.sit(first, env, "player_1")
+    with pytest.raises(UnknownName, match="no agent 0; known: player_0"):
+        lg.sit("random", env, 0)
     with pytest.raises(NotReady, match="never reset"):
         second()
     env.reset(seed=0)
@@ -223,6 +236,40 @@ def test_what_is_no_seat_is_refused():
     env.step({agent: env.unwrapped.seated[i]() for i, agent in enumerate(env.agents)})
     with pytest.raises(NotReady, match="middle of an episode"):
         lg.sit("random", env, "player_1")
+
+
+@pytest.mark.parametrize("settings", [{}, {"obs_mode": "both", "normalize": True}])
+def test_an_observation_of_another_agent_or_step_is_refused(settings):
+    """Wrappers may delay what is observed; what another agent observes stays refused."""
+
+    class Delayed(wrappers.BaseParallelWrapper):
+        seen = dict.fromkeys(("player_0", "player_1"))
+
+        def reset(self, **settings):
+            observations, infos = super().reset(**settings)
+            self.seen, old = observations, self.seen
+            return old, infos
+
+        def step(self, actions):
+            observations, *rest = super().step(actions)
+            self.seen, old = observations, self.seen
+            return old, *rest
+
+    env = lg.make("sealed_bid_auction-v0", players=2, rounds=4, form="parallel", **settings)
+    seats = {agent: lg.sit("random", env, agent) for agent in env.possible_agents}
+    observations, _ = env.reset(seed=1)
+    fault = r"player_0 \(random\) was called with the observation of"
+    with pytest.raises(BadParameter, match=f"{fault} player_1: call it with its own of this step"):
+        seats["player_0"](observations["player_1"])
+    env.step({agent: seats[agent](observations[agent]) for agent in env.agents})
+    with pytest.raises(BadParameter, match=f"{fault} an earlier step"):
+        seats["player_0"](observations["player_0"])
+    with pytest.raises(BadParameter, match=f"{fault} an earlier step"):
+        asyncio.run(seats["player_0"].act(observations["player_0"]))
+    players = [RandomPolicy()] * 2
+    delayed = Delayed(env)
+    late = {agent: lg.sit("random", delayed, agent) for agent in seats if env.reset(seed=2)}
+    assert moves_on(delayed, late, 3) == lg.play(env.game, players, 3).payoffs.tolist()
 
 
 class Diary(RandomPolicy):
@@ -290,6 +337,86 @@ def test_whoever_sits_down_before_the_first_step_is_not_waited_for(form):
         assert [info["asked"] for info in env.infos.values()] == [False, True]
     env.reset = lambda seed: (dict.fromkeys(seats), {})
     assert moves_on(env, seats, 2) == payoffs
+
+
+def planners(game):
+    return [
+        llm_player(Hashing(0.2), {"strategy": "adaptive", "learning": True})
+        for _ in range(game.players)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_planners_carry_their_lessons_over_three_episodes(name):
+    game = lg.rules(name, **SETTINGS[name])
+    form, actions = (("aec", "index"), ("parallel", "text"))[NAMES.index(name) % 2]
+    env = lg.make(f"{name}-v0", form=form, actions=actions, **SETTINGS[name])
+    seats = dict(zip(env.possible_agents, planners(game), strict=True))
+    seats = {agent: lg.sit(player, env, agent) for agent, player in seats.items()}
+    players, notes = planners(game), None
+    for seed in (3, 4, 5):
+        episode = asyncio.run(play_table(game, players, seed, recalled=notes))
+        notes = {seat: decision.notes for seat, decision in episode.afterwards.items()}
+        assert moves_on(env, seats, seed) == episode.payoffs.tolist()
+    assert notes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_payoffs_are_those_of_play_in_gymnasiums_loop(name):
+    for i, actions in enumerate(("rules", "index", "unit", "text")):
+        game = lg.rules(name, **SETTINGS[name])
+        players, seat = TABLES["mixed"](game), i % game.players
+        payoff = lg.play(game, players, 7).payoffs[seat]
+        title = "".join(map(str.capitalize, name.split("_")))
+        mine, others = players[seat], players[:seat] + players[seat + 1 :]
+        settings = {"actions": actions, "seat": seat, "opponents": others, **SETTINGS[name]}
+        env = gymnasium.make(f"llm_games/{title}-v0", disable_env_checker=True, **settings)
+        env = gymnasium.wrappers.RecordEpisodeStatistics(env)
+        seated = lg.sit(mine, env)
+        observation, _ = env.reset(seed=7)
+        total, done = 0.0, False
+        while not done:
+            action = seated(observation)
+            assert env.action_space.contains(action)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total, done = total + reward, terminated or truncated
+        assert total == payoff, actions
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """Names of players of every kind that is not made by rule."""
+    folder, size = tmp_path_factory.mktemp("players"), {"players": 2, "rounds": 1, "tokens": 3}
+    copies = SB3VecEnv(lg.learners("public_goods", 2, **size))
+    save_player(PPO("MlpPolicy", copies, seed=1), copies, folder / "ppo.zip")
+    game = lg.rules("public_goods", **size)
+    save_network(network(game, "index", hidden=(8,)), game, Trained.of(game), folder / "net")
+    given = {"game": "public_goods", "param": ["players=2", "rounds=1", "tokens=3"], "steps": 2}
+    fictitious_play.train(FictitiousOptions(folder=folder / "fp", episodes=2, **given))
+    table = {"game": "public_goods", "params": size, "seats": ["random", "rational"]}
+    lg.run(
+        {"title": "all", "seed": 5, "order": "fixed", "episodes": 20, "games": [table]},
+        folder / "all.db",
+    )
+    names = [f"ghost:{folder / 'all.db'}#0", "mix:rational|random", "tiny", "mock"]
+    names += [
+        f"{kind}:{folder / file}"
+        for kind, file in (("sb3", "ppo.zip"), ("torch", "net.safetensors"))
+    ]
+    return size, [*names, f"tabular:{folder / 'fp' / 'player.npz'}"]
+
+
+def test_every_kind_of_player_sits_by_name_and_in_its_own_game_alone(names):
+    size, players = names
+    game = lg.rules("public_goods", **size)
+    for i, name in enumerate(players):
+        env = lg.make("public_goods-v0", form=("aec", "parallel")[i % 2], actions="unit", **size)
+        seats = {agent: lg.sit(name, env, agent) for agent in env.possible_agents}
+        payoffs = lg.play(game, [lg.player(name, game)] * 2, 7).payoffs.tolist()
+        assert moves_on(env, seats, 7) == payoffs, name
+    for name in players[4:]:
+        with pytest.raises(BadParameter, match="trained for public_goods with 2 players, not for"):
+            lg.sit(name, lg.make("public_goods-v0", players=3, rounds=1, tokens=3), "player_0")
 
 
 def test_gymnasium_and_a_learner_that_moves():
