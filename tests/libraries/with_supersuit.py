@@ -4,6 +4,7 @@ import supersuit
 from trial import report, table
 
 import llm_games as lg
+from llm_games.errors import IllegalAction
 
 
 def plain(game, form, **parameters):
@@ -31,6 +32,9 @@ def stacked(game):
 WRAPPERS = {
     "clip reward": lambda env: supersuit.clip_reward_v0(env, -1e9, 1e9),
     "delay": lambda env: supersuit.delay_observations_v0(env, 1),
+    "dtype": lambda env: supersuit.dtype_v0(env, "float64"),
+    "flatten": supersuit.flatten_v0,
+    "normalize": supersuit.normalize_obs_v0,
     "stack": lambda env: supersuit.frame_stack_v1(env, 2),
     "indicator": supersuit.agent_indicator_v0,
     "pad": supersuit.pad_observations_v0,
@@ -38,31 +42,48 @@ WRAPPERS = {
 }
 
 
+def payoffs(env, players):
+    """Play one of PettingZoo's two documented loops with our players in all seats."""
+    sums = dict.fromkeys(env.possible_agents, 0.0)
+    seats = {a: lg.sit(player, env, a) for a, player in zip(sums, players, strict=True)}
+    if hasattr(env, "agent_iter"):
+        env.reset(seed=3)
+        for agent in env.agent_iter():
+            seen, reward, terminated, truncated, _ = env.last()
+            sums[agent] += reward
+            env.step(None if terminated or truncated else seats[agent](seen))
+    else:
+        seen, _ = env.reset(seed=3)
+        while env.agents:
+            seen, rewards, *_ = env.step({a: seats[a](seen[a]) for a in env.agents})
+            for agent, reward in rewards.items():
+                sums[agent] += reward
+    return [*sums.values()]
+
+
 def seated(game):
     """Our players play the same under wrappers; one that changes actions is refused."""
-    parameters = {"max_rounds": 3, "players": 4} if "evacuation" in game else {}
+    settings = {"max_rounds": 3, "players": 4} if "evacuation" in game else {}
+    settings |= {"rounds": 5} if "bertrand" in game else {}
+    rules = plain(game, "parallel", **settings).unwrapped.game
+    players = [lg.player(("random", "rational")[i % 2], rules) for i in range(rules.players)]
     for form in ("parallel", "aec"):
         for name, wrap in WRAPPERS.items():
-            env = wrap(plain(game, form, **parameters))
-            rules = env.unwrapped.game
-            payoffs = dict.fromkeys(env.possible_agents, 0.0)
-            players = [
-                lg.player(("random", "rational")[i % 2], rules) for i in range(rules.players)
-            ]
-            seats = {a: lg.sit(p, env, a) for a, p in zip(payoffs, players, strict=True)}
-            if form == "aec":
-                env.reset(seed=3)
-                for agent in env.agent_iter():
-                    seen, reward, terminated, truncated, _ = env.last()
-                    payoffs[agent] += reward
-                    env.step(None if terminated or truncated else seats[agent](seen))
-            else:
-                seen, _ = env.reset(seed=3)
-                while env.agents:
-                    seen, rewards, *_ = env.step({a: seats[a](seen[a]) for a in env.agents})
-                    for agent, reward in rewards.items():
-                        payoffs[agent] += reward
-            assert [*payoffs.values()] == lg.play(rules, players, 3).payoffs.tolist(), (form, name)
+            env = wrap(plain(game, form, **settings))
+            assert payoffs(env, players) == lg.play(rules, players, 3).payoffs.tolist(), (
+                form,
+                name,
+            )
+        shifted = supersuit.action_lambda_v1(
+            plain(game, form, **settings),
+            lambda action, space: space.start + (action - space.start + 1) % space.n,
+            lambda space: space,
+        )
+        try:
+            payoffs(shifted, players)
+        except IllegalAction:
+            continue
+        raise AssertionError(f"{form}: changed actions were played")
 
 
 if __name__ == "__main__":
