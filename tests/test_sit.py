@@ -532,16 +532,24 @@ def test_infos_say_how_a_seated_model_was_read():
 
 
 def test_words_are_the_same_in_play_and_in_an_environment():
-    game = lg.rules("public_goods", players=2, rounds=1, talk={"turns": 1})
-    said = "Let\u2019s keep 10 \u2014 gr\u00fc\u00dfe, \u4f60\u597d"
-    env = lg.make("public_goods-v0", players=2, rounds=1, talk={"turns": 1}, actions="text")
-    assert env.action_space("player_0").contains(said)
+    said = "Let\u2019s keep 10 \u2014 \u201cgr\u00fc\u00dfe\u201d, \u4f60\u597d \U0001f642"
+    reply, read = json.dumps({"speech": said}, ensure_ascii=False), []
+    size = {"players": 2, "rounds": 1, "talk": {"turns": 1}}
+
+    def listener(observation):
+        read.append(observation)
+        return reply if '"speech"' in observation else "5"
+
+    lg.play("public_goods", [listener] * 2, 1, **size)
+    env = lg.make("public_goods-v0", actions="text", **size)
+    assert env.action_space("player_0").contains(reply)
     env.reset(seed=1)
-    env.step({agent: json.dumps({"speech": said}, ensure_ascii=False) for agent in env.agents})
-    text = env.observe_text("player_1")
-    assert said in text
-    assert env.observation_space("player_1").contains({"text": text})
-    assert game.talk == env.game.talk
+    for _ in env.agents:
+        observations, *_ = env.step(dict.fromkeys(env.agents, reply))
+    assert env.observation_space("player_1").contains(observations["player_1"])
+    line = f'- player_0: "{said}"'
+    assert line in observations["player_1"]["text"]
+    assert [line in text for text in read].count(True) == 1
 
 
 @pytest.mark.parametrize("talk", [{}, {"talk": {"turns": 1, "alphabet": 3}}])
