@@ -4,7 +4,11 @@ import asyncio
 import copy
 import json
 import pickle
+import re
+import subprocess
+import sys
 from hashlib import sha256
+from pathlib import Path
 from unittest import mock
 
 import gymnasium
@@ -627,3 +631,11 @@ def test_words_in_parts_are_the_chat_of_a_model(name, more):
             env.step(reply)
     assert turns
     assert not chats
+
+
+@pytest.mark.long
+def test_the_page_of_loops_runs(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "notebooks" / "loops.md").read_text()
+    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(cells) == 6
+    subprocess.run([sys.executable, "-c", "\n".join(cells)], cwd=tmp_path, check=True)
