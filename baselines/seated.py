@@ -81,6 +81,9 @@ class SeatedPlayer:
         self._notes = decision.notes if decision else ()
         return decision
 
+    def __str__(self) -> str:
+        return f"{self._env.possible_agents[self._seat]} ({called(self.policy)})"
+
     def __enter__(self) -> SeatedPlayer:
         return self
 
@@ -121,9 +124,6 @@ class SeatedPlayer:
         return self._decision.action
 
     # -- inside ------------------------------------------------------------------------------------
-
-    def __str__(self) -> str:
-        return f"{self._env.possible_agents[self._seat]} ({called(self.policy)})"
 
     def _must_decide(self, observation: Any) -> bool:
         sight = self._env.table.ready()

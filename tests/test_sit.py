@@ -95,6 +95,10 @@ TABLES = {
         for seat in range(game.players)
     ],
     "person": lambda game: [person() for _ in range(game.players)],
+    "talkers": lambda game: [
+        lg.player(f"{('announcer', 'liar', 'proposer')[seat % 3]}:rational", game)
+        for seat in range(game.players)
+    ],
 }
 
 
@@ -123,6 +127,7 @@ def moves_on(env, seats, seed):
 def crossing(night_only):
     """Rows (players, talk, form, actions): all by night, by day each player in one form."""
     rows = [*((kind, None) for kind in TABLES), *(("mixed", talk) for talk in TALKS)]
+    rows.append(("talkers", TALKS[0]))
     forms = [(form, a) for form in ("parallel", "aec") for a in ("rules", "index", "unit", "text")]
     for i, (kind, talk) in enumerate(rows):
         for form, actions in forms if night_only else [forms[(3 * i) % 8], forms[(3 * i + 4) % 8]]:
