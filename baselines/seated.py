@@ -195,14 +195,15 @@ def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
         )
     if isinstance(player, SeatedPlayer):
         raise BadParameter(f"{player} sits already: let its policy sit down, or the player's name")
-    alone = isinstance(inner, SingleAgentEnv)
-    names = [inner.agent] if alone else inner.possible_agents
-    agent = inner.agent if alone and agent is None else agent
-    if agent not in names:
+    if isinstance(inner, SingleAgentEnv):
+        names, agent = [inner.agent], inner.agent if agent is None else agent
+    else:
+        names = inner.possible_agents
+    if agent is None or agent not in names:
         raise unknown("agent", agent, names)
     seat = inner.game.names().index(agent)
     space = inner.windows.codecs[seat].space
-    seen = env.action_space if alone else env.action_space(agent)
+    seen = env.action_space(agent) if callable(env.action_space) else env.action_space
     if seen != space:
         fault = f"a wrapper changed the actions of {agent} from {space} to {seen}"
         raise BadParameter(f"{fault}: leave that wrapper out, the environment has `actions`")
