@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_games.arrays import array_of
 from llm_games.baselines.players import make_player
 from llm_games.codecs import FreeText
 from llm_games.env import TableEnv
@@ -217,11 +218,16 @@ def sit(player: Any, env: Any, agent: str | None = None) -> SeatedPlayer:
 
 def _is_same(given: Any, arrived: Any) -> bool:
     """Test whether an action is the one that was given, also after a cast to float32."""
-    if given is arrived or isinstance(given, str) or isinstance(arrived, str | None):
-        return bool(given is arrived or given == arrived)
-    one, two = np.ravel(given), np.ravel(arrived)
+    if given is arrived:
+        return True
+    if isinstance(given, str) or isinstance(arrived, str | None):
+        return isinstance(arrived, str) and bool(given == arrived)
+    one, two = np.ravel(given), array_of(arrived).ravel()
     if one.size != two.size or two.dtype.kind not in "iuf":
         return False
-    single = two.astype(np.float32)
+    if np.array_equal(one, two):
+        return True
+    with np.errstate(over="ignore"):  # of numbers that float32 does not have
+        single = two.astype(np.float32)
     cast = two.dtype.kind == "f" and np.array_equal(two, single)
-    return np.array_equal(one, two) or (cast and np.array_equal(one.astype(np.float32), single))
+    return cast and np.array_equal(one.astype(np.float32), single)
