@@ -419,3 +419,28 @@ def test_a_dry_run_asks_no_guest(tmp_path, llm_games):
     code, out, _ = llm_games("run", "run.toml", "--dry-run")
     assert code == 0
     assert "human in 1 seat" in out
+
+
+def test_a_pseudonym_is_forgotten(tmp_path, llm_games):
+    file = tmp_path / "run.db"
+    raw = run_of("human", "human", rounds=1, pseudonyms=True)
+    with running(raw, file) as links:
+        players = []
+        for link, name in zip(links.values(), ("fox-from-afar", "owl"), strict=True):
+            link.join(pseudonym=name)
+            players.append(threading.Thread(target=link.play, args=(lambda _: 3,)))
+        [player.start() for player in players]
+        [player.join() for player in players]
+    code, _, said = llm_games("forget", str(file), "wolf")
+    assert (code, "those are fox-from-afar, owl" in said) == (2, True)
+    assert b"fox-from-afar" in file.read_bytes()
+    assert llm_games("forget", str(file), "fox-from-afar")[0] == 0
+    with Records.open_readonly(file) as records:
+        assert [row.pseudonym for row in records.guests()] == ["forgotten", "owl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.db"]
+    assert b"fox-from-afar" not in file.read_bytes()
+    assert equal(file)
+    llm_games("export", str(file), "-o", str(tmp_path / "tables"))
+    assert all(b"owl" not in table.read_bytes() for table in (tmp_path / "tables").iterdir())
+    code, _, said = llm_games("forget", str(file), "")
+    assert (code, "no pseudonym ''" in said) == (2, True)

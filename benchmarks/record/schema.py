@@ -366,7 +366,8 @@ class LimitRow:
 class GuestRow:
     """Who took a seat by a link, a person or a program (`kind`): all that is kept of the guest.
 
-    `pseudonym`: "" where none was asked for. `consent`: SHA-256 of the text that was agreed to.
+    `pseudonym`: "" where none was asked for, `FORGOTTEN` once it was to be. `consent`:
+    SHA-256 of the text that was agreed to.
     """
 
     seat: str
@@ -376,6 +377,7 @@ class GuestRow:
     consent: str
 
 
+FORGOTTEN = "forgotten"  # what stands in place of a pseudonym
 TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
 
 

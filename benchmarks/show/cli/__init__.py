@@ -17,6 +17,7 @@ from llm_games.benchmarks.show.cli import (
     cache,
     compare,
     export,
+    forget,
     games,
     ghost,
     leaderboard,
@@ -52,7 +53,7 @@ COMMANDS = {
     ),
     "More of runs": (
         *(watch.watch, replay.replay, leaderboard.leaderboard),
-        *(export.export, animate.animate),
+        *(export.export, animate.animate, forget.forget),
     ),
     "Servers": (serve.serve, games.serve_tiny),
 }
