@@ -42,9 +42,13 @@ SEES = _object(
     wanted=_text("the legal answers in words"),
     schema={"type": "object", "description": "the JSON schema of a legal answer"},
     news=_text("what has happened since"),
+    late={"type": "boolean", "description": "the last answer did not come in time"},
+    you=_text("the seat's name in the game"),
+    waits_for={"type": "array", "items": _text("the name in the game of whose turn it is")},
+    missing={"type": "integer", "description": "how many have not joined"},
     results={
         "type": "object",
-        "description": "once all is over: payoffs, and what a best reply had brought",
+        "description": "once all is over: payoffs, and moves beside those of theory",
     },
 )
 TAKEN = _object(
