@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,6 +30,7 @@ from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
 from llm_games.benchmarks.run.replay import replay
 from llm_games.benchmarks.run.resume import planned
+from llm_games.benchmarks.show.page.report_page import build
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
@@ -44,6 +45,8 @@ except ImportError:
 
 from llm_games.benchmarks.show.guests.hosting import hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
+from llm_games.benchmarks.show.view import run_page
+from llm_games.benchmarks.show.view.run_shelf import RunShelf
 
 ROOT = str(Path(__file__).parents[1])
 WAIT = 60
@@ -444,3 +447,20 @@ def test_a_pseudonym_is_forgotten(tmp_path, llm_games):
     assert all(b"owl" not in table.read_bytes() for table in (tmp_path / "tables").iterdir())
     code, _, said = llm_games("forget", str(file), "")
     assert (code, "no pseudonym ''" in said) == (2, True)
+
+
+def test_report_and_viewer_say_who_plays_by_a_link(tmp_path):
+    """And count a late answer apart from broken ones."""
+    file = tmp_path / "run.db"
+    raw = run_of("human", "program", "tiny", rounds=2, pseudonyms=True, limit=1.0)
+    with running(raw, file) as links:
+        links["human"].join(pseudonym="fox")
+        links["program"].play(lambda _: 3)
+    page = tmp_path / "report.html"
+    build([file], page)
+    told = page.read_text()
+    assert "human (fox, a person), program (a program)" in told
+    assert re.search(r"<th[^>]*>late</th>", told)
+    with closing(RunShelf([file], tmp_path)) as shelf:
+        shown = run_page.run(shelf.runs()[0])
+    assert ("guests", "human (fox, a person), program (a program)") in shown["facts"]

@@ -376,6 +376,11 @@ class GuestRow:
     joined: str
     consent: str
 
+    def __str__(self) -> str:
+        """Return who plays by a link, as reports say it: ``human 1 (fox, a person)``."""
+        kind = "a person" if self.kind == "human" else "a program"
+        return f"{self.seat} ({', '.join(filter(None, (self.pseudonym, kind)))})"
+
 
 FORGOTTEN = "forgotten"  # what stands in place of a pseudonym
 TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
