@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 from playing import SMALL, each_row
 
@@ -244,20 +245,34 @@ def test_consent_and_pseudonyms(tmp_path):
     assert (row.pseudonym, len(row.consent)) == ("fox", 64)
 
 
+def test_the_openapi_document_is_one():
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(openapi())
+
+
+SEES = openapi()["components"]["schemas"]["Sees"] | {"additionalProperties": False}
+
+
 @each_row("game", sorted(SMALL))
 def test_all_questions_are_asked_and_answered_by_a_link(game, tmp_path):
-    """A program by its schema alone; a run in which one played is played again."""
+    """A program by its schema alone; a run in which one played is played again.
+
+    All that it sees is described by the OpenAPI document.
+    """
     rules = lg.rules(game, **SMALL[game])
     raw = {"title": game, "games": [{"game": game, "params": SMALL[game], "max_steps": 30}]}
     raw["games"][0]["seats"] = ["program"] + ["random"] * (rules.players - 1)
     noise, file = Noise(3), tmp_path / f"{game}.db"
 
     def answer(shown):
+        jsonschema.validate(shown, SEES)
         return sample(shown["schema"]["properties"][shown["key"]], shown, noise.of(shown["turn"]))
 
     with running(raw, file) as links:
         [link] = links.values()
-        link.play(lambda shown: {shown["key"]: answer(shown)})
+        jsonschema.validate(link.sees(), SEES)
+        jsonschema.validate(link.join()[1], SEES)
+        jsonschema.validate(link.play(lambda shown: {shown["key"]: answer(shown)}), SEES)
     assert equal(file)
 
 
