@@ -207,9 +207,9 @@ def test_the_door(tmp_path):
         assert link.ask("GET", "/sees", Host="evil.example")[0] == 421
         assert link.ask("GET", "/sees", Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/join", b"{}", content_type="text/plain")[0] == 415
-        assert link.ask("POST", "/join", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/join", b" " * 70_000)[0] == 413
         chunked = {"transfer_encoding": "chunked"}
-        assert link.ask("POST", "/join", b"9999\r\n" + b" " * 0x9999, **chunked)[0] == 413
+        assert link.ask("POST", "/join", b"19999\r\n" + b" " * 0x19999, **chunked)[0] == 413
         assert link.ask("POST", "/act", b"[1]")[0] == 422
         assert link.ask("POST", "/act", b"nonsense")[0] == 422
         assert link.ask("GET", "/sees?wait=long")[0] == 422
@@ -334,7 +334,7 @@ def test_an_agent_by_mcp(tmp_path):
         [link] = links.values()
         assert asyncio.run(agent(link.address))["state"] == "over"
         assert link.ask("POST", "/mcp", {}, Origin="http://evil.example")[0] == 403
-        assert link.ask("POST", "/mcp", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/mcp", b" " * 70_000)[0] == 413
     assert equal(tmp_path / "run.db")
 
 

@@ -367,6 +367,7 @@ class GuestRow:
     """Who took a seat by a link, a person or a program (`kind`): all that is kept of the guest.
 
     `pseudonym`: "" where none was asked for. `consent`: SHA-256 of the text that was agreed to.
+    `protocol`: ``page``, ``json``, ``mcp`` or ``openenv``.
     """
 
     seat: str
@@ -374,6 +375,7 @@ class GuestRow:
     pseudonym: str
     joined: str
     consent: str
+    protocol: str
 
 
 TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
