@@ -211,9 +211,9 @@ def test_the_door(tmp_path):
         assert link.ask("GET", "/sees", Host="evil.example")[0] == 421
         assert link.ask("GET", "/sees", Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/join", b"{}", content_type="text/plain")[0] == 415
-        assert link.ask("POST", "/join", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/join", b" " * 70_000)[0] == 413
         chunked = {"transfer_encoding": "chunked"}
-        assert link.ask("POST", "/join", b"9999\r\n" + b" " * 0x9999, **chunked)[0] == 413
+        assert link.ask("POST", "/join", b"19999\r\n" + b" " * 0x19999, **chunked)[0] == 413
         assert link.ask("POST", "/act", b"[1]")[0] == 422
         assert link.ask("POST", "/act", b"nonsense")[0] == 422
         assert link.ask("GET", "/sees?wait=long")[0] == 422
@@ -352,7 +352,7 @@ def test_an_agent_by_mcp(tmp_path):
         [link] = links.values()
         assert asyncio.run(agent(link.address))["state"] == "over"
         assert link.ask("POST", "/mcp", {}, Origin="http://evil.example")[0] == 403
-        assert link.ask("POST", "/mcp", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/mcp", b" " * 70_000)[0] == 413
     assert equal(tmp_path / "run.db")
 
 
@@ -474,8 +474,10 @@ def test_report_and_viewer_say_who_plays_by_a_link(tmp_path):
     page = tmp_path / "report.html"
     build([file], page)
     told = page.read_text()
-    assert "human (fox, a person), program (a program)" in told
+    assert "human (fox, a person in a browser), program (a program by JSON)" in told
     assert re.search(r"<th[^>]*>late</th>", told)
     with closing(RunShelf([file], tmp_path)) as shelf:
         shown = run_page.run(shelf.runs()[0])
-    assert ("guests", "human (fox, a person), program (a program)") in shown["facts"]
+    assert ("guests", "human (fox, a person in a browser), program (a program by JSON)") in shown[
+        "facts"
+    ]

@@ -21,7 +21,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from with_openenv import played, process, said, said_by, server
 
-from llm_games.baselines.openenv import GameAction, GameSession, Offer
+from llm_games.benchmarks.show.guests.offer import Offer
+from llm_games.benchmarks.show.guests.openenv_server import GameAction, GameEnvironment
 from llm_games.game_rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
 from llm_games.wrappers.llm_policy import LLMPolicy
@@ -83,7 +84,7 @@ def test_five_sessions_at_one_table_play_the_game_of_play(address):
 def test_a_session_works_without_a_server_too():
     payoffs, replies = played("public_goods", **GOODS)
     offer = Offer("public_goods", GOODS, "random", (), limit=LIMIT, player={})
-    session = GameSession(offer)
+    session = GameEnvironment(offer)
     assert not session.state.over
     observation = session.reset(seed=7, seat=0)
     for reply in replies[0]:
@@ -101,8 +102,9 @@ def test_a_player_inside_that_fails_is_told_to_all_at_the_table(monkeypatch):
     offer = Offer("public_goods", GOODS, "random", (), limit=LIMIT, player={})
 
     async def two():
-        one, other = GameSession(offer), GameSession(offer)
-        await asyncio.gather(*(each.reset_async(table="one", outside=2) for each in (one, other)))
+        one, other = GameEnvironment(offer), GameEnvironment(offer)
+        sat = (each.reset_async(table="one", outside=2) for each in (one, other))
+        await asyncio.gather(*sat, return_exceptions=True)
         steps = (each.step_async(GameAction(reply=FINE)) for each in (one, other))
         return await asyncio.gather(*steps, return_exceptions=True)
 
@@ -125,7 +127,7 @@ def test_a_late_seat_gets_the_declared_move_and_is_told(address):
 
     fine, late, waited = asyncio.run(two())
     assert fine["outcome"] == "valid"
-    assert fine["turn"] == late["turn"] == 2
+    assert fine["turn"] == late["turn"] == "1.1.0"
     assert LIMIT * 0.9 < waited < LIMIT + 2
     assert late["outcome"] == "late"
     assert late["broke"]
@@ -162,8 +164,8 @@ def test_a_seat_that_nobody_took_is_played_until_somebody_does(address):
                 return first.observation, second.observation
 
     first, second = asyncio.run(two())
-    assert (first["seat"], first["turn"]) == (3, 1)
-    assert (second["seat"], second["turn"]) == (0, 2)
+    assert (first["seat"], first["turn"]) == (3, "1.0.0")
+    assert (second["seat"], second["turn"]) == (0, "1.1.0")
     assert "one of 5 players" in second["text"]  # the rules, to who comes late
 
 
@@ -217,8 +219,8 @@ def test_what_a_step_cannot_be_is_said(env):
     with pytest.raises(RuntimeError, match=r"reset\(\) comes first"):
         env.step({"reply": FINE})
     env.reset(seed=1)
-    with pytest.raises(RuntimeError, match="turn 2 is not asked, but 1"):
-        env.step({"reply": FINE, "turn": 2})
+    with pytest.raises(RuntimeError, match=r"turn '1\.1\.0' is not asked, but '1\.0\.0'"):
+        env.step({"reply": FINE, "turn": "1.1.0"})
     with pytest.raises(RuntimeError, match="Invalid message"):
         env.step({"number": 3})
     bad = env.step({"reply": '{"tokens_contributed": 99}'}).observation
@@ -249,7 +251,7 @@ def test_a_table_is_one_game_and_a_seat_is_one_session(address, env):
             return faults
 
     taken, seed, outside = asyncio.run(three())
-    assert "seat 1 of table 'one' is not free" in taken
+    assert "seat 1 is not free, but [0, 2, 3, 4]" in taken
     assert "seed is 1 at table 'one', not 2" in seed
     assert "outside is 2" in outside
 

@@ -20,7 +20,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 SEED = 7
 SERVER = """
 import os
-from llm_games.baselines.openenv import make_app, serve
+from llm_games.benchmarks.show.guests.openenv_server import make_app, serve
 app = make_app({game!r}, **{settings!r})
 serve(app, port=int(os.environ["PORT"]))
 """

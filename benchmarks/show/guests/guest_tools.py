@@ -10,7 +10,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 
-from llm_games.benchmarks.show.guests.guest_app import LONGEST_WAIT, sees
+from llm_games.benchmarks.show.guests.guest_app import LONGEST_WAIT
 from llm_games.benchmarks.show.guests.guest_door import LARGEST_BODY
 from llm_games.wrappers.guests import GuestSeat, NotNow, NotTaken
 
@@ -36,10 +36,11 @@ class SeatTools:
             """Return what your seat sees, once you are asked or `wait` seconds later (up to 30)."""
             try:
                 if seat.kind == "program":
-                    seat.join()
+                    seat.join(protocol="mcp")
             except NotTaken as error:
                 raise ToolError(str(error)) from None
-            return await sees(seat, min(wait, LONGEST_WAIT))
+            await seat.wait(min(wait, LONGEST_WAIT))
+            return seat.sees()
 
         @self.server.tool()
         async def act(turn: str, reply: dict[str, Any]) -> dict[str, Any]:

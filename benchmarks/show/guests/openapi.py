@@ -30,6 +30,7 @@ SEES = _object(
     seat=_text("the name of the seat"),
     kind={"enum": ["human", "program"]},
     consent=_text("what a person is to agree to"),
+    left={"type": "boolean", "description": "join again to come back"},
     pseudonyms={"type": "boolean", "description": "a person is to give one"},
     pseudonym=_text("the person's"),
     number={"type": "integer", "description": "of changes: give it as after to wait for the next"},
