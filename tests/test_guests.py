@@ -39,6 +39,9 @@ from llm_games.replies import read_reply
 from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
 try:
     import mcp
 except ImportError:
@@ -48,6 +51,7 @@ from llm_games.benchmarks.show.guests.hosting import hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
 from llm_games.benchmarks.show.view.run_shelf import RunShelf
+from llm_games.benchmarks.show.view.serve import listening
 
 ROOT = str(Path(__file__).parents[1])
 WAIT = 60
@@ -201,8 +205,36 @@ def test_a_link_goes_through_its_states(tmp_path):
     assert equal(tmp_path / "run.db")
 
 
-def test_the_door(tmp_path):
+def test_who_leaves_is_played_for_until_coming_back(tmp_path):
+    """Without any limit; the answers of nobody are `late`."""
     file = tmp_path / "run.db"
+    with running(run_of("program", "human", rounds=4), file) as links:
+        stays, goes = links.values()
+        stays.join()
+        goes.join()
+        assert goes.turn()["turn"] == "1.0.0"
+        left = goes.ask("POST", "/leave", {})
+        assert (left[0], left[1]["state"], left[1]["left"]) == (200, "lobby", True)
+        assert goes.act("1.0.0", 3)[0] == 409
+        for number in range(2):
+            assert stays.turn()["turn"] == f"1.{number}.0"
+            stays.act(f"1.{number}.0", 5)
+        assert stays.turn()["turn"] == "1.2.0"
+        goes.join()
+        stays.act("1.2.0", 5)
+        assert goes.turn()["turn"] == "1.3.0"
+        goes.act("1.3.0", 7)
+        stays.play(lambda _: 5)
+    with Records.open_readonly(file) as records:
+        [episode] = records.episodes()
+        calls = [call.finish for call in records.attempts(episode.id) if call.model == "human"]
+    assert calls == ["late"] * 3 + ["stop"]
+    assert equal(file)
+
+
+def test_the_door(tmp_path, monkeypatch):
+    file = tmp_path / "run.db"
+    monkeypatch.setitem(sys.modules, "llm_games.benchmarks.show.guests.guest_tools", None)
     with running(run_of("program", "tiny", rounds=1), file) as links:
         [link] = links.values()
         kept = links_file(file)
@@ -214,12 +246,21 @@ def test_the_door(tmp_path):
         assert link.ask("POST", "/join", b" " * 70_000)[0] == 413
         chunked = {"transfer_encoding": "chunked"}
         assert link.ask("POST", "/join", b"19999\r\n" + b" " * 0x19999, **chunked)[0] == 413
+        assert link.ask("POST", "/act", b" " * 10_000_000)[0] == 413
         assert link.ask("POST", "/act", b"[1]")[0] == 422
         assert link.ask("POST", "/act", b"nonsense")[0] == 422
         assert link.ask("GET", "/sees?wait=long")[0] == 422
         assert Link(link.address[:-1]).ask("GET", "/sees")[0] == 404
         assert Link(link.address + "/mcpp").ask("GET", "")[0] == 404
         assert Link(link.address.split("/seat")[0]).ask("GET", "/openapi.json")[1] == openapi()
+        status, said = link.ask("POST", "/mcp", {})
+        assert (status, "llm-games[mcp]" in said["error"]) == (501, True)
+        socket = link.address.replace("http", "ws") + "/live"
+        with connect(socket) as news:
+            assert "look" in json.loads(news.recv(timeout=WAIT))
+        for address, origin in ((socket, "http://evil.example"), (socket[:-6] + "x/live", None)):
+            with pytest.raises(InvalidStatus):
+                connect(address, origin=origin)
         link.play(lambda _: 3)
     assert not kept.exists()  # the run is complete
 
@@ -356,7 +397,7 @@ def test_an_agent_by_mcp(tmp_path):
     assert equal(tmp_path / "run.db")
 
 
-def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
+def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
     with pytest.raises(ConfigError, match=r"let in by: llm-games run FILE --browser"):
         lg.run(run_of("human", "tiny"), tmp_path / "run.db")
     with pytest.raises(BadParameter, match="--browser"):
@@ -373,6 +414,31 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
         assert (code, word in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "0.0.0.0")
     assert (code, "by which others reach this machine" in said) == (2, True)
+    code, _, said = llm_games("serve", "public_good")
+    assert (code, "did you mean 'public_goods'?" in said) == (2, True)
+    code, _, said = llm_games("serve", "public_goods", "--host", "203.0.113.9", "--port", "0")
+    assert (code, "an address of this machine" in said) == (2, True)
+    with closing(listening(0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, said = llm_games("serve", "public_goods", "--port", port)
+    assert (code, "give another --port" in said) == (2, True)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, said = llm_games("serve", "public_goods", "--port", "0")
+    assert (code, "pip install 'llm-games[serve]'" in said) == (2, True), said
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_a_speech_is_as_long_as_it_may_be(tmp_path):
+    raw = run_of("program", "tiny", rounds=1)
+    raw["games"][0]["talk"] = {"turns": 1, "words": 3}
+    with running(raw, tmp_path / "run.db") as links:
+        [link] = links.values()
+        link.join()
+        shown = link.turn()
+        assert shown["most_words"] == 3
+        status, said = link.act(shown["turn"], {shown["key"]: "one two three four"})
+        assert (status, "too long" in said["error"]) == (422, True)
+        link.play(lambda shown: {shown["key"]: "one two" if "longest" in shown else 2})
 
 
 def test_a_lobby_that_stays_empty_ends_the_run_before_it_begins(tmp_path):

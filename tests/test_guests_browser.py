@@ -141,6 +141,31 @@ def test_who_is_away_over_the_limit_goes_on_with_the_next_turn(tmp_path, browser
     assert [call.finish for call in calls] == ["late", "stop"]
 
 
+def test_leaving_and_coming_back(tmp_path, browser):
+    with (
+        people(browser) as come,
+        running(run_of("human", "program", rounds=3), tmp_path / "run.db") as links,
+    ):
+        person, other = come(links["human"]), links["program"]
+        other.join()
+        person.join()
+        person.asked()
+        page = person.page
+        page.get_by_text("Leave the game").click()
+        assert person.problems() == []
+        page.get_by_role("button", name="Leave").click()
+        expect(person.heading).to_have_text("You have left the game")
+        assert person.problems() == []
+        other.act(other.turn()["turn"], 5)
+        assert other.turn()["turn"] == "1.1.0"
+        page.reload()
+        page.get_by_role("button", name="Come back").click()
+        other.act("1.1.0", 5)
+        person.answer(4)
+        other.play(lambda _: 5)
+        expect(person.heading).to_have_text("The game is over")
+
+
 TALKS = {"public_goods": {"turns": 1}}
 
 

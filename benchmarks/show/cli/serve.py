@@ -89,12 +89,15 @@ def serve(
     """
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
-    from llm_games.benchmarks.run.config import load
+    from llm_games.benchmarks.run.config import experiments, load
     from llm_games.benchmarks.run.plan import Overrides, plan_of
     from llm_games.benchmarks.show.cli.run import carry_out
+    from llm_games.errors import unknown
     from llm_games.game_rooms import ROOMS
 
     is_game = source in ROOMS and not Path(source).is_file()
+    if not is_game and "." not in source and "/" not in source and source not in experiments():
+        raise unknown("game or file", source, ROOMS)
     raw: dict[str, Any] = {"games": [{"game": source}], "seats": ["program"]}
     raw = {"title": f"{source}, served"} | raw if is_game else load(source)
     if limit is not None:

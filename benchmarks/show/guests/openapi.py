@@ -133,6 +133,15 @@ def openapi() -> dict[str, Any]:
                     ),
                 },
             },
+            "/seat/{token}/leave": {
+                "parameters": [TOKEN],
+                "post": {
+                    "operationId": "leave",
+                    "summary": "Get up: the game's own moves are played until one joins again",
+                    "requestBody": _body(),
+                    "responses": _answers("Sees", **POSTED),
+                },
+            },
         },
         "components": {"schemas": {"Sees": SEES, "Taken": TAKEN, "Error": ERROR}},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import secrets
@@ -63,7 +64,8 @@ def listening(port: int | None, host: str = HOST) -> socket.socket:
         try:
             return socket.create_server((host, wanted))
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-    raise BadParameter(
-        f"cannot listen at {host}, port {port}: {why}; give another --port, or 0 for any free one"
-    )
+            why = os.strerror(error.errno) if error.errno in errno.errorcode else str(error)
+    way = "give another --port, or 0 for any free one"
+    if host != HOST:
+        way += ", and a --host that is an address of this machine"
+    raise BadParameter(f"cannot listen at {host}, port {port}: {why}; {way}")

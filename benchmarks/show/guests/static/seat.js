@@ -103,6 +103,7 @@ function questionForm(asked) {
 function joinForm(lobby) {
   const form = at("form"), parts = [];
   let name = null, agree = null;
+  if (lobby.left) lobby = { back: true };
   if (lobby.consent) {
     agree = make("input", { type: "checkbox", required: true });
     parts.push(make("pre", { className: "words", textContent: lobby.consent }), make("p", {}, make("label", {}, agree, " I agree")));
@@ -111,7 +112,7 @@ function joinForm(lobby) {
     name = make("input", { type: "text", required: true, maxLength: 40 });
     parts.push(make("p", {}, make("label", {}, "A pseudonym, nothing that names you ", name)));
   }
-  form.replaceChildren(...parts, make("p", {}, make("button", { className: "main", textContent: "Join" })));
+  form.replaceChildren(...parts, make("p", {}, make("button", { className: "main", textContent: lobby.back ? "Come back" : "Join" })));
   form.onsubmit = async (event) => {
     event.preventDefault();
     await post("/join", { pseudonym: name?.value ?? "", consent: agree?.checked ?? false });
@@ -135,6 +136,11 @@ async function post(path, body) {
   buttons.forEach((one) => (one.disabled = false));
 }
 
+at("leave").addEventListener("click", () => {
+  at("leaving").open = false;
+  post("/leave", {});
+});
+
 function say(text) {
   at("wrong").textContent = text;
   at("wrong").hidden = !text;
@@ -145,12 +151,14 @@ function say(text) {
 const STATES = { lobby: "Join the game", asked: "It is your turn", over: "The game is over" };
 
 function heading() {
+  if (seen.left) return "You have left the game";
   if (seen.state !== "waiting") return STATES[seen.state];
   if (seen.missing) return `Waiting for ${seen.missing} more to join`;
   return seen.waits_for?.length ? `Waiting for ${seen.waits_for.join(", ")}` : "Waiting for the others";
 }
 
 const NOTES = {
+  left: "The game's own moves are played for you. You can close this page, or come back while the game lasts.",
   late: "Your last answer did not come in time: the game's own move was played for you.",
   lobby: "The game begins once everybody has joined. Keep this page open: it goes on by itself.",
 };
@@ -177,7 +185,7 @@ function show(now) {
   seen = now;
   at("state").textContent = document.title = heading();
   at("who").textContent = [now.seat, now.pseudonym, now.you && `${now.you} in the game`].filter(Boolean).join(" · ");
-  at("note").textContent = now.late ? NOTES.late : now.missing ? NOTES.lobby : "";
+  at("note").textContent = now.left ? NOTES.left : now.late ? NOTES.late : now.missing ? NOTES.lobby : "";
   const last = now.messages?.length - 1;
   const texts = (now.messages ?? []).map((one, i) => message(one, i === last && now.state === "asked" ? "now" : ""));
   if (now.news) texts.push(make("pre", { textContent: now.news, className: "now" }));
@@ -195,6 +203,7 @@ function show(now) {
     shownTurn = null;
     if (now.news && now.state === "waiting") at("words").lastChild.scrollIntoView({ block: "end" });
   }
+  at("leaving").hidden = now.state !== "asked" && now.state !== "waiting";
   if (now.state === "over") results(now.results ?? {});
   clock(now.seconds_left);
 }
