@@ -35,6 +35,16 @@ class Person(viewing.Visitor):
     def heading(self):
         return self.page.get_by_role("heading", level=1)
 
+    def looks(self):
+        """Return what is wrong with the page, wide and narrow, in light and dark."""
+        wrong = []
+        for width in (1280, 390):
+            self.page.set_viewport_size({"width": width, "height": 800})
+            for scheme in ("light", "dark"):
+                self.page.emulate_media(color_scheme=scheme)
+                wrong += [f"{width} {scheme}: {one}" for one in self.problems()]
+        return wrong
+
     def answer(self, number):
         self.asked()
         self.page.get_by_role("spinbutton").fill(str(number))
@@ -167,39 +177,52 @@ def test_leaving_and_coming_back(tmp_path, browser):
 
 
 TALKS = {"public_goods": {"turns": 1}}
+LONGER = {"english_auction": {"max_steps": 40}}  # until there is nothing to bid with
 
 
 @pytest.mark.long
 @each_row("game", sorted(SMALL))
 def test_every_question_has_a_form_that_keys_alone_fill_in(game, tmp_path, browser):
-    """On a narrow page; what is recorded is what was meant."""
+    """In light and dark, wide and narrow; what is recorded is what was meant."""
     rules, file = lg.rules(game, **SMALL[game]), tmp_path / f"{game}.db"
     entry = {"game": game, "params": SMALL[game], "max_steps": 8, "talk": TALKS.get(game, {})}
+    entry |= LONGER.get(game, {})
     seats = ["human"] + ["random"] * (rules.players - 1)
-    narrow, shapes = {"viewport": {"width": 390, "height": 800}}, set()
+    shapes = set()
     with (
         people(browser) as come,
         running({"title": game, "games": [entry | {"seats": seats}]}, file) as links,
     ):
         [link] = links.values()
-        person = come(link, **narrow)
+        person = come(link)
         page = person.page
         person.join()
         while (shown := link.turn())["state"] != "over":
             expect(page.locator("#form")).to_have_attribute("data-turn", shown["turn"])
-            if (shape := str([*shown["schema"]["properties"]])) not in shapes:
+            if (shape := str(kinds(shown["schema"]))) not in shapes:
                 shapes.add(shape)
-                assert person.problems() == []
+                assert person.looks() == []
             fill(page, shown)
             page.wait_for_selector(f'#form:not([data-turn="{shown["turn"]}"])', state="attached")
             assert link.act(shown["turn"], meant(shown))[1]["again"]
         expect(person.heading).to_have_text("The game is over")
     assert viewing.apart(lambda: equal(file))
+    wanted = {"english_auction": "['null']", "public_goods": "['string']"}.get(game, "")
+    assert wanted in "".join(shapes)
+
+
+def kinds(schema):
+    """Return the types in a schema, which are what forms differ by."""
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
+    return [kind for one in inner for kind in kinds(one)] or [schema["type"]]
 
 
 def meant(shown):
-    value = sample(shown["schema"]["properties"][shown["key"]], shown, Noise(1).of(shown["turn"]))
-    return {shown["key"]: "well" if "longest" in shown else value}
+    """Return an answer; where nothing is one too, that is it every second time."""
+    schema = shown["schema"]["properties"][shown["key"]]
+    value = sample(schema, shown, Noise(1).of(shown["turn"]))
+    nothing = "anyOf" in schema and int(shown["turn"].split(".")[1]) % 2
+    return {shown["key"]: "well" if "longest" in shown else None if nothing else value}
 
 
 def fill(page, shown):
@@ -212,7 +235,7 @@ def fill(page, shown):
             keys.type(str(number))
             keys.press("Tab")
     elif value is None:
-        pass
+        keys.press("Tab" if "anyOf" in schema else "Shift")
     elif any("enum" in way for way in names):
         words = next(way["enum"] for way in names if "enum" in way)
         keys.press("Space")
