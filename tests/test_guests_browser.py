@@ -1,14 +1,18 @@
 """People at a table, in real browsers: forms of all questions, reload, limits, two tabs."""
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 import viewing
 from playing import SMALL, each_row
-from test_guests import agent, equal, mcp, run_of, running, sample
+from test_guests import ROOT, WAIT, Link, agent, equal, mcp, run_of, running, sample
 from viewing import expect
 
 import llm_games as lg
@@ -174,6 +178,71 @@ def test_leaving_and_coming_back(tmp_path, browser):
         person.answer(4)
         other.play(lambda _: 5)
         expect(person.heading).to_have_text("The game is over")
+
+
+@pytest.mark.long
+def test_all_states_of_a_page_are_fit_to_look_at(tmp_path, browser):
+    raw = run_of("human", "human", rounds=3, consent="For science.", pseudonyms=True, limit=12.0)
+    with people(browser) as come, running(raw, tmp_path / "run.db") as links:
+        person, other = come(links["human 1"]), links["human 2"]
+        page = person.page
+        assert person.looks() == []
+        page.get_by_role("textbox").fill("fox@example.org")
+        page.get_by_role("checkbox").check()
+        person.join()
+        expect(page.get_by_role("alert")).to_contain_text("no e-mail address")
+        assert person.looks() == []
+        page.get_by_role("textbox").fill("fox")
+        person.join()
+        expect(person.heading).to_have_text("Waiting for 1 more to join")
+        assert person.looks() == []
+        other.join(pseudonym="owl", consent=True)
+        person.answer(5)
+        expect(person.heading).to_have_text("Waiting for player_1")
+        assert person.looks() == []
+        other.act(other.turn()["turn"], 5)
+        other.act(other.turn()["turn"], 5)
+        expect(page.locator("#note")).to_contain_text("did not come in time")
+        assert person.looks() == []
+        page.get_by_text("Leave the game").click()
+        page.get_by_role("button", name="Leave").click()
+        expect(person.heading).to_have_text("You have left the game")
+        assert person.looks() == []
+        other.play(lambda _: 5)
+        expect(person.heading).to_have_text("The game is over")
+        assert person.looks() == []
+
+
+@pytest.mark.long
+def test_twenty_rounds_by_hand_and_what_a_best_reply_had_brought(tmp_path, browser):
+    """As a person does it, by the command alone; in less than three minutes."""
+    command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "play", "public_goods"]
+    process = subprocess.Popen(
+        [*command, "--browser", "--port", "0", "--against", "tiny", "--param", "players=3"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": ROOT},
+    )
+    link, began = Link(re.match(r"you: (\S+)", process.stderr.readline())[1]), time.monotonic()
+    with people(browser) as come:
+        person = come(link)
+        person.join()
+        for number in range(20):
+            expect(person.page.locator("#words .now")).to_contain_text(f"Round {number + 1} of 20")
+            person.answer(number)
+        expect(person.heading).to_have_text("The game is over")
+        assert time.monotonic() - began < 180
+        rows = person.page.locator("#results tbody tr")
+        expect(rows).to_have_count(21)
+        lost = [float(text) for text in rows.locator("td:last-child").all_inner_texts()]
+        assert lost[0] == 0 < lost[1]
+        assert lost[20] == pytest.approx(sum(lost[:20]), abs=0.1)
+        assert person.looks() == []
+    said, _ = process.communicate(timeout=WAIT)
+    assert "could have gained" in said
+    assert process.returncode == 0
 
 
 TALKS = {"public_goods": {"turns": 1}}
