@@ -370,9 +370,9 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
     assert equal(killed)
 
 
-async def agent(address):
+async def agent(server):
     """Play by MCP; each first answer is refused."""
-    async with mcp.Client(f"{address}/mcp") as client:
+    async with mcp.Client(server) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {"observe", "act"}
         while True:
             shown = (await client.call_tool("observe", {"wait": 20})).structured_content
@@ -391,10 +391,24 @@ async def agent(address):
 def test_an_agent_by_mcp(tmp_path):
     with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
         [link] = links.values()
-        assert asyncio.run(agent(link.address))["state"] == "over"
+        assert asyncio.run(agent(f"{link.address}/mcp"))["state"] == "over"
         assert link.ask("POST", "/mcp", {}, Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/mcp", b" " * 70_000)[0] == 413
     assert equal(tmp_path / "run.db")
+
+
+@pytest.mark.skipif(mcp is None, reason="the extra mcp is not installed")
+def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
+    with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
+        [link] = links.values()
+        asked = ["-m", "llm_games.benchmarks.show.cli", "seat", link.address]
+        command = mcp.StdioServerParameters(
+            command=sys.executable, args=asked, env=os.environ | {"PYTHONPATH": ROOT}
+        )
+        assert asyncio.run(agent(command))["state"] == "over"
+    assert equal(tmp_path / "run.db")
+    code, _, said = llm_games("seat", link.address)
+    assert (code, "is the run still on?" in said) == (2, True)
 
 
 def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):

@@ -79,7 +79,10 @@ def test_two_people_a_program_and_a_model_play_a_run(tmp_path, browser):
         ann, bob = come(links["human 1"]), come(links["human 2"], color_scheme="dark")
         assert ann.problems() == bob.problems() == []
         by_json, by_mcp = links["program 1"], links["program 2"]
-        plays = [lambda: by_json.play(lambda _: 9), lambda: asyncio.run(agent(by_mcp.address))]
+        plays = [
+            lambda: by_json.play(lambda _: 9),
+            lambda: asyncio.run(agent(f"{by_mcp.address}/mcp")),
+        ]
         if mcp is None:
             plays[1] = lambda: by_mcp.play(lambda _: 4)
         programs = [threading.Thread(target=play, daemon=True) for play in plays]

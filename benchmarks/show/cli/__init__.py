@@ -55,7 +55,7 @@ COMMANDS = {
         *(watch.watch, replay.replay, leaderboard.leaderboard),
         *(export.export, animate.animate, forget.forget),
     ),
-    "Servers": (serve.serve, games.serve_tiny),
+    "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }
 """Commands by the heading that they stand under in the help."""
 GROUPS = {

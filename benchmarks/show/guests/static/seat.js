@@ -97,7 +97,9 @@ function questionForm(asked) {
     send(Object.fromEntries(values.filter(([name, value]) => value !== undefined && (name === asked.key || value !== ""))));
   };
   form.hidden = false;
-  form.querySelector("input, textarea, button")?.focus();
+  const first = !asked.messages.some((one) => one.role === "assistant"); // the rules are read before
+  form.querySelector("input, textarea, button")?.focus({ preventScroll: first });
+  if (!first) form.scrollIntoView({ block: "end" });
 }
 
 function joinForm(lobby) {
@@ -194,7 +196,6 @@ function show(now) {
   if (now.state === "asked" && shownTurn !== now.turn) {
     shownTurn = at("form").dataset.turn = now.turn;
     questionForm(now);
-    at("form").scrollIntoView({ block: "end" });
   } else if (now.state === "lobby" && fresh) joinForm(now);
   else if (now.state !== "asked" && now.state !== "lobby") {
     at("form").hidden = true;
