@@ -158,6 +158,22 @@ def test_who_is_away_over_the_limit_goes_on_with_the_next_turn(tmp_path, browser
     assert [call.finish for call in calls] == ["late", "stop"]
 
 
+def test_a_double_click_answers_once(tmp_path, browser):
+    raw, file = run_of("human", "random", rounds=1), tmp_path / "run.db"
+    raw["games"][0]["talk"] = {"turns": 2}
+    with people(browser) as come, running(raw, file) as links:
+        person = come(links["human"])
+        person.join()
+        person.asked()
+        person.page.get_by_role("textbox").fill("well")
+        person.page.get_by_role("button", name="Answer").dblclick()
+        expect(person.page.locator("#words .own")).to_have_text(["You answered well"])
+        expect(person.page.get_by_role("textbox")).to_have_value("")
+        assert person.page.locator("#words .own").count() == 1
+        links["human"].play(lambda shown: {shown["key"]: "so" if "longest" in shown else 1})
+        expect(person.heading).to_have_text("The game is over")
+
+
 def test_leaving_and_coming_back(tmp_path, browser):
     with (
         people(browser) as come,
