@@ -226,6 +226,8 @@ REFUSED = {
     "a seed": ({"seed": -1}, "seed must be an integer of at least 0"),
     "outside": ({"outside": 6}, "outside must be an integer of at least 1 and at most 5"),
     "a table": ({"table": ""}, "table must be a name"),
+    "a seat of a new table": ({"table": "new", "seat": 5, "seed": 3}, "seat must be"),
+    "the same with another seed": ({"table": "new", "seat": 5, "seed": 4}, "seat must be"),
 }
 
 
@@ -305,17 +307,18 @@ def test_a_link_of_a_run_is_an_environment_that_is_recorded(tmp_path):
             assert "one of 2 players" in again["text"]
             bad = env.step({"reply": "rubbish"})
             assert (bad.observation["outcome"], bad.observation["broke"]) == ("unparsable", True)
-            last = env.step({"reply": FINE})
+        outcome, paid = written("agent/link.py", link)[-1]
     with Records.open_readonly(file) as records:
         [episode] = records.episodes()
         calls = records.attempts(episode.id)
         assert [(call.text, call.outcome) for call in calls] == [
             (FINE, "valid"),
             ("rubbish", "unparsable"),
-            (FINE, "valid"),
+            ('{"tokens_contributed": 5}', "valid"),
         ]
-        paid = sum(row.reward for row in records.decisions(episode.id) if row.seat == 0)
-        assert (last.done, last.observation["payoff"]) == (True, pytest.approx(paid))
+        rewards = [row.reward for row in records.decisions(episode.id) if row.seat == 0]
+        assert bad.observation["payoff"] == pytest.approx(sum(rewards[:2]))
+        assert (outcome, float(paid)) == ("valid", pytest.approx(rewards[2]))
         assert [(row.kind, row.protocol) for row in records.guests()] == [("program", "openenv")]
         assert replay(records).differences == ()
 
@@ -428,14 +431,20 @@ def test_a_written_project_is_valid_and_serves_its_game(tmp_path):
             assert "one of 3 players" in env.reset(seed=1).observation["text"]
 
 
-def test_the_agent_of_the_documents_plays(tmp_path):
+def written(name, address):
+    """Run a script of the documents; return the words of the lines that it prints."""
     page = (Path(__file__).parents[1] / "docs" / "notebooks" / "openenv.md").read_text()
-    code = page.partition("# agent/play.py\n")[2].partition("\n```")[0]
+    code = page.partition(f"# {name}\n")[2].partition("\n```")[0]
+    run = [sys.executable, "-c", code, address]
+    out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    return [line.split() for line in out.splitlines()]
+
+
+def test_the_agent_of_the_documents_plays():
     with server(parameters=GOODS) as address:
-        run = [sys.executable, "-c", code, address]
-        lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert [line.split()[:2] for line in lines[-4:-1]] == [["valid", "5"]] * 3
-    paid = [float(line.split()[-1]) for line in lines[-4:]]
+        lines = written("agent/play.py", address)
+    assert [words[:2] for words in lines[-4:-1]] == [["valid", "5"]] * 3
+    paid = [float(words[-1]) for words in lines[-4:]]
     assert sum(paid[:3]) == pytest.approx(paid[3])
 
 
