@@ -106,7 +106,7 @@ class GuestSeat:
         self._turn: Turn | None = None
         self._answered: dict[str, tuple[Question, str | None]] = {}  # None: in no time
         self._chat: list[Mapping[str, str]] = []
-        self._news, self._waits_for = "", list[str]()
+        self._you, self._news, self._waits_for = "", "", list[str]()
         self._results: Mapping[str, Any] | None = None
         self._lock, self._bells = threading.RLock(), list[Callable[[], object]]()
 
@@ -121,8 +121,9 @@ class GuestSeat:
                 return shown | {"state": "over"} | ended
             if self.joined is None or self.left:
                 asked = {"consent": self.consent, "pseudonyms": self.pseudonyms}
-                return shown | {"state": "lobby"} | asked
-            shown |= {"pseudonym": self.joined.pseudonym, "messages": self._chat}
+                return shown | {"state": "lobby", "left": self.left} | asked
+            shown |= {"pseudonym": self.joined.pseudonym, "messages": self._chat, "you": self._you}
+            shown |= {"late": [taken for _, taken in self._answered.values()][-1:] == [None]}
             turn = self._turn
             if turn is None:
                 waiting = {"missing": self.lobby(), "waits_for": self._waits_for}
@@ -265,10 +266,10 @@ class GuestSeat:
         with self._lock:
             self.so_far = self.so_far._replace(view=view)
 
-    def tell(self, news: str, waits_for: Sequence[str] = ()) -> None:
-        """Show what has happened, and who is asked now."""
+    def tell(self, you: str, news: str, waits_for: Sequence[str]) -> None:
+        """Show the seat's name in the game, what has happened, and whose turn it is."""
         with self._lock:
-            self._news, self._waits_for = news, list(waits_for)
+            self._you, self._news, self._waits_for = you, news, list(waits_for)
             self._ring()
 
     def end(self, results: Mapping[str, Any], fault: Exception | None = None) -> None:
@@ -378,8 +379,9 @@ class Guests:
     def hear(self, view: View, news: str) -> None:
         """Show a seat what has happened."""
         if (seat := self.of(view.who)) is not None:
-            names, turn = view.game.names(), view.sight.turn
-            seat.tell(news, [name for name, due in zip(names, turn, strict=True) if due])
+            names, you = view.game.names(), view.game.names()[view.seat]
+            turn = [name for name, due in zip(names, view.sight.turn, strict=True) if due]
+            seat.tell(you, news, [name for name in turn if name != you])
 
     async def close(self) -> None:
         """Nothing to let go of: links outlive the games."""

@@ -132,8 +132,7 @@ def results_of_guests(path: Path, plan: RunPlan) -> dict[str, dict[str, Any]]:
                     payoff = {"game": game.label, "payoff": round(float(episode.payoffs[seat]), 2)}
                     results[name]["payoffs"].append(payoff)
                     for _, action, advice, regret in _moves(episode, seat)[0]:
-                        missed = None if regret is None else round(regret, 2)
-                        move = {"move": action, "advice": advice, "regret": missed}
+                        move = {"move": action, "advice": advice, "regret": regret}
                         results[name]["moves"].append(move)
     return results
 

@@ -26,6 +26,7 @@ from llm_games.benchmarks.show.guests.guest_door import GuestDoor, refusal
 from llm_games.benchmarks.show.guests.openapi import CURL, openapi
 from llm_games.benchmarks.show.view import app as viewer
 from llm_games.benchmarks.show.view.render import environment
+from llm_games.errors import install
 from llm_games.wrappers.guests import Guests, GuestSeat, NotNow, NotTaken
 
 BEAT = 10.0  # seconds between two signs of life of a socket
@@ -80,6 +81,8 @@ class _GuestSite:
             Route(f"{seat}/sees", self.sees, methods=["GET"]),
             Route(f"{seat}/join", self.join, methods=["POST"]),
             Route(f"{seat}/act", self.act, methods=["POST"]),
+            Route(f"{seat}/leave", self.leave, methods=["POST"]),
+            Route(f"{seat}/mcp", self.no_mcp, methods=["GET", "POST"]),
             WebSocketRoute(f"{seat}/live", self.live),
             Mount("/static/view", StaticFiles(directory=viewer.STATIC)),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -121,6 +124,16 @@ class _GuestSite:
         if not isinstance(turn, str) or "reply" not in body:
             raise NotTaken('an answer is {"turn": "EPISODE.STEP.CALL", "reply": ...}')
         return JSONResponse(seat.act(turn, body["reply"]))
+
+    async def leave(self, request: Request) -> Response:
+        seat = self.seat(request)
+        seat.leave()
+        return JSONResponse(seat.sees())
+
+    async def no_mcp(self, request: Request) -> Response:
+        """Stand in the place of tools whose package is missing."""
+        self.seat(request)
+        return refusal(501, f"where the run is played, MCP needs `{install('mcp')}`")
 
     async def live(self, socket: WebSocket) -> None:
         """Send the number of the seat's last change whenever it is another one."""
