@@ -43,9 +43,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 try:
-    from mcp import Client, StdioServerParameters
+    import mcp
 except ImportError:
-    Client = None
+    mcp = None
 
 from llm_games.benchmarks.show.guests.hosting import hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
@@ -372,7 +372,7 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
 
 async def agent(server):
     """Play by MCP; each first answer is refused."""
-    async with Client(server) as client:
+    async with mcp.Client(server) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {"observe", "act"}
         while True:
             shown = (await client.call_tool("observe", {"wait": 20})).structured_content
@@ -387,7 +387,7 @@ async def agent(server):
                 assert (await client.call_tool("act", turn)).structured_content["taken"]
 
 
-@pytest.mark.skipif(Client is None, reason="the extra mcp is not installed")
+@pytest.mark.skipif(mcp is None, reason="the extra mcp is not installed")
 def test_an_agent_by_mcp(tmp_path):
     with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
         [link] = links.values()
@@ -397,12 +397,12 @@ def test_an_agent_by_mcp(tmp_path):
     assert equal(tmp_path / "run.db")
 
 
-@pytest.mark.skipif(Client is None, reason="the extra mcp is not installed")
+@pytest.mark.skipif(mcp is None, reason="the extra mcp is not installed")
 def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
     with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
         [link] = links.values()
         asked = ["-m", "llm_games.benchmarks.show.cli", "seat", link.address]
-        command = StdioServerParameters(
+        command = mcp.StdioServerParameters(
             command=sys.executable, args=asked, env=os.environ | {"PYTHONPATH": ROOT}
         )
         assert asyncio.run(agent(command))["state"] == "over"
