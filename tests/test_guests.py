@@ -493,7 +493,7 @@ def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "play", "public_goods"]
     flags = ["--browser", "--port", "0", "--param", "players=3", "--param", "rounds=2"]
     process = subprocess.Popen(
-        [*command, *flags, "--limit", "30", "--db", "mine.db"],
+        [*command, *flags, "--limit", "4", "--db", "mine.db"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -501,9 +501,12 @@ def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):
         env=os.environ | {"PYTHONPATH": ROOT},
     )
     link = Link(re.match(r"you: (\S+)", process.stderr.readline())[1])
-    shown = link.play(lambda _: 5)
-    assert [move["move"] for move in shown["results"]["moves"]] == ["5", "5"]
-    assert all(move["regret"] > 0 for move in shown["results"]["moves"])
+    link.join()
+    link.act(link.turn()["turn"], 5)
+    while (shown := link.turn())["state"] != "over":
+        link.ask("GET", f"/sees?wait=5&after={shown['number']}")  # the second one is missed
+    assert [move["move"] for move in shown["results"]["moves"]] == ["5", "no answer"]
+    assert shown["results"]["moves"][0]["regret"] > 0
     said, _ = process.communicate(timeout=WAIT)
     assert process.returncode == 0
     assert "recorded in mine.db" in said

@@ -61,8 +61,8 @@ class GuestTable:
 
     @property
     def is_over(self) -> bool:
-        """The game has ended for all who sit here."""
-        return self._task is not None and all(s.now()[2] for s in self.seats if s.is_here)
+        """The game has ended for all who sit here, if any."""
+        return all(s.now()[2] for s in self.seats if s.is_here)
 
     def sit_down(self, seat: int | None = None) -> int:
         """Take a seat, by default the first free one, in the event loop of the game.

@@ -227,7 +227,7 @@ class GuestSeat:
     # -- what the run does ---------------------------------------------------------------------
 
     def ask(self, request: Request, limit: float | None) -> Turn:
-        """Open a turn."""
+        """Open a turn, which is over at once if nobody is here."""
         assert request.question is not None
         with self._lock:
             deadline = None if limit is None else monotonic() + limit
@@ -235,6 +235,8 @@ class GuestSeat:
             self._turn = turn = Turn(name, request, request.question, deadline)
             self._chat, self._news = [dict(message) for message in request.messages], ""
             self._ring()
+            if not self.is_here:
+                self._close(turn, None)
             return turn
 
     def end_turn(self, turn: Turn) -> str | None:
@@ -350,8 +352,7 @@ class Guests:
     async def complete(self, request: Request) -> Completion:
         """Return the answer of the link's holder; a `late` one once time is up, or who has left."""
         seat, who = self.seats[self.seat_of(request.who)], request.who._replace(call=0)
-        # Nobody is asked twice who was away.
-        if not seat.is_here or self._late.get(seat.name) == who:
+        if self._late.get(seat.name) == who:  # nobody is asked twice who was away
             return Completion("", finish="late", model=seat.kind)
         async with self._turns.setdefault(seat.name, asyncio.Lock()):
             turn, began = seat.ask(request, self.limit), perf_counter()

@@ -12,8 +12,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
@@ -79,9 +77,9 @@ class GameTools:
             raise BadParameter('the data needs a column "seed", as that of seeds(100)')
         check_integer("seed", seed, 0, 2**63 - 1)
         self._stop()
-        seat = int(self._seating.seats(seed, -1))
-        sits = self._seating.sits(np.int64(seat))
-        inside = [self._seating.policies[index] for index in sits if index >= 0]
+        drawn = self._seating.seats(seed, -1)
+        seat, policies = int(drawn), self._seating.policies
+        inside = [policies[index] for index in self._seating.sits(drawn) if index >= 0]
         more: Any = {"seed": int(seed), "max_steps": self._limit}
         self._table = GuestTable(self._game, inside, self._player, **more)
         run_sync(self._sit_down(self._table, seat))

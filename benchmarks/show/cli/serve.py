@@ -82,7 +82,7 @@ def serve(
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
 ) -> None:
-    """Let programs and people play, by links: JSON over HTTP, MCP, and a page in the browser.
+    """Let programs and people play, by links: JSON over HTTP, MCP or OpenEnv, and pages.
 
     It is recorded as a run, and ends with it. For instance: llm-games serve public_goods --seat
     program --seat human --seat tiny --param players=3

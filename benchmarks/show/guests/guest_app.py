@@ -104,7 +104,7 @@ class _GuestSite:
         """With ``?wait=SECONDS`` (and ``after=NUMBER``), once there is news or so long later."""
         seat, asked = self.seat(request), request.query_params
         try:
-            wait = min(float(asked.get("wait", 0)), LONGEST_WAIT)
+            wait = max(0.0, min(float(asked.get("wait", 0)), LONGEST_WAIT))  # 0 for nan
             after = int(asked.get("after", -1))
         except ValueError:
             raise NotTaken("wait is a number of seconds, and after an integer") from None

@@ -41,7 +41,7 @@ class SeatTools:
                     seat.join(protocol="mcp")
             except NotTaken as error:
                 raise ToolError(str(error)) from None
-            await seat.wait(min(wait, LONGEST_WAIT))
+            await seat.wait(max(0.0, min(wait, LONGEST_WAIT)))
             return seat.sees()
 
         @self.server.tool(description=ACT)

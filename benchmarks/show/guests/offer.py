@@ -100,7 +100,7 @@ class Offer:
         self.tables = {n: place for n, place in self.tables.items() if not place[0].is_over}
         if name in self.tables:
             table, first = self.tables[name]
-            for word, value in (asked | {"outside": wanted}).items():
+            for word, value in {**asked, "outside": wanted}.items():
                 if value not in (None, first[word]):
                     fault = f"{word} is {first[word]!r} at table {name!r}, not {value!r}"
                     raise BadParameter(f"{fault}: leave it out, or take another table")
