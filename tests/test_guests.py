@@ -14,10 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 from playing import SMALL, each_row
 
@@ -30,6 +31,7 @@ from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
 from llm_games.benchmarks.run.replay import replay
 from llm_games.benchmarks.run.resume import planned
+from llm_games.benchmarks.show.page.report_page import build
 from llm_games.errors import BadParameter
 from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
@@ -37,6 +39,9 @@ from llm_games.replies import read_reply
 from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
 try:
     import mcp
 except ImportError:
@@ -44,6 +49,9 @@ except ImportError:
 
 from llm_games.benchmarks.show.guests.hosting import hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
+from llm_games.benchmarks.show.view import run_page
+from llm_games.benchmarks.show.view.run_shelf import RunShelf
+from llm_games.benchmarks.show.view.serve import listening
 
 ROOT = str(Path(__file__).parents[1])
 WAIT = 60
@@ -197,8 +205,36 @@ def test_a_link_goes_through_its_states(tmp_path):
     assert equal(tmp_path / "run.db")
 
 
-def test_the_door(tmp_path):
+def test_who_leaves_is_played_for_until_coming_back(tmp_path):
+    """Without any limit; the answers of nobody are `late`."""
     file = tmp_path / "run.db"
+    with running(run_of("program", "human", rounds=4), file) as links:
+        stays, goes = links.values()
+        stays.join()
+        goes.join()
+        assert goes.turn()["turn"] == "1.0.0"
+        left = goes.ask("POST", "/leave", {})
+        assert (left[0], left[1]["state"], left[1]["left"]) == (200, "lobby", True)
+        assert goes.act("1.0.0", 3)[0] == 409
+        for number in range(2):
+            assert stays.turn()["turn"] == f"1.{number}.0"
+            stays.act(f"1.{number}.0", 5)
+        assert stays.turn()["turn"] == "1.2.0"
+        goes.join()
+        stays.act("1.2.0", 5)
+        assert goes.turn()["turn"] == "1.3.0"
+        goes.act("1.3.0", 7)
+        stays.play(lambda _: 5)
+    with Records.open_readonly(file) as records:
+        [episode] = records.episodes()
+        calls = [call.finish for call in records.attempts(episode.id) if call.model == "human"]
+    assert calls == ["late"] * 3 + ["stop"]
+    assert equal(file)
+
+
+def test_the_door(tmp_path, monkeypatch):
+    file = tmp_path / "run.db"
+    monkeypatch.setitem(sys.modules, "llm_games.benchmarks.show.guests.guest_tools", None)
     with running(run_of("program", "tiny", rounds=1), file) as links:
         [link] = links.values()
         kept = links_file(file)
@@ -207,15 +243,24 @@ def test_the_door(tmp_path):
         assert link.ask("GET", "/sees", Host="evil.example")[0] == 421
         assert link.ask("GET", "/sees", Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/join", b"{}", content_type="text/plain")[0] == 415
-        assert link.ask("POST", "/join", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/join", b" " * 70_000)[0] == 413
         chunked = {"transfer_encoding": "chunked"}
-        assert link.ask("POST", "/join", b"9999\r\n" + b" " * 0x9999, **chunked)[0] == 413
+        assert link.ask("POST", "/join", b"19999\r\n" + b" " * 0x19999, **chunked)[0] == 413
+        assert link.ask("POST", "/act", b" " * 10_000_000)[0] == 413
         assert link.ask("POST", "/act", b"[1]")[0] == 422
         assert link.ask("POST", "/act", b"nonsense")[0] == 422
         assert link.ask("GET", "/sees?wait=long")[0] == 422
         assert Link(link.address[:-1]).ask("GET", "/sees")[0] == 404
         assert Link(link.address + "/mcpp").ask("GET", "")[0] == 404
         assert Link(link.address.split("/seat")[0]).ask("GET", "/openapi.json")[1] == openapi()
+        status, said = link.ask("POST", "/mcp", {})
+        assert (status, "llm-games[mcp]" in said["error"]) == (501, True)
+        socket = link.address.replace("http", "ws") + "/live"
+        with connect(socket) as news:
+            assert "look" in json.loads(news.recv(timeout=WAIT))
+        for address, origin in ((socket, "http://evil.example"), (socket[:-6] + "x/live", None)):
+            with pytest.raises(InvalidStatus):
+                connect(address, origin=origin)
         link.play(lambda _: 3)
     assert not kept.exists()  # the run is complete
 
@@ -241,20 +286,34 @@ def test_consent_and_pseudonyms(tmp_path):
     assert (row.pseudonym, len(row.consent)) == ("fox", 64)
 
 
+def test_the_openapi_document_is_one():
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(openapi())
+
+
+SEES = openapi()["components"]["schemas"]["Sees"] | {"additionalProperties": False}
+
+
 @each_row("game", sorted(SMALL))
 def test_all_questions_are_asked_and_answered_by_a_link(game, tmp_path):
-    """A program by its schema alone; a run in which one played is played again."""
+    """A program by its schema alone; a run in which one played is played again.
+
+    All that it sees is described by the OpenAPI document.
+    """
     rules = lg.rules(game, **SMALL[game])
     raw = {"title": game, "games": [{"game": game, "params": SMALL[game], "max_steps": 30}]}
     raw["games"][0]["seats"] = ["program"] + ["random"] * (rules.players - 1)
     noise, file = Noise(3), tmp_path / f"{game}.db"
 
     def answer(shown):
+        jsonschema.validate(shown, SEES)
         return sample(shown["schema"]["properties"][shown["key"]], shown, noise.of(shown["turn"]))
 
     with running(raw, file) as links:
         [link] = links.values()
-        link.play(lambda shown: {shown["key"]: answer(shown)})
+        jsonschema.validate(link.sees(), SEES)
+        jsonschema.validate(link.join()[1], SEES)
+        jsonschema.validate(link.play(lambda shown: {shown["key"]: answer(shown)}), SEES)
     assert equal(file)
 
 
@@ -311,9 +370,9 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
     assert equal(killed)
 
 
-async def agent(address):
+async def agent(server):
     """Play by MCP; each first answer is refused."""
-    async with mcp.Client(f"{address}/mcp") as client:
+    async with mcp.Client(server) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == {"observe", "act"}
         while True:
             shown = (await client.call_tool("observe", {"wait": 20})).structured_content
@@ -332,13 +391,27 @@ async def agent(address):
 def test_an_agent_by_mcp(tmp_path):
     with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
         [link] = links.values()
-        assert asyncio.run(agent(link.address))["state"] == "over"
+        assert asyncio.run(agent(f"{link.address}/mcp"))["state"] == "over"
         assert link.ask("POST", "/mcp", {}, Origin="http://evil.example")[0] == 403
-        assert link.ask("POST", "/mcp", b" " * 30_000)[0] == 413
+        assert link.ask("POST", "/mcp", b" " * 70_000)[0] == 413
     assert equal(tmp_path / "run.db")
 
 
-def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
+@pytest.mark.skipif(mcp is None, reason="the extra mcp is not installed")
+def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
+    with running(run_of("program", "tiny"), tmp_path / "run.db") as links:
+        [link] = links.values()
+        asked = ["-m", "llm_games.benchmarks.show.cli", "seat", link.address]
+        command = mcp.StdioServerParameters(
+            command=sys.executable, args=asked, env=os.environ | {"PYTHONPATH": ROOT}
+        )
+        assert asyncio.run(agent(command))["state"] == "over"
+    assert equal(tmp_path / "run.db")
+    code, _, said = llm_games("seat", link.address)
+    assert (code, "is the run still on?" in said) == (2, True)
+
+
+def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
     with pytest.raises(ConfigError, match=r"let in by: llm-games run FILE --browser"):
         lg.run(run_of("human", "tiny"), tmp_path / "run.db")
     with pytest.raises(BadParameter, match="--browser"):
@@ -355,6 +428,31 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
         assert (code, word in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "0.0.0.0")
     assert (code, "by which others reach this machine" in said) == (2, True)
+    code, _, said = llm_games("serve", "public_good")
+    assert (code, "did you mean 'public_goods'?" in said) == (2, True)
+    code, _, said = llm_games("serve", "public_goods", "--host", "203.0.113.9", "--port", "0")
+    assert (code, "an address of this machine" in said) == (2, True)
+    with closing(listening(0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, said = llm_games("serve", "public_goods", "--port", port)
+    assert (code, "give another --port" in said) == (2, True)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    code, _, said = llm_games("serve", "public_goods", "--port", "0")
+    assert (code, "pip install 'llm-games[serve]'" in said) == (2, True), said
+    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
+
+
+def test_a_speech_is_as_long_as_it_may_be(tmp_path):
+    raw = run_of("program", "tiny", rounds=1)
+    raw["games"][0]["talk"] = {"turns": 1, "words": 3}
+    with running(raw, tmp_path / "run.db") as links:
+        [link] = links.values()
+        link.join()
+        shown = link.turn()
+        assert shown["most_words"] == 3
+        status, said = link.act(shown["turn"], {shown["key"]: "one two three four"})
+        assert (status, "too long" in said["error"]) == (422, True)
+        link.play(lambda shown: {shown["key"]: "one two" if "longest" in shown else 2})
 
 
 def test_a_lobby_that_stays_empty_ends_the_run_before_it_begins(tmp_path):
@@ -395,7 +493,7 @@ def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "play", "public_goods"]
     flags = ["--browser", "--port", "0", "--param", "players=3", "--param", "rounds=2"]
     process = subprocess.Popen(
-        [*command, *flags, "--limit", "30", "--db", "mine.db"],
+        [*command, *flags, "--limit", "4", "--db", "mine.db"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -403,9 +501,12 @@ def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):
         env=os.environ | {"PYTHONPATH": ROOT},
     )
     link = Link(re.match(r"you: (\S+)", process.stderr.readline())[1])
-    shown = link.play(lambda _: 5)
-    assert [move["move"] for move in shown["results"]["moves"]] == ["5", "5"]
-    assert all(move["regret"] > 0 for move in shown["results"]["moves"])
+    link.join()
+    link.act(link.turn()["turn"], 5)
+    while (shown := link.turn())["state"] != "over":
+        link.ask("GET", f"/sees?wait=5&after={shown['number']}")  # the second one is missed
+    assert [move["move"] for move in shown["results"]["moves"]] == ["5", "no answer"]
+    assert shown["results"]["moves"][0]["regret"] > 0
     said, _ = process.communicate(timeout=WAIT)
     assert process.returncode == 0
     assert "recorded in mine.db" in said
@@ -419,3 +520,47 @@ def test_a_dry_run_asks_no_guest(tmp_path, llm_games):
     code, out, _ = llm_games("run", "run.toml", "--dry-run")
     assert code == 0
     assert "human in 1 seat" in out
+
+
+def test_a_pseudonym_is_forgotten(tmp_path, llm_games):
+    file = tmp_path / "run.db"
+    raw = run_of("human", "human", rounds=1, pseudonyms=True)
+    with running(raw, file) as links:
+        players = []
+        for link, name in zip(links.values(), ("fox-from-afar", "owl"), strict=True):
+            link.join(pseudonym=name)
+            players.append(threading.Thread(target=link.play, args=(lambda _: 3,)))
+        [player.start() for player in players]
+        [player.join() for player in players]
+    code, _, said = llm_games("forget", str(file), "wolf")
+    assert (code, "those are fox-from-afar, owl" in said) == (2, True)
+    assert b"fox-from-afar" in file.read_bytes()
+    assert llm_games("forget", str(file), "fox-from-afar")[0] == 0
+    with Records.open_readonly(file) as records:
+        assert [row.pseudonym for row in records.guests()] == ["forgotten", "owl"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.db"]
+    assert b"fox-from-afar" not in file.read_bytes()
+    assert equal(file)
+    llm_games("export", str(file), "-o", str(tmp_path / "tables"))
+    assert all(b"owl" not in table.read_bytes() for table in (tmp_path / "tables").iterdir())
+    code, _, said = llm_games("forget", str(file), "")
+    assert (code, "no pseudonym ''" in said) == (2, True)
+
+
+def test_report_and_viewer_say_who_plays_by_a_link(tmp_path):
+    """And count a late answer apart from broken ones."""
+    file = tmp_path / "run.db"
+    raw = run_of("human", "program", "tiny", rounds=2, pseudonyms=True, limit=1.0)
+    with running(raw, file) as links:
+        links["human"].join(pseudonym="fox")
+        links["program"].play(lambda _: 3)
+    page = tmp_path / "report.html"
+    build([file], page)
+    told = page.read_text()
+    assert "human (fox, a person in a browser), program (a program by JSON)" in told
+    assert re.search(r"<th[^>]*>late</th>", told)
+    with closing(RunShelf([file], tmp_path)) as shelf:
+        shown = run_page.run(shelf.runs()[0])
+    assert ("guests", "human (fox, a person in a browser), program (a program by JSON)") in shown[
+        "facts"
+    ]

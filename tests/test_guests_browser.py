@@ -1,14 +1,18 @@
 """People at a table, in real browsers: forms of all questions, reload, limits, two tabs."""
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 import viewing
 from playing import SMALL, each_row
-from test_guests import agent, equal, mcp, run_of, running, sample
+from test_guests import ROOT, WAIT, Link, agent, equal, mcp, run_of, running, sample
 from viewing import expect
 
 import llm_games as lg
@@ -34,6 +38,16 @@ class Person(viewing.Visitor):
     @property
     def heading(self):
         return self.page.get_by_role("heading", level=1)
+
+    def looks(self):
+        """Return what is wrong with the page, wide and narrow, in light and dark."""
+        wrong = []
+        for width in (1280, 390):
+            self.page.set_viewport_size({"width": width, "height": 800})
+            for scheme in ("light", "dark"):
+                self.page.emulate_media(color_scheme=scheme)
+                wrong += [f"{width} {scheme}: {one}" for one in self.problems()]
+        return wrong
 
     def answer(self, number):
         self.asked()
@@ -65,7 +79,10 @@ def test_two_people_a_program_and_a_model_play_a_run(tmp_path, browser):
         ann, bob = come(links["human 1"]), come(links["human 2"], color_scheme="dark")
         assert ann.problems() == bob.problems() == []
         by_json, by_mcp = links["program 1"], links["program 2"]
-        plays = [lambda: by_json.play(lambda _: 9), lambda: asyncio.run(agent(by_mcp.address))]
+        plays = [
+            lambda: by_json.play(lambda _: 9),
+            lambda: asyncio.run(agent(f"{by_mcp.address}/mcp")),
+        ]
         if mcp is None:
             plays[1] = lambda: by_mcp.play(lambda _: 4)
         programs = [threading.Thread(target=play, daemon=True) for play in plays]
@@ -141,40 +158,159 @@ def test_who_is_away_over_the_limit_goes_on_with_the_next_turn(tmp_path, browser
     assert [call.finish for call in calls] == ["late", "stop"]
 
 
+def test_a_double_click_answers_once(tmp_path, browser):
+    raw, file = run_of("human", "random", rounds=1), tmp_path / "run.db"
+    raw["games"][0]["talk"] = {"turns": 2}
+    with people(browser) as come, running(raw, file) as links:
+        person = come(links["human"])
+        person.join()
+        person.asked()
+        person.page.get_by_role("textbox").fill("well")
+        person.page.get_by_role("button", name="Answer").dblclick()
+        expect(person.page.locator("#words .own")).to_have_text(["You answered well"])
+        expect(person.page.get_by_role("textbox")).to_have_value("")
+        assert person.page.locator("#words .own").count() == 1
+        links["human"].play(lambda shown: {shown["key"]: "so" if "longest" in shown else 1})
+        expect(person.heading).to_have_text("The game is over")
+
+
+def test_leaving_and_coming_back(tmp_path, browser):
+    with (
+        people(browser) as come,
+        running(run_of("human", "program", rounds=3), tmp_path / "run.db") as links,
+    ):
+        person, other = come(links["human"]), links["program"]
+        other.join()
+        person.join()
+        person.asked()
+        page = person.page
+        page.get_by_text("Leave the game").click()
+        assert person.problems() == []
+        page.get_by_role("button", name="Leave").click()
+        expect(person.heading).to_have_text("You have left the game")
+        assert person.problems() == []
+        other.act(other.turn()["turn"], 5)
+        assert other.turn()["turn"] == "1.1.0"
+        page.reload()
+        page.get_by_role("button", name="Come back").click()
+        other.act("1.1.0", 5)
+        person.answer(4)
+        other.play(lambda _: 5)
+        expect(person.heading).to_have_text("The game is over")
+
+
+@pytest.mark.long
+def test_all_states_of_a_page_are_fit_to_look_at(tmp_path, browser):
+    raw = run_of("human", "human", rounds=3, consent="For science.", pseudonyms=True, limit=12.0)
+    with people(browser) as come, running(raw, tmp_path / "run.db") as links:
+        person, other = come(links["human 1"]), links["human 2"]
+        page = person.page
+        assert person.looks() == []
+        page.get_by_role("textbox").fill("fox@example.org")
+        page.get_by_role("checkbox").check()
+        person.join()
+        expect(page.get_by_role("alert")).to_contain_text("no e-mail address")
+        assert person.looks() == []
+        page.get_by_role("textbox").fill("fox")
+        person.join()
+        expect(person.heading).to_have_text("Waiting for 1 more to join")
+        assert person.looks() == []
+        other.join(pseudonym="owl", consent=True)
+        person.answer(5)
+        expect(person.heading).to_have_text("Waiting for player_1")
+        assert person.looks() == []
+        other.act(other.turn()["turn"], 5)
+        other.act(other.turn()["turn"], 5)
+        expect(page.locator("#note")).to_contain_text("did not come in time")
+        assert person.looks() == []
+        page.get_by_text("Leave the game").click()
+        page.get_by_role("button", name="Leave").click()
+        expect(person.heading).to_have_text("You have left the game")
+        assert person.looks() == []
+        other.play(lambda _: 5)
+        expect(person.heading).to_have_text("The game is over")
+        assert person.looks() == []
+
+
+@pytest.mark.long
+def test_twenty_rounds_by_hand_and_what_a_best_reply_had_brought(tmp_path, browser):
+    """As a person does it, by the command alone; in less than three minutes."""
+    command = [sys.executable, "-m", "llm_games.benchmarks.show.cli", "play", "public_goods"]
+    process = subprocess.Popen(
+        [*command, "--browser", "--port", "0", "--against", "tiny", "--param", "players=3"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": ROOT},
+    )
+    link, began = Link(re.match(r"you: (\S+)", process.stderr.readline())[1]), time.monotonic()
+    with people(browser) as come:
+        person = come(link)
+        person.join()
+        for number in range(20):
+            expect(person.page.locator("#words .now")).to_contain_text(f"Round {number + 1} of 20")
+            person.answer(number)
+        expect(person.heading).to_have_text("The game is over")
+        assert time.monotonic() - began < 180
+        rows = person.page.locator("#results tbody tr")
+        expect(rows).to_have_count(21)
+        lost = [float(text) for text in rows.locator("td:last-child").all_inner_texts()]
+        assert lost[0] == 0 < lost[1]
+        assert lost[20] == pytest.approx(sum(lost[:20]), abs=0.1)
+        assert person.looks() == []
+    said, _ = process.communicate(timeout=WAIT)
+    assert "could have gained" in said
+    assert process.returncode == 0
+
+
 TALKS = {"public_goods": {"turns": 1}}
+LONGER = {"english_auction": {"max_steps": 40}}  # until there is nothing to bid with
 
 
 @pytest.mark.long
 @each_row("game", sorted(SMALL))
 def test_every_question_has_a_form_that_keys_alone_fill_in(game, tmp_path, browser):
-    """On a narrow page; what is recorded is what was meant."""
+    """In light and dark, wide and narrow; what is recorded is what was meant."""
     rules, file = lg.rules(game, **SMALL[game]), tmp_path / f"{game}.db"
     entry = {"game": game, "params": SMALL[game], "max_steps": 8, "talk": TALKS.get(game, {})}
+    entry |= LONGER.get(game, {})
     seats = ["human"] + ["random"] * (rules.players - 1)
-    narrow, shapes = {"viewport": {"width": 390, "height": 800}}, set()
+    shapes = set()
     with (
         people(browser) as come,
         running({"title": game, "games": [entry | {"seats": seats}]}, file) as links,
     ):
         [link] = links.values()
-        person = come(link, **narrow)
+        person = come(link)
         page = person.page
         person.join()
         while (shown := link.turn())["state"] != "over":
             expect(page.locator("#form")).to_have_attribute("data-turn", shown["turn"])
-            if (shape := str([*shown["schema"]["properties"]])) not in shapes:
+            if (shape := str(kinds(shown["schema"]))) not in shapes:
                 shapes.add(shape)
-                assert person.problems() == []
+                assert person.looks() == []
             fill(page, shown)
             page.wait_for_selector(f'#form:not([data-turn="{shown["turn"]}"])', state="attached")
             assert link.act(shown["turn"], meant(shown))[1]["again"]
         expect(person.heading).to_have_text("The game is over")
     assert viewing.apart(lambda: equal(file))
+    wanted = {"english_auction": "['null']", "public_goods": "['string']"}.get(game, "")
+    assert wanted in "".join(shapes)
+
+
+def kinds(schema):
+    """Return the types in a schema, which are what forms differ by."""
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
+    return [kind for one in inner for kind in kinds(one)] or [schema["type"]]
 
 
 def meant(shown):
-    value = sample(shown["schema"]["properties"][shown["key"]], shown, Noise(1).of(shown["turn"]))
-    return {shown["key"]: "well" if "longest" in shown else value}
+    """Return an answer; where nothing is one too, that is it every second time."""
+    schema = shown["schema"]["properties"][shown["key"]]
+    value = sample(schema, shown, Noise(1).of(shown["turn"]))
+    nothing = "anyOf" in schema and int(shown["turn"].split(".")[1]) % 2
+    return {shown["key"]: "well" if "longest" in shown else None if nothing else value}
 
 
 def fill(page, shown):
@@ -187,7 +323,7 @@ def fill(page, shown):
             keys.type(str(number))
             keys.press("Tab")
     elif value is None:
-        pass
+        keys.press("Tab" if "anyOf" in schema else "Shift")
     elif any("enum" in way for way in names):
         words = next(way["enum"] for way in names if "enum" in way)
         keys.press("Space")

@@ -83,13 +83,13 @@ LAYERS = {
         "policy player_mixture together seats batch",
         "dialogue mind user_players situations tools llm_policy human guests planning play",
         "learned tabular_player torch_player sb3 sb3_log",
-        "single_agent vector_env team_env async_env grpo_rollout outside_table tool_rollout",
+        "single_agent vector_env team_env async_env grpo_rollout guest_table tool_rollout",
     ),
     "baselines": (
         "disk_arrays regret rules seat_rotation scenarios tiny named_tools talkers players "
         "hindsight",
         "tree move_chances beliefs batch_play best_response copies metagame equilibria alpha_rank "
-        "crossplay verifiers openenv",
+        "crossplay verifiers",
         "games",
         "learner seated",
         "training",

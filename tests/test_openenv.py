@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,9 +23,17 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from with_openenv import played, process, said, said_by, server
 
-from llm_games.baselines.openenv import GameAction, GameSession, Offer
+from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.run.replay import replay
+from llm_games.benchmarks.show.guests.offer import Offer
+from llm_games.benchmarks.show.guests.openenv_server import (
+    GameAction,
+    GameEnvironment,
+    LinkEnvironment,
+)
 from llm_games.game_rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
+from llm_games.wrappers.guests import GuestSeat, NotTaken
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tool_rollout import GameTools
 
@@ -31,6 +41,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 GOODS = {"players": 5, "rounds": 3}
 LIMIT = 1.0
 """Seconds of a turn at a shared table."""
+CLI = ["-m", "llm_games.benchmarks.show.cli"]
 FINE = '{"tokens_contributed": 1}'
 
 
@@ -83,7 +94,7 @@ def test_five_sessions_at_one_table_play_the_game_of_play(address):
 def test_a_session_works_without_a_server_too():
     payoffs, replies = played("public_goods", **GOODS)
     offer = Offer("public_goods", GOODS, "random", (), limit=LIMIT, player={})
-    session = GameSession(offer)
+    session = GameEnvironment(offer)
     assert not session.state.over
     observation = session.reset(seed=7, seat=0)
     for reply in replies[0]:
@@ -101,8 +112,9 @@ def test_a_player_inside_that_fails_is_told_to_all_at_the_table(monkeypatch):
     offer = Offer("public_goods", GOODS, "random", (), limit=LIMIT, player={})
 
     async def two():
-        one, other = GameSession(offer), GameSession(offer)
-        await asyncio.gather(*(each.reset_async(table="one", outside=2) for each in (one, other)))
+        one, other = GameEnvironment(offer), GameEnvironment(offer)
+        sat = (each.reset_async(table="one", outside=2) for each in (one, other))
+        await asyncio.gather(*sat, return_exceptions=True)
         steps = (each.step_async(GameAction(reply=FINE)) for each in (one, other))
         return await asyncio.gather(*steps, return_exceptions=True)
 
@@ -125,7 +137,7 @@ def test_a_late_seat_gets_the_declared_move_and_is_told(address):
 
     fine, late, waited = asyncio.run(two())
     assert fine["outcome"] == "valid"
-    assert fine["turn"] == late["turn"] == 2
+    assert fine["turn"] == late["turn"] == "1.1.0"
     assert LIMIT * 0.9 < waited < LIMIT + 2
     assert late["outcome"] == "late"
     assert late["broke"]
@@ -134,18 +146,29 @@ def test_a_late_seat_gets_the_declared_move_and_is_told(address):
 
 
 def test_a_seat_that_was_left_is_played_at_once_by_the_declared_move(address):
-    async def two():
-        async with GenericEnvClient(base_url=address) as one:
-            words = {"table": "left", "outside": 2, "seed": 1}
-            async with GenericEnvClient(base_url=address) as other:
-                await asyncio.gather(one.reset(**words), other.reset(**words))
-            begin = time.monotonic()
-            for _ in range(3):
-                result = await one.step({"reply": FINE})
-            return result, time.monotonic() - begin
+    """Until somebody takes it again."""
 
-    result, took = asyncio.run(two())
-    assert result.done
+    async def three():
+        words = {"table": "left", "outside": 2, "seed": 1}
+        async with (
+            GenericEnvClient(base_url=address) as one,
+            GenericEnvClient(base_url=address) as third,
+        ):
+            async with GenericEnvClient(base_url=address) as other:
+                await asyncio.gather(one.reset(seat=0, **words), other.reset(seat=1, **words))
+            begin = time.monotonic()
+            await one.step({"reply": FINE})
+            sits = asyncio.create_task(third.reset(table="left"))
+            await asyncio.sleep(0.2)
+            await one.step({"reply": FINE})
+            again = await sits
+            ends = await asyncio.gather(*(c.step({"reply": FINE}) for c in (one, third)))
+            return again.observation, ends, time.monotonic() - begin
+
+    again, ends, took = asyncio.run(three())
+    assert (again["seat"], again["turn"], again["outcome"]) == (1, "1.2.0", None)
+    assert "one of 5 players" in again["text"]
+    assert [(end.done, end.observation["outcome"]) for end in ends] == [(True, "valid")] * 2
     assert took < LIMIT
 
 
@@ -162,8 +185,8 @@ def test_a_seat_that_nobody_took_is_played_until_somebody_does(address):
                 return first.observation, second.observation
 
     first, second = asyncio.run(two())
-    assert (first["seat"], first["turn"]) == (3, 1)
-    assert (second["seat"], second["turn"]) == (0, 2)
+    assert (first["seat"], first["turn"]) == (3, "1.0.0")
+    assert (second["seat"], second["turn"]) == (0, "1.1.0")
     assert "one of 5 players" in second["text"]  # the rules, to who comes late
 
 
@@ -203,6 +226,8 @@ REFUSED = {
     "a seed": ({"seed": -1}, "seed must be an integer of at least 0"),
     "outside": ({"outside": 6}, "outside must be an integer of at least 1 and at most 5"),
     "a table": ({"table": ""}, "table must be a name"),
+    "a seat of a new table": ({"table": "new", "seat": 5, "seed": 3}, "seat must be"),
+    "the same with another seed": ({"table": "new", "seat": 5, "seed": 4}, "seat must be"),
 }
 
 
@@ -217,8 +242,8 @@ def test_what_a_step_cannot_be_is_said(env):
     with pytest.raises(RuntimeError, match=r"reset\(\) comes first"):
         env.step({"reply": FINE})
     env.reset(seed=1)
-    with pytest.raises(RuntimeError, match="turn 2 is not asked, but 1"):
-        env.step({"reply": FINE, "turn": 2})
+    with pytest.raises(RuntimeError, match=r"turn '1\.1\.0' is not asked, but '1\.0\.0'"):
+        env.step({"reply": FINE, "turn": "1.1.0"})
     with pytest.raises(RuntimeError, match="Invalid message"):
         env.step({"number": 3})
     bad = env.step({"reply": '{"tokens_contributed": 99}'}).observation
@@ -229,6 +254,78 @@ def test_what_a_step_cannot_be_is_said(env):
     assert env.step({"reply": FINE}).done
     with pytest.raises(RuntimeError, match="the game is over"):
         env.step({"reply": FINE})
+
+
+def test_a_client_of_another_version_is_told_what_is_wrong(address):
+    async def raw():
+        async with connect(f"ws{address.removeprefix('http')}/ws") as socket:
+            codes = []
+            for text in (
+                "rubbish",
+                '{"type": "observe"}',
+                '{"type": "step", "data": {"action": 3}}',
+                '{"type": "step", "data": {"reply": "3", "number": 3}}',
+                '{"type": "step", "data": {"reply": {"number": 3}}}',
+                '{"type": "step", "data": {"reply": "3", "turn": 1}}',
+            ):
+                await socket.send(text)
+                codes.append(json.loads(await socket.recv())["data"]["code"])
+            await socket.send('{"type": "reset", "data": {"seed": 1}}')
+            return codes, json.loads(await socket.recv())["data"]["observation"]
+
+    codes, observation = asyncio.run(raw())
+    assert codes == ["INVALID_JSON", "UNKNOWN_TYPE", *["VALIDATION_ERROR"] * 4]
+    assert observation["asked"]
+
+
+@contextmanager
+def served_link(file):
+    """Serve a program's seat of a run that is recorded in a file; yield its link."""
+    command = "serve public_goods --seat program --seat random --param players=2 --param rounds=3"
+    command = [sys.executable, *CLI, *command.split(), "--port", "0", "--db", str(file)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    yield process.stderr.readline().split()[1]
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_a_link_of_a_run_is_an_environment_that_is_recorded(tmp_path):
+    file = tmp_path / "run.db"
+    with served_link(file) as link:
+        with GenericEnvClient(base_url=link).sync() as env:
+            with pytest.raises(RuntimeError, match="seed is not this session's to choose"):
+                env.reset(seed=3)
+            first = env.reset().observation
+            assert (
+                env.step({"reply": FINE, "turn": first["turn"]}).observation["outcome"] == "valid"
+            )
+        assert status(link, "/step", b'{"action": {"reply": "1"}}', **JSON) == 409
+        assert status(link, "/reset", b"{}", Origin="http://evil.example", **JSON) == 403
+        with GenericEnvClient(base_url=link).sync() as env:  # the connection was lost
+            again = env.reset().observation
+            assert (first["turn"], again["turn"]) == ("1.0.0", "1.1.0")
+            assert "one of 2 players" in again["text"]
+            bad = env.step({"reply": "rubbish"})
+            assert (bad.observation["outcome"], bad.observation["broke"]) == ("unparsable", True)
+        outcome, paid = written("agent/link.py", link)[-1]
+    with Records.open_readonly(file) as records:
+        [episode] = records.episodes()
+        calls = records.attempts(episode.id)
+        assert [(call.text, call.outcome) for call in calls] == [
+            (FINE, "valid"),
+            ("rubbish", "unparsable"),
+            ('{"tokens_contributed": 5}', "valid"),
+        ]
+        rewards = [row.reward for row in records.decisions(episode.id) if row.seat == 0]
+        assert bad.observation["payoff"] == pytest.approx(sum(rewards[:2]))
+        assert (outcome, float(paid)) == ("valid", pytest.approx(rewards[2]))
+        assert [(row.kind, row.protocol) for row in records.guests()] == [("program", "openenv")]
+        assert replay(records).differences == ()
+
+
+def test_the_link_of_a_person_is_none_of_a_program():
+    with pytest.raises(NotTaken, match="a person's: open it in a browser"):
+        LinkEnvironment(GuestSeat("you", "human", "token")).reset()
 
 
 def test_a_table_is_one_game_and_a_seat_is_one_session(address, env):
@@ -249,7 +346,7 @@ def test_a_table_is_one_game_and_a_seat_is_one_session(address, env):
             return faults
 
     taken, seed, outside = asyncio.run(three())
-    assert "seat 1 of table 'one' is not free" in taken
+    assert "seat 1 is not free, but [0, 2, 3, 4]" in taken
     assert "seed is 1 at table 'one', not 2" in seed
     assert "outside is 2" in outside
 
@@ -302,7 +399,7 @@ def test_the_door_is_shut_to_other_hosts_pages_and_to_large_messages(address):
 def test_a_written_project_is_valid_and_serves_its_game(tmp_path):
     folder = tmp_path / "project"
     init = ["openenv", "init", str(folder), "--game", "public_goods", "--param", "players=3"]
-    run = [sys.executable, "-m", "llm_games.benchmarks.show.cli", *init]
+    run = [sys.executable, *CLI, *init]
     subprocess.run(run, check=True, capture_output=True)
     again = subprocess.run(run, capture_output=True, text=True)
     assert again.returncode == 2
@@ -310,7 +407,23 @@ def test_a_written_project_is_valid_and_serves_its_game(tmp_path):
     validate = [Path(sys.executable).with_name("openenv"), "validate"]
     static = [*validate, folder, "--level", "static", "--skip-build"]
     assert "Verdict: PASS" in subprocess.run(static, capture_output=True, text=True).stdout
-    with process([sys.executable, "-m", "server.app"], folder) as address:
+    assert "RUN pip install --no-cache-dir ." in (folder / "Dockerfile").read_text()
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--target",
+        tmp_path / "app",
+    ]
+    subprocess.run([*install, "."], cwd=folder, check=True, capture_output=True)
+    shutil.rmtree(folder / "server")  # what was installed serves
+    space = {"PYTHONPATH": str(tmp_path / "app"), "HOST": "0.0.0.0", "SPACE_HOST": "we.example"}
+    with process([sys.executable, "-m", "server.app"], tmp_path, **space) as address:
+        assert status(address, "/health", Host="we.example", Origin="https://we.example") == 200
+        assert status(address, "/health", Host="evil.example") == 421
         found = subprocess.run([*validate, "--url", address], capture_output=True, text=True)
         assert found.stdout.count("PASS ") == 6
         assert "Verdict: PASS" in found.stdout
@@ -318,14 +431,20 @@ def test_a_written_project_is_valid_and_serves_its_game(tmp_path):
             assert "one of 3 players" in env.reset(seed=1).observation["text"]
 
 
-def test_the_agent_of_the_documents_plays(tmp_path):
+def written(name, address):
+    """Run a script of the documents; return the words of the lines that it prints."""
     page = (Path(__file__).parents[1] / "docs" / "notebooks" / "openenv.md").read_text()
-    code = page.partition("# agent/play.py\n")[2].partition("\n```")[0]
+    code = page.partition(f"# {name}\n")[2].partition("\n```")[0]
+    run = [sys.executable, "-c", code, address]
+    out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    return [line.split() for line in out.splitlines()]
+
+
+def test_the_agent_of_the_documents_plays():
     with server(parameters=GOODS) as address:
-        run = [sys.executable, "-c", code, address]
-        lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert [line.split()[:2] for line in lines[-4:-1]] == [["valid", "5"]] * 3
-    paid = [float(line.split()[-1]) for line in lines[-4:]]
+        lines = written("agent/play.py", address)
+    assert [words[:2] for words in lines[-4:-1]] == [["valid", "5"]] * 3
+    paid = [float(words[-1]) for words in lines[-4:]]
     assert sum(paid[:3]) == pytest.approx(paid[3])
 
 

@@ -77,7 +77,7 @@ def test_what_is_left_unfinished_is_played_with_declared_moves(count):
 def test_a_seat_rotates_with_the_seed_and_an_object_is_an_answer_too():
     env = tools(seat="rotate", opponents=None)
     env.reset(seed=5)
-    assert env._seat == 2
+    assert env._session.seat.name == "2"
     assert "round 2" in env.answer(json.loads(FINE)).lower()
 
 
@@ -85,12 +85,9 @@ def test_numbers_are_as_the_game_counts_them():
     env = tools("bertrand_competition", opponents=lg.player("fixed:7.07"))
     env.reset(seed=1)
     env.answer('{"price": 12.19}')
-    numbers = env._table.numbers(0)
-    assert (numbers["price_0"], numbers["price_1"], env._table.seats[0].action) == (
-        12.19,
-        7.07,
-        12.19,
-    )
+    read = env._session.read()
+    numbers = read["numbers"]
+    assert (numbers["price_0"], numbers["price_1"], read["action"]) == (12.19, 7.07, 12.19)
 
 
 def test_what_cannot_be_is_refused():

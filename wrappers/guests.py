@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -22,21 +22,28 @@ from typing import Any, NamedTuple
 
 from llm_games.errors import LLMGamesError
 from llm_games.questions import LONGEST_SPEECH, Question, Shares, Speech
-from llm_games.replies import read_reply
+from llm_games.replies import Reply, read_reply
 from llm_games.rulebook import Rulebook
 from llm_games.view import View, Who
 from llm_games.wrappers.clients.base import Client, Completion, Request
 from llm_games.wrappers.dialogue import ChatMemory
 from llm_games.wrappers.human import read_answer
 from llm_games.wrappers.llm_policy import Cut, LLMPolicy
+from llm_games.wrappers.policy import Attempt
+from llm_games.wrappers.seats import Step
+from llm_games.wrappers.tools import Bench
 
-KINDS = {"human": "a person in a browser", "program": "a program, by JSON or MCP"}
+KINDS = {"human": "a person in a browser", "program": "a program, by JSON, MCP or OpenEnv"}
 LONGEST_PSEUDONYM = 40  # characters
 PLAYED = "that turn is over: no answer came in time, and the declared move was played"
 
 
 class NotNow(LLMGamesError):
     """A link was answered when nothing, something else or nothing more was asked."""
+
+
+class TooLate(NotNow):
+    """A turn was answered when its time was up."""
 
 
 class NotTaken(LLMGamesError):
@@ -56,6 +63,8 @@ class Joined(NamedTuple):
     joined: str
     consent: str
     """the hash of the text that was agreed to, "" without one"""
+    protocol: str
+    """how: by the ``page``, ``json``, ``mcp`` or ``openenv``"""
 
 
 @dataclass
@@ -63,9 +72,20 @@ class Turn:
     """A question that is put to a link; `name` is its episode, step and call."""
 
     name: str
+    request: Request
     question: Question
     deadline: float | None
-    answer: Future[str] = field(default_factory=Future)
+    answer: Future[str | None] = field(default_factory=Future)  # None: in no time
+
+
+class SoFar(NamedTuple):
+    """What came of a seat: its payoff, what was played last, how it was read, what it saw last."""
+
+    payoff: float = 0.0
+    action: Any = None  #: as the game counts it
+    broke: bool = False
+    attempt: Attempt | None = None
+    view: View | None = None
 
 
 class GuestSeat:
@@ -78,12 +98,15 @@ class GuestSeat:
         self.consent = consent if kind == "human" else ""
         self.pseudonyms = pseudonyms and kind == "human"
         self.joined: Joined | None = None
+        self.left = False
+        self.fault: Exception | None = None  # that ended the games before their time
+        self.so_far = SoFar()
         self.number = 0  # of changes
         self.lobby: Callable[[], int] = lambda: 0  # how many have not joined
         self._turn: Turn | None = None
         self._answered: dict[str, tuple[Question, str | None]] = {}  # None: in no time
         self._chat: list[Mapping[str, str]] = []
-        self._news, self._waits_for = "", list[str]()
+        self._you, self._news, self._waits_for = "", "", list[str]()
         self._results: Mapping[str, Any] | None = None
         self._lock, self._bells = threading.RLock(), list[Callable[[], object]]()
 
@@ -96,10 +119,11 @@ class GuestSeat:
             if self._results is not None:
                 ended = {"messages": self._chat, "news": self._news, "results": self._results}
                 return shown | {"state": "over"} | ended
-            if self.joined is None:
+            if self.joined is None or self.left:
                 asked = {"consent": self.consent, "pseudonyms": self.pseudonyms}
-                return shown | {"state": "lobby"} | asked
-            shown |= {"pseudonym": self.joined.pseudonym, "messages": self._chat}
+                return shown | {"state": "lobby", "left": self.left} | asked
+            shown |= {"pseudonym": self.joined.pseudonym, "messages": self._chat, "you": self._you}
+            shown |= {"late": [taken for _, taken in self._answered.values()][-1:] == [None]}
             turn = self._turn
             if turn is None:
                 waiting = {"missing": self.lobby(), "waits_for": self._waits_for}
@@ -108,9 +132,45 @@ class GuestSeat:
             rest = {"turn": turn.name, "seconds_left": left and round(left, 1)}
             return shown | {"state": "asked"} | rest | about(turn.question)
 
-    def join(self, pseudonym: str = "", consent: bool = False) -> dict[str, Any]:
+    @property
+    def is_here(self) -> bool:
+        """Somebody has joined, and has not left."""
+        return self.joined is not None and not self.left
+
+    def now(self) -> tuple[Turn | None, SoFar, bool]:
+        """Return what is asked, what came of it so far, and whether all is over."""
+        with self._lock:
+            return self._turn, self.so_far, self._results is not None
+
+    async def wait(self, seconds: float | None, after: int = -1) -> None:
+        """Wait for another change than that number (-1: until it is asked, or all is over)."""
+        loop, rung = asyncio.get_running_loop(), asyncio.Event()
+        with suppress(TimeoutError), self.ringing(partial(loop.call_soon_threadsafe, rung.set)):
+            async with asyncio.timeout(seconds):
+                while not self._is_due() if after == -1 else self.number == after:
+                    await rung.wait()
+                    rung.clear()
+
+    def _is_due(self) -> bool:
+        turn, _, over = self.now()
+        return over or (turn is not None and self.is_here)
+
+    def leave(self) -> None:
+        """Get up: from now on the declared move is played at once, until somebody joins again."""
+        with self._lock:
+            self.left = True
+            if self._turn is not None:
+                self._close(self._turn, None)
+            self._ring()
+
+    def join(
+        self, pseudonym: str = "", consent: bool = False, *, protocol: str = "json"
+    ) -> dict[str, Any]:
         """Take the seat; again is fine. Raises NotTaken: a name, or consent, is missing or bad."""
         with self._lock:
+            if self.left:
+                self.left = False
+                self._ring()
             if self.joined is None:
                 pseudonym = pseudonym.strip() if self.pseudonyms else ""
                 if self.pseudonyms:
@@ -119,73 +179,105 @@ class GuestSeat:
                     raise NotTaken("to play, agree to the text that is shown first")
                 signed = sha256(self.consent.encode()).hexdigest() if self.consent else ""
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                self.joined = Joined(self.name, self.kind, pseudonym, now, signed)
+                how = "page" if (self.kind, protocol) == ("human", "json") else protocol
+                self.joined = Joined(self.name, self.kind, pseudonym, now, signed, how)
                 self._ring()
             return self.sees()
 
-    def act(self, turn: str, reply: Any) -> dict[str, Any]:
+    def act(self, turn: str, reply: Any, *, legal: bool = True) -> dict[str, Any]:
         """Answer a turn, by an object, a text as a model writes it, or the bare value.
 
         The same answer again is fine.
 
+        Args:
+            turn: its name.
+            reply: the answer.
+            legal: take legal ones alone; else all count, as a model's do.
+
         Raises:
-            NotNow: that turn is not asked.
+            NotNow: that turn is not asked; TooLate: not any more.
             NotTaken: the reader's words on an answer that is not legal.
         """
         text = reply if isinstance(reply, str) else json.dumps(reply)
+        read = _read if legal else _as_it_is
         with self._lock:
-            if self.joined is None:
+            if not self.is_here:
                 raise NotNow("nobody has joined by this link: POST join first")
             if turn in self._answered:
                 question, taken = self._answered[turn]
                 if taken is None:
-                    raise NotNow(PLAYED)
-                if _read(text, question) != taken:
+                    raise TooLate(PLAYED)
+                if read(text, question) != taken:
                     raise NotNow(f"that turn was answered with {taken}")
                 return {"turn": turn, "taken": taken, "again": True}
             if self._turn is None or self._turn.name != turn:
                 asked = "nothing is asked" if self._turn is None else f"{self._turn.name} is asked"
                 raise NotNow(f"turn {turn[:40]!r} is not asked now; {asked}")
-            taken = _read(text, self._turn.question)
-            self._answered[turn] = self._turn.question, taken
+            taken = read(text, self._turn.question)
             self._chat = [*self._chat, {"role": "assistant", "content": taken}]
-            self._turn.answer.set_result(taken)
-            self._turn = None
-            self._ring()
+            self._close(self._turn, taken)
             return {"turn": turn, "taken": taken, "again": False}
+
+    def _close(self, turn: Turn, taken: str | None) -> None:
+        self._answered[turn.name] = turn.question, taken
+        self._turn = None
+        turn.answer.set_result(taken)
+        self._ring()
 
     # -- what the run does ---------------------------------------------------------------------
 
     def ask(self, request: Request, limit: float | None) -> Turn:
-        """Open a turn."""
+        """Open a turn, which is over at once if nobody is here."""
         assert request.question is not None
         with self._lock:
             deadline = None if limit is None else monotonic() + limit
-            self._turn = turn = Turn(turn_name(request.who), request.question, deadline)
+            name = turn_name(request.who)
+            self._turn = turn = Turn(name, request, request.question, deadline)
             self._chat, self._news = [dict(message) for message in request.messages], ""
             self._ring()
+            if not self.is_here:
+                self._close(turn, None)
             return turn
 
     def end_turn(self, turn: Turn) -> str | None:
         """Close a turn whose time is up; an answer that came just now counts."""
         with self._lock:
-            if turn.answer.done():
-                return turn.answer.result()
-            self._answered[turn.name] = turn.question, None
-            self._turn = None
-            self._ring()
-            return None
+            if not turn.answer.done():
+                self._close(turn, None)
+            return turn.answer.result()
 
-    def tell(self, news: str, waits_for: Sequence[str] = ()) -> None:
-        """Show what has happened, and who is asked now."""
+    def read(self, attempt: Attempt) -> None:
+        """Take note of how an answer was read."""
         with self._lock:
-            self._news, self._waits_for = news, list(waits_for)
+            self.so_far = self.so_far._replace(attempt=attempt)
+
+    def moved(self, step: Step) -> None:
+        """Take note of what a step paid, and what was played in it."""
+        with self._lock:
+            view = self.so_far.view
+            assert view is not None
+            payoff = self.so_far.payoff + float(step.outcome.rewards[view.seat])
+            self.so_far = self.so_far._replace(payoff=payoff)
+            if view.seat in step.decisions:
+                played = view.core.game.in_units(step.outcome.record["actions"], step.talk)
+                broke = bool(step.outcome.broke[view.seat])
+                self.so_far = self.so_far._replace(action=played.tolist()[view.seat], broke=broke)
+
+    def saw(self, view: View) -> None:
+        """Take note of what it sees."""
+        with self._lock:
+            self.so_far = self.so_far._replace(view=view)
+
+    def tell(self, you: str, news: str, waits_for: Sequence[str]) -> None:
+        """Show the seat's name in the game, what has happened, and whose turn it is."""
+        with self._lock:
+            self._you, self._news, self._waits_for = you, news, list(waits_for)
             self._ring()
 
-    def end(self, results: Mapping[str, Any]) -> None:
-        """Show that all games are over, and what they came to."""
+    def end(self, results: Mapping[str, Any], fault: Exception | None = None) -> None:
+        """Show that all games are over, and what they came to, or why they could not go on."""
         with self._lock:
-            self._turn, self._results = None, results
+            self._turn, self._results, self.fault = None, results, fault
             self._ring()
 
     @contextmanager
@@ -213,16 +305,19 @@ class GuestSeat:
 class Guests:
     """The client of a run's guests: each is asked by its link.
 
-    `limit`: seconds for an answer, then the declared move is played; None: no limit. `seat_of` says
-    by whose seat a caller plays; the run sets it.
+    `limit`: seconds for an answer, then the declared move is played; None: no limit. `wanted`: how
+    many are waited for, by default all. `seat_of` says by whose seat a caller plays; the run sets
+    it.
     """
 
     name = "guests"
 
-    def __init__(self, seats: Sequence[GuestSeat], limit: float | None = None) -> None:
+    def __init__(
+        self, seats: Sequence[GuestSeat], limit: float | None = None, wanted: int | None = None
+    ) -> None:
         self.seats = {seat.name: seat for seat in seats}
         self.by_token = {seat.token: seat for seat in seats}
-        self.limit = limit
+        self.limit, self.wanted = limit, len(seats) if wanted is None else wanted
         self.seat_of: Callable[[Who], str] = lambda who: ""
         self._turns: dict[str, asyncio.Lock] = {}
         self._late: dict[str, Who] = {}  # by seat, the decision whose time was up last
@@ -231,7 +326,7 @@ class Guests:
 
     def missing(self) -> int:
         """Return how many have not joined."""
-        return sum(seat.joined is None for seat in self.seats.values())
+        return max(0, self.wanted - sum(seat.is_here for seat in self.seats.values()))
 
     async def gather(self, limit: float | None) -> list[Joined]:
         """Wait until all have joined; LobbyEmpty after so many seconds."""
@@ -246,7 +341,7 @@ class Guests:
                         await rung.wait()
                         rung.clear()
             except TimeoutError:
-                names = ", ".join(s.name for s in self.seats.values() if s.joined is None)
+                names = ", ".join(s.name for s in self.seats.values() if not s.is_here)
         if names:
             fault = f"not everybody joined within {limit:g} seconds; missing: {names}"
             raise LobbyEmpty(fault)
@@ -255,7 +350,7 @@ class Guests:
         return [seat.joined for seat in self.seats.values() if seat.joined is not None]
 
     async def complete(self, request: Request) -> Completion:
-        """Return the answer of the link's holder; a `late` one once time is up."""
+        """Return the answer of the link's holder; a `late` one once time is up, or who has left."""
         seat, who = self.seats[self.seat_of(request.who)], request.who._replace(call=0)
         if self._late.get(seat.name) == who:  # nobody is asked twice who was away
             return Completion("", finish="late", model=seat.kind)
@@ -263,7 +358,7 @@ class Guests:
             turn, began = seat.ask(request, self.limit), perf_counter()
             answer = asyncio.shield(asyncio.wrap_future(turn.answer))
             try:
-                text: str | None = await asyncio.wait_for(answer, self.limit)
+                text = await asyncio.wait_for(answer, self.limit)
             except TimeoutError:
                 text = seat.end_turn(turn)
             seconds = perf_counter() - began
@@ -272,17 +367,53 @@ class Guests:
             return Completion("", finish="late", latency=seconds, model=seat.kind)
         return Completion(text, latency=seconds, model=seat.kind)
 
+    def of(self, who: Who) -> GuestSeat | None:
+        """Return the seat that a caller plays by; None: by none of these."""
+        return self.seats.get(self.seat_of(who))
+
+    def moved(self, who: Who, step: Step) -> None:
+        """Let the seats of a table know what came of a step."""
+        for number in range(len(step.outcome.rewards)):
+            if (seat := self.of(who._replace(seat=number))) is not None:
+                seat.moved(step)
+
     def hear(self, view: View, news: str) -> None:
         """Show a seat what has happened."""
-        if (seat := self.seats.get(self.seat_of(view.who))) is not None:
-            names, turn = view.game.names(), view.sight.turn
-            seat.tell(news, [name for name, due in zip(names, turn, strict=True) if due])
+        if (seat := self.of(view.who)) is not None:
+            names, you = view.game.names(), view.game.names()[view.seat]
+            turn = [name for name, due in zip(names, view.sight.turn, strict=True) if due]
+            seat.tell(you, news, [name for name in turn if name != you])
 
     async def close(self) -> None:
         """Nothing to let go of: links outlive the games."""
 
 
-class GuestPolicy(LLMPolicy):
+class OutsidePolicy(LLMPolicy):
+    """A model somewhere outside on a seat: it is asked all that a model of ours is.
+
+    `settings` are those of `LLMPolicy`; `guests`, if any, learn what it sees and how it is read.
+    """
+
+    def __init__(self, client: Client, guests: Guests | None = None, **settings: Any) -> None:
+        super().__init__(client, **settings)
+        self.guests = guests
+
+    def hear(self, view: View, memory: ChatMemory) -> ChatMemory:
+        """Let the seat know what it sees."""
+        if self.guests is not None and (seat := self.guests.of(view.who)) is not None:
+            seat.saw(view)
+        return memory
+
+    async def _attempt(
+        self, request: Request, question: Question, bench: Bench | None
+    ) -> tuple[Attempt, Reply]:
+        attempt, reply = await super()._attempt(request, question, bench)
+        if self.guests is not None and (seat := self.guests.of(request.who)) is not None:
+            seat.read(attempt)
+        return attempt, reply
+
+
+class GuestPolicy(OutsidePolicy):
     """Somebody outside on a seat: reads what a model would, is asked for moves and speeches."""
 
     def __init__(
@@ -296,13 +427,13 @@ class GuestPolicy(LLMPolicy):
     ) -> None:
         super().__init__(
             client,
+            guests,
             prompts=prompts,
             prompt_folder=prompt_folder,
             memory="full",
             notices=True,
             max_attempts=max_attempts,
         )
-        self.guests = guests
 
     def attempts_in(self, game: Rulebook) -> int:
         """Return 1: a link takes legal answers only."""
@@ -312,7 +443,7 @@ class GuestPolicy(LLMPolicy):
         """Let the link's page show what has happened."""
         if self.guests is not None:
             self.guests.hear(view, self._prompts(view.game).report(view, memory.notes))
-        return memory
+        return super().hear(view, memory)
 
     async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
         """Ask for moves and speeches alone."""
@@ -336,6 +467,10 @@ def about(question: Question) -> dict[str, Any]:
     if isinstance(question, Speech):
         shown |= {"longest": LONGEST_SPEECH, "most_words": question.most_words}
     return shown
+
+
+def _as_it_is(text: str, question: Question) -> str:
+    return text
 
 
 def _read(text: str, question: Question) -> str:

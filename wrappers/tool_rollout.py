@@ -16,7 +16,7 @@ from llm_games.errors import BadParameter, NotReady
 from llm_games.facts import check_integer
 from llm_games.registry import rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.outside_table import OutsideTable, outside_player
+from llm_games.wrappers.guest_table import GuestSession, GuestTable
 from llm_games.wrappers.single_agent import seating
 from llm_games.wrappers.together import run_sync
 
@@ -54,9 +54,17 @@ class GameTools:
             check_integer("max_steps", max_steps, 1)
         self._game, self._limit = rulebook(game, **parameters), max_steps
         self._seating = seating(self._game, seat, opponents)
-        self._player = outside_player(**(player or {}))
-        self._table: OutsideTable | None = None
-        self._seat = 0
+        self._player = dict(player or {})
+        GuestTable(self._game, [], self._player)  # what cannot be asked so is refused now
+        self._table: GuestTable | None = None
+        self._session: GuestSession | None = None
+
+    def __del__(self) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if (table := getattr(self, "_table", None)) is not None:
+            table.stop()
 
     def reset(self, seed: int | None = None, **columns: Any) -> str:
         """Begin the game of a row's seed, and return what the model reads first."""
@@ -68,14 +76,19 @@ class GameTools:
         if seed is None:
             raise BadParameter('the data needs a column "seed", as that of seeds(100)')
         check_integer("seed", seed, 0, 2**63 - 1)
-        seat = self._seating.seats(seed, -1)
-        self._seat, policies = int(seat), self._seating.policies
-        sits = self._seating.sits(seat)
-        inside = {seat: policies[index] for seat, index in enumerate(sits) if index >= 0}
-        self._table = OutsideTable(
-            self._game, inside, self._player, seed=int(seed), max_steps=self._limit
-        )
-        return self._next()
+        self._stop()
+        drawn = self._seating.seats(seed, -1)
+        seat, policies = int(drawn), self._seating.policies
+        inside = [policies[index] for index in self._seating.sits(drawn) if index >= 0]
+        more: Any = {"seed": int(seed), "max_steps": self._limit}
+        self._table = GuestTable(self._game, inside, self._player, **more)
+        run_sync(self._sit_down(self._table, seat))
+        self._session = GuestSession(self._table.seats[seat])
+        return self._next(self._session)
+
+    @staticmethod
+    async def _sit_down(table: GuestTable, seat: int) -> None:
+        table.sit_down(seat)
 
     def answer(self, reply: str) -> str:
         """Answer what the game asked last, and read what happened and what it asks next.
@@ -86,29 +99,28 @@ class GameTools:
         Returns:
             What happened since, and the next question.
         """
-        table = self._started()
-        if table.is_over(self._seat):
+        session = self._started()
+        if session.is_over:
             return OVER
         # A model may write the object itself as the argument.
-        table.seats[self._seat].answer(reply if isinstance(reply, str) else json.dumps(reply))
-        return self._next()
+        session.answer(reply if isinstance(reply, str) else json.dumps(reply))
+        return self._next(session)
 
     def get_reward(self) -> float:
         """Return the payoff of the whole game, whose unanswered rest is played as declared."""
-        table = self._started()
-        table.left.add(self._seat)
-        run_sync(table.play_on())
-        return float(table.payoffs[self._seat])
+        session = self._started()
+        session.seat.leave()
+        self._next(session)
+        return session.seat.so_far.payoff
 
-    def _next(self) -> str:
-        table = self._started()
-        run_sync(table.play_on())
-        return table.news(self._seat)
+    def _next(self, session: GuestSession) -> str:
+        run_sync(session.seat.wait(None))
+        return str(session.read()["text"])
 
-    def _started(self) -> OutsideTable:
-        if self._table is None:
+    def _started(self) -> GuestSession:
+        if self._session is None:
             raise NotReady(f"{self._game.name} was never reset: call reset(seed=...) first")
-        return self._table
+        return self._session
 
 
 def seeds(count: int, first: int = 1) -> Any:

@@ -366,7 +366,8 @@ class LimitRow:
 class GuestRow:
     """Who took a seat by a link, a person or a program (`kind`): all that is kept of the guest.
 
-    `pseudonym`: "" where none was asked for. `consent`: SHA-256 of the text that was agreed to.
+    `pseudonym`: "" where none was asked for, `FORGOTTEN` once it was to be. `consent`:
+    SHA-256 of the text that was agreed to. `protocol`: ``page``, ``json``, ``mcp`` or ``openenv``.
     """
 
     seat: str
@@ -374,8 +375,17 @@ class GuestRow:
     pseudonym: str
     joined: str
     consent: str
+    protocol: str
+
+    def __str__(self) -> str:
+        """Return who plays by a link, and how: ``human 1 (fox, a person in a browser)``."""
+        who = "a person" if self.kind == "human" else "a program"
+        how = _PROTOCOLS.get(self.protocol, self.protocol)
+        return f"{self.seat} ({', '.join(filter(None, (self.pseudonym, f'{who} {how}')))})"
 
 
+_PROTOCOLS = {"page": "in a browser", "json": "by JSON", "mcp": "by MCP", "openenv": "by OpenEnv"}
+FORGOTTEN = "forgotten"  # what stands in place of a pseudonym
 TALK = "talk"  # phase of the steps, and of the decisions, in which players talk
 
 

@@ -100,6 +100,7 @@ class Store(Records):
                         f"{path} is being written by {holder}; wait until it ends or stop it, "
                         "then resume"
                     )
+                writing.execute("PRAGMA secure_delete = ON")
                 # Which older files lack.
                 for row in (schema.FlightRow, schema.LengthsRow, schema.GuestRow):
                     writing.execute(TABLES[row].sql.replace("TABLE", "TABLE IF NOT EXISTS", 1))
@@ -151,6 +152,11 @@ class Store(Records):
     def strike_all(self) -> None:
         """Note that all calls of those who played the run before are over."""
         self._writer.add("DELETE FROM flights WHERE number > 0", ())
+
+    def forget(self, pseudonym: str) -> None:
+        """Put `FORGOTTEN` in place of a guest's pseudonym, and leave no trace of it in the file."""
+        how = "UPDATE guests SET pseudonym = ? WHERE pseudonym = ?"
+        self._writer.add(how, (schema.FORGOTTEN, pseudonym))
 
     def note_prices(self, prices: Plain) -> None:
         """Note in the run's configuration what its models cost: also what no file said."""

@@ -493,6 +493,8 @@ class _Record(EpisodeRecord):
     async def add(self, step: Step) -> None:
         """Write a step; of one that is recorded already, check that it is the same."""
         self._asked.clear()
+        if (links := self.run.plan.links) is not None:
+            links.moved(Who(episode=self.row.id), step)
         if step.number < len(self.steps):
             for seat, decision in step.decisions.items():
                 slot = DecisionPlace(step.number, seat)

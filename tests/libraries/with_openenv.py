@@ -20,7 +20,7 @@ from llm_games.wrappers.llm_policy import LLMPolicy
 SEED = 7
 SERVER = """
 import os
-from llm_games.baselines.openenv import make_app, serve
+from llm_games.benchmarks.show.guests.openenv_server import make_app, serve
 app = make_app({game!r}, **{settings!r})
 serve(app, port=int(os.environ["PORT"]))
 """
@@ -29,12 +29,12 @@ CHAT = {"max_attempts": 1, "memory": "full", "remember": "replies", "notices": T
 
 
 @contextmanager
-def process(command, folder=None):
+def process(command, folder=None, **settings):
     """Start a server at a free port, which it is told as PORT; yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    running = subprocess.Popen(command, cwd=folder, env=os.environ | {"PORT": str(port)})
+    running = subprocess.Popen(command, cwd=folder, env=os.environ | settings | {"PORT": str(port)})
     address = f"http://127.0.0.1:{port}"
     try:
         for _ in range(600):

@@ -17,6 +17,7 @@ from llm_games.benchmarks.show.cli import (
     cache,
     compare,
     export,
+    forget,
     games,
     ghost,
     leaderboard,
@@ -52,9 +53,9 @@ COMMANDS = {
     ),
     "More of runs": (
         *(watch.watch, replay.replay, leaderboard.leaderboard),
-        *(export.export, animate.animate),
+        *(export.export, animate.animate, forget.forget),
     ),
-    "Servers": (serve.serve, games.serve_tiny),
+    "Servers": (serve.serve, serve.seat, games.serve_tiny),
 }
 """Commands by the heading that they stand under in the help."""
 GROUPS = {

@@ -15,6 +15,7 @@ from llm_games.benchmarks.judge.player_skill import skills
 from llm_games.benchmarks.record.checked_table import ConfigError, checked
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import RecordedEpisode, games
+from llm_games.benchmarks.record.schema import move_of
 from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.config import GameSettings
 from llm_games.benchmarks.run.plan import RunPlan, params_of, plan_of
@@ -131,8 +132,7 @@ def results_of_guests(path: Path, plan: RunPlan) -> dict[str, dict[str, Any]]:
                     payoff = {"game": game.label, "payoff": round(float(episode.payoffs[seat]), 2)}
                     results[name]["payoffs"].append(payoff)
                     for _, action, advice, regret in _moves(episode, seat)[0]:
-                        missed = None if regret is None else round(regret, 2)
-                        move = {"move": action, "advice": advice, "regret": missed}
+                        move = {"move": action, "advice": advice, "regret": regret}
                         results[name]["moves"].append(move)
     return results
 
@@ -161,13 +161,15 @@ def _moves(episode: RecordedEpisode, seat: int) -> tuple[list[Move], Any]:
                     regret = None if np.isnan(lost) else lost
             text = _written(view, actions[step.step][seat])
             moves.append(Move(number, text, "".join(advice), regret))
-        table.step(actions[step.step])
+        table.step({seated: move_of(a) for seated, a in actions[step.step].items()})
         adviser.hear()
     return moves, table.state
 
 
 def _written(view: View, action: Any) -> str:
     assert view.question is not None
+    if action is None:
+        return "no answer"
     value = view.question.value_of(np.asarray(action) if isinstance(action, list) else action)
     if isinstance(value, dict):
         return ", ".join(f"{key}: {share}" for key, share in value.items())

@@ -85,7 +85,7 @@ serves it here, `openenv push` as a Space.
 
 import os
 
-from llm_games.baselines.openenv import make_app, serve
+from llm_games.benchmarks.show.guests.openenv_server import make_app, serve
 
 HOSTS = [name for name in os.environ.get("SPACE_HOST", "").split(",") if name]
 """Names at which it answers besides this machine's; a Space tells its own."""

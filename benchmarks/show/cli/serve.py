@@ -1,4 +1,4 @@
-"""``llm-games serve``, and what lets guests into a run."""
+"""``llm-games serve`` and ``seat``, and what lets guests into a run."""
 
 from __future__ import annotations
 
@@ -82,19 +82,22 @@ def serve(
         Path | None, value("FILE", "file to record in; by default a new one in this folder")
     ] = None,
 ) -> None:
-    """Let programs and people play, by links: JSON over HTTP, MCP, and a page in the browser.
+    """Let programs and people play, by links: JSON over HTTP, MCP or OpenEnv, and pages.
 
     It is recorded as a run, and ends with it. For instance: llm-games serve public_goods --seat
     program --seat human --seat tiny --param players=3
     """
     from llm_games.benchmarks.record.store import check_free
     from llm_games.benchmarks.run.conduct import fresh, start
-    from llm_games.benchmarks.run.config import load
+    from llm_games.benchmarks.run.config import experiments, load
     from llm_games.benchmarks.run.plan import Overrides, plan_of
     from llm_games.benchmarks.show.cli.run import carry_out
+    from llm_games.errors import unknown
     from llm_games.game_rooms import ROOMS
 
     is_game = source in ROOMS and not Path(source).is_file()
+    if not is_game and "." not in source and "/" not in source and source not in experiments():
+        raise unknown("game or file", source, ROOMS)
     raw: dict[str, Any] = {"games": [{"game": source}], "seats": ["program"]}
     raw = {"title": f"{source}, served"} | raw if is_game else load(source)
     if limit is not None:
@@ -106,3 +109,26 @@ def serve(
     with guests_of(plan, path, port=port, host=host) as served:
         carry_out(lambda: start(served, path), path, served, use_cache=True, quiet=False)
     say(f"recorded in {path}; every decision: llm-games view {path}")
+
+
+def seat(
+    link: Annotated[str, Argument(metavar="LINK", help="as the run's terminal printed it")],
+) -> None:
+    """Pass a link on to an agent that speaks MCP over stdin and stdout, as desktop ones do.
+
+    Its configuration names this command; the tools are observe and act.
+    """
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from llm_games.errors import BadParameter, LLMGamesError, install
+
+    try:
+        from llm_games.benchmarks.show.guests.guest_tools import relay
+    except ImportError as error:
+        raise LLMGamesError(f"MCP needs `{install('mcp')}` ({error})") from None
+    try:
+        urlopen(f"{link}/sees", timeout=30).close()
+    except (URLError, ValueError, OSError) as error:
+        raise BadParameter(f"nobody answers at {link}: {error}; is the run still on?") from None
+    relay(link).run("stdio")

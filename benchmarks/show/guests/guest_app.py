@@ -22,15 +22,11 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from llm_games.benchmarks.show.guests.guest_door import (
-    LARGEST_BODY,
-    GuestDoor,
-    refusal,
-    too_large,
-)
+from llm_games.benchmarks.show.guests.guest_door import GuestDoor, refusal
 from llm_games.benchmarks.show.guests.openapi import CURL, openapi
 from llm_games.benchmarks.show.view import app as viewer
 from llm_games.benchmarks.show.view.render import environment
+from llm_games.errors import install
 from llm_games.wrappers.guests import Guests, GuestSeat, NotNow, NotTaken
 
 BEAT = 10.0  # seconds between two signs of life of a socket
@@ -39,13 +35,18 @@ STATIC = Path(__file__).parent / "static"
 
 
 def guest_app(guests: Guests, host: str = "127.0.0.1") -> GuestDoor:
-    """Return the application; with MCP where its package is installed."""
+    """Return the application; with MCP, or OpenEnv, where its package is installed."""
     served: dict[str, Any] = {}  # by path
     with suppress(ImportError):
         from llm_games.benchmarks.show.guests.guest_tools import tools
 
         paths = {f"/seat/{token}/mcp": seat for token, seat in guests.by_token.items()}
         served = {path: tools(seat, path) for path, seat in paths.items()}
+    environments: list[Any] = []
+    with suppress(ImportError):
+        from llm_games.benchmarks.show.guests.openenv_server import link_app
+
+        environments = [Mount(f"/seat/{t}", link_app(s)) for t, s in guests.by_token.items()]
     site = _GuestSite(guests)
     agents = [Route(path, server.app) for path, server in served.items()]
 
@@ -62,9 +63,9 @@ def guest_app(guests: Guests, host: str = "127.0.0.1") -> GuestDoor:
         HTTPException: _nowhere,
         500: _failed,
     }
-    routes = [*agents, *site.routes()]
+    routes = [*agents, *site.routes(), *environments]
     inside = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
-    return GuestDoor(inside, host)
+    return GuestDoor(inside, [host])
 
 
 class _GuestSite:
@@ -80,6 +81,8 @@ class _GuestSite:
             Route(f"{seat}/sees", self.sees, methods=["GET"]),
             Route(f"{seat}/join", self.join, methods=["POST"]),
             Route(f"{seat}/act", self.act, methods=["POST"]),
+            Route(f"{seat}/leave", self.leave, methods=["POST"]),
+            Route(f"{seat}/mcp", self.no_mcp, methods=["GET", "POST"]),
             WebSocketRoute(f"{seat}/live", self.live),
             Mount("/static/view", StaticFiles(directory=viewer.STATIC)),
             Mount("/static", StaticFiles(directory=STATIC)),
@@ -101,11 +104,12 @@ class _GuestSite:
         """With ``?wait=SECONDS`` (and ``after=NUMBER``), once there is news or so long later."""
         seat, asked = self.seat(request), request.query_params
         try:
-            wait = min(float(asked.get("wait", 0)), LONGEST_WAIT)
+            wait = max(0.0, min(float(asked.get("wait", 0)), LONGEST_WAIT))  # 0 for nan
             after = int(asked.get("after", -1))
         except ValueError:
             raise NotTaken("wait is a number of seconds, and after an integer") from None
-        return JSONResponse(await sees(seat, wait, after))
+        await seat.wait(wait, after)
+        return JSONResponse(seat.sees())
 
     async def join(self, request: Request) -> Response:
         seat, body = self.seat(request), await _body(request)
@@ -120,6 +124,16 @@ class _GuestSite:
         if not isinstance(turn, str) or "reply" not in body:
             raise NotTaken('an answer is {"turn": "EPISODE.STEP.CALL", "reply": ...}')
         return JSONResponse(seat.act(turn, body["reply"]))
+
+    async def leave(self, request: Request) -> Response:
+        seat = self.seat(request)
+        seat.leave()
+        return JSONResponse(seat.sees())
+
+    async def no_mcp(self, request: Request) -> Response:
+        """Stand in the place of tools whose package is missing."""
+        self.seat(request)
+        return refusal(501, f"where the run is played, MCP needs `{install('mcp')}`")
 
     async def live(self, socket: WebSocket) -> None:
         """Send the number of the seat's last change whenever it is another one."""
@@ -143,31 +157,9 @@ class _GuestSite:
         gone.cancel()
 
 
-async def sees(seat: GuestSeat, wait: float, after: int | None = -1) -> dict[str, Any]:
-    """Return what a seat sees once something has changed after a number, or so many seconds later.
-
-    Without a number, -1, that is once it is asked, or all is over.
-    """
-    loop, rung, end = asyncio.get_running_loop(), asyncio.Event(), monotonic() + wait
-    with seat.ringing(partial(loop.call_soon_threadsafe, rung.set)):
-        while True:
-            shown = seat.sees()
-            news = shown["state"] in ("asked", "over") if after == -1 else shown["number"] != after
-            left = end - monotonic()
-            if news or left <= 0:
-                return shown
-            with suppress(TimeoutError):
-                await asyncio.wait_for(rung.wait(), left)
-            rung.clear()
-
-
 async def _body(request: Request) -> dict[str, Any]:
-    """Return the JSON object of a request; 413 for one that is too large."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            raise HTTPException(413)
+    """Return the JSON object of a request."""
+    body = await request.body()
     try:
         value = json.loads(body or b"{}", parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -196,8 +188,6 @@ def _refused(status: int, _: Request, error: Exception) -> Response:
 
 def _nowhere(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
-    if status == 413:
-        return too_large()
     why = "this link takes another method" if status == 405 else "no such link"
     return refusal(status, why)
 

@@ -6,15 +6,18 @@ import logging
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 
-from llm_games.benchmarks.show.guests.guest_app import LONGEST_WAIT, sees
+from llm_games.benchmarks.show.guests.guest_app import LONGEST_WAIT
 from llm_games.benchmarks.show.guests.guest_door import LARGEST_BODY
 from llm_games.wrappers.guests import GuestSeat, NotNow, NotTaken
 
 HOW = "You play a game. Call observe, then act with the turn it names, until its state is over."
+OBSERVE = "Return what your seat sees, once you are asked or `wait` seconds later (up to 30)."
+ACT = "Answer the question of a turn with an object of its schema."
 
 
 class SeatTools:
@@ -31,19 +34,18 @@ class SeatTools:
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
 
-        @self.server.tool()
+        @self.server.tool(description=OBSERVE)
         async def observe(wait: float = 20.0) -> dict[str, Any]:
-            """Return what your seat sees, once you are asked or `wait` seconds later (up to 30)."""
             try:
                 if seat.kind == "program":
-                    seat.join()
+                    seat.join(protocol="mcp")
             except NotTaken as error:
                 raise ToolError(str(error)) from None
-            return await sees(seat, min(wait, LONGEST_WAIT))
+            await seat.wait(max(0.0, min(wait, LONGEST_WAIT)))
+            return seat.sees()
 
-        @self.server.tool()
+        @self.server.tool(description=ACT)
         async def act(turn: str, reply: dict[str, Any]) -> dict[str, Any]:
-            """Answer the question of a turn with an object of its schema."""
             try:
                 return seat.act(turn, reply)
             except (NotNow, NotTaken) as error:
@@ -56,3 +58,29 @@ class SeatTools:
 def tools(seat: GuestSeat, path: str) -> SeatTools:
     logging.getLogger("mcp").setLevel(logging.ERROR)  # which warns of each refusal
     return SeatTools(seat, path)
+
+
+def relay(link: str) -> MCPServer:
+    """Return a server whose tools are those of a link, for agents that start servers themselves."""
+    server = MCPServer("llm-games seat", instructions=HOW)
+
+    async def passed_on(tool: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            async with Client(f"{link}/mcp") as client:
+                answer = await client.call_tool(tool, arguments)
+        except (ExceptionGroup, OSError, MCPError) as error:
+            raise ToolError("the link cannot be reached; is the run still on?") from error
+        if answer.is_error:
+            raise ToolError(" ".join(getattr(part, "text", "") for part in answer.content))
+        assert answer.structured_content is not None
+        return answer.structured_content
+
+    @server.tool(description=OBSERVE)
+    async def observe(wait: float = 20.0) -> dict[str, Any]:
+        return await passed_on("observe", wait=wait)
+
+    @server.tool(description=ACT)
+    async def act(turn: str, reply: dict[str, Any]) -> dict[str, Any]:
+        return await passed_on("act", turn=turn, reply=reply)
+
+    return server

@@ -407,6 +407,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("made", file.created[:19].replace("T", " ") + " UTC"),
         ("llm-games", file.package),
         ("players", ", ".join(run.players)),
+        *([("guests", ", ".join(map(str, guests)))] if (guests := file.guests()) else []),
         ("seed", str(file.config.get("seed", "–"))),
         ("episodes", f"{done} of {len(run.rows)} done"),
         ("played for", "–" if run.seconds is None else page_tables.seconds(run.seconds)),

@@ -21,7 +21,7 @@ from llm_games.benchmarks.record.progress import GameProgress, RunProgress, run_
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.recorded_games import games as read_games
 from llm_games.benchmarks.record.recorded_games import seconds as lasting
-from llm_games.benchmarks.record.schema import EpisodeRow
+from llm_games.benchmarks.record.schema import EpisodeRow, GuestRow
 from llm_games.benchmarks.record.spending import unsure
 from llm_games.benchmarks.show.page.page_tables import SPENT, counts_of
 from llm_games.benchmarks.show.page.report_page import body as report_body
@@ -118,13 +118,14 @@ def run(run: RunFile) -> Context:
     with run.records() as records:
         progress = run_progress(records)
         warned = [*warnings(progress, run.path), *_changed(records)]
+        guests = records.guests()
     return {
         "title": progress.title,
         "crumbs": [],
         "live": live_address,
         "base": f"/run/{run.id}",
         "progress": progress,
-        "facts": facts(progress, run.path),
+        "facts": facts(progress, run.path, guests),
         "warnings": warned,
         "lines": list(_lines(run.decisions, progress.games)),
         "outcomes": outcomes(run.decisions),
@@ -150,7 +151,7 @@ def outcomes(decisions: Decisions) -> list[tuple[str, int]]:
     return [(names[code], count) for code, count in counts.most_common()]
 
 
-def facts(progress: RunProgress, path: Path) -> list[tuple[str, str]]:
+def facts(progress: RunProgress, path: Path, guests: Sequence[GuestRow]) -> list[tuple[str, str]]:
     duration = lasting([row for game in progress.games for row in game.episodes])
     return [
         ("file", path.name),
@@ -158,6 +159,7 @@ def facts(progress: RunProgress, path: Path) -> list[tuple[str, str]]:
         ("llm-games", progress.package),
         ("seed", str(progress.config.get("seed", "–"))),
         ("players", ", ".join(progress.players)),
+        *([("guests", ", ".join(map(str, guests)))] if guests else []),
         *([("played for", seconds(duration))] if duration is not None else []),
     ]
 

@@ -63,7 +63,9 @@ def listening(port: int | None, host: str = HOST) -> socket.socket:
         try:
             return socket.create_server((host, wanted))
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
-    raise BadParameter(
-        f"cannot listen at {host}, port {port}: {why}; give another --port, or 0 for any free one"
-    )
+            code = error.errno or 0  # negative where no such host is known
+            why = os.strerror(code) if code > 0 else str(error)
+    way = "give another --port, or 0 for any free one"
+    if host != HOST:
+        way += ", and a --host that is an address of this machine"
+    raise BadParameter(f"cannot listen at {host}, port {port}: {why}; {way}")
