@@ -39,6 +39,7 @@ from llm_games.replies import read_reply
 from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+from starlette.websockets import WebSocketDisconnect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -47,6 +48,7 @@ try:
 except ImportError:
     mcp = None
 
+from llm_games.benchmarks.show.guests.guest_app import BEAT, _GuestSite
 from llm_games.benchmarks.show.guests.hosting import hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
@@ -177,11 +179,8 @@ def test_a_link_goes_through_its_states(tmp_path):
         assert (status, said["again"]) == (200, False)
         assert one.sees()["state"] == "waiting"
         assert one.act("1.0.0", 3)[1]["again"]  # the same, from a second tab
-        status, said = one.act("1.0.0", 4)
-        assert (status, said["error"]) == (
-            409,
-            'that turn was answered with {"tokens_contributed": 3}',
-        )
+        answered = (409, {"error": 'that turn was answered with {"tokens_contributed": 3}'})
+        assert one.act("1.0.0", 4) == one.act("1.0.0", 99) == answered
         while (shown := one.turn())["turn"] == "1.0.0":  # the other one is away: its time runs out
             pass
         assert shown["turn"] == "1.1.0"
@@ -263,6 +262,42 @@ def test_the_door(tmp_path, monkeypatch):
                 connect(address, origin=origin)
         link.play(lambda _: 3)
     assert not kept.exists()  # the run is complete
+
+
+def test_a_page_learns_of_what_changes_while_its_line_is_slow():
+    seat, sent = GuestSeat("you", "human", "token"), []
+
+    class SlowSocket:
+        def __init__(self):
+            self.path_params = {"token": "token"}
+
+        async def accept(self):
+            pass
+
+        async def receive(self):
+            await asyncio.Future()
+
+        async def send_json(self, message):
+            sent.append(message)
+            if len(sent) == 2:
+                raise WebSocketDisconnect
+            threading.Thread(target=seat.ring).start()
+            await asyncio.sleep(0.1)
+
+    live = _GuestSite(Guests([seat])).live(SlowSocket())
+    asyncio.run(asyncio.wait_for(live, BEAT / 2))
+    assert sent == [{"look": 0}, {"look": 1}]
+
+
+def test_an_error_of_ours_is_told_in_the_terminal(tmp_path, monkeypatch, capfd):
+    with running(run_of("program", "tiny", rounds=1), tmp_path / "run.db") as links:
+        [link] = links.values()
+        with monkeypatch.context() as broken:
+            broken.setattr(GuestSeat, "sees", lambda seat: 1 / 0)
+            status, said = link.ask("GET", "/sees")
+        assert (status, "the terminal of the run has the details" in said["error"]) == (500, True)
+        assert "ZeroDivisionError: division by zero" in capfd.readouterr().err
+        link.play(lambda _: 3)
 
 
 def test_consent_and_pseudonyms(tmp_path):
@@ -418,6 +453,12 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
         make_player("human")
     with pytest.raises(ConfigError, match="varies models"):
         plan_of(run_of("human", "tiny") | {"vary": [{"prompts": "v1"}]})
+    with pytest.raises(ConfigError, match="two guests are called 'human 2'"):
+        plan_of(run_of("human", "human", {"player": "human", "name": "human 2"}))
+    whose = "human", "program"
+    [one], [two] = (run_of({"player": who, "name": "x"}, "tiny")["games"] for who in whose)
+    with pytest.raises(ConfigError, match="two guests are called 'x'; give one another name"):
+        plan_of({"games": [one, two | {"label": "two"}]})
     with pytest.raises(ConfigError, match="cannot play in a cross-play"):
         plan_of({"game": "public_goods", "players": ["human", "random"]})
     with pytest.raises(ConfigError, match="takes prompts, prompt_folder and name, got temperature"):

@@ -346,7 +346,7 @@ def test_a_table_is_one_game_and_a_seat_is_one_session(address, env):
             return faults
 
     taken, seed, outside = asyncio.run(three())
-    assert "seat 1 is not free, but [0, 2, 3, 4]" in taken
+    assert "seat 1 is not free; these are: [0, 2, 3, 4]" in taken
     assert "seed is 1 at table 'one', not 2" in seed
     assert "outside is 2" in outside
 

@@ -1,5 +1,6 @@
 """A game as tools of TRL: the words, payoffs and declared moves of play, and what is refused."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from llm_games.noise import Noise
 from llm_games.wrappers.clients.base import Completion
 from llm_games.wrappers.clients.scripted import ScriptedClient
 from llm_games.wrappers.grpo_rollout import kept_whole
+from llm_games.wrappers.guest_table import GuestSession, GuestTable
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tool_rollout import OVER, GameTools
 
@@ -88,6 +90,26 @@ def test_numbers_are_as_the_game_counts_them():
     read = env._session.read()
     numbers = read["numbers"]
     assert (numbers["price_0"], numbers["price_1"], read["action"]) == (12.19, 7.07, 12.19)
+
+
+def test_a_table_has_as_many_seats_outside_as_were_wanted():
+    """Also before its game has begun; and no place for anybody whose part in it is over."""
+
+    async def three():
+        table = GuestTable(lg.rules("public_goods", **GOODS), [lg.player("random")], {}, seed=1)
+        assert [table.sit_down() for _ in "ab"] == [0, 1]
+        with pytest.raises(BadParameter, match="no seat is free at this table"):
+            table.sit_down()
+        session = GuestSession(table.seats[1])
+        await session.seat.wait(None)
+        assert session.read()["asked"]
+        table.leave(0)
+        table.seats[0].end({})
+        with pytest.raises(BadParameter, match="no seat is free"):
+            table.sit_down(0)
+        table.stop()
+
+    asyncio.run(three())
 
 
 def test_what_cannot_be_is_refused():

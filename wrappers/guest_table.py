@@ -70,16 +70,23 @@ class GuestTable:
         Raises:
             BadParameter: it is not free.
         """
-        open_to = self.policies or [self.outside] * self.game.players
-        free = [k for k, s in enumerate(self.seats) if open_to[k] is self.outside and not s.is_here]
-        seat = free[0] if seat is None and free else seat
+        free = [k for k, s in enumerate(self.seats) if self._is_open(k) and not s.is_here]
+        if not free:
+            raise BadParameter("no seat is free at this table: sit down at another")
+        seat = free[0] if seat is None else seat
         if seat not in free:
-            raise BadParameter(f"seat {seat} is not free, but {free}")
+            raise BadParameter(f"seat {seat} is not free; these are: {free}")
         self.seats[seat].join()
-        if self._task is None:  # with nothing of who called
-            work = self._play()
+        if self._task is None:
+            work = self._play()  # without the caller's context variables
             self._task = asyncio.get_running_loop().create_task(work, context=Context())
         return seat
+
+    def _is_open(self, seat: int) -> bool:
+        """Test whether somebody outside may play a seat: as wanted, then as they were seated."""
+        if not self.policies:
+            return self.guests.missing() > 0
+        return self.policies[seat] is self.outside and not self.seats[seat].now()[2]
 
     def leave(self, seat: int) -> None:
         """Get up from a seat; the game stops once nobody sits here."""

@@ -375,6 +375,7 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
         if file.vary:
             guest = next(iter(guests))
             raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
+        _check_links(plan, source)
         plan = plan.model_copy(update={"max_tables": 1})  # nobody plays two games at a time
     return plan.with_objects(overrides.own)
 
@@ -395,6 +396,19 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
                 f"{source}: {key} is for players that ask a language model, and there is none; "
                 "give one: --seat tiny, or --seat openai:MODEL"
             )
+
+
+def _check_links(plan: RunPlan, source: str) -> None:
+    """Check that each link is one person's, or one program's, and of one seat of a table."""
+    names, kinds = plan.guest_seats(), plan.guest_kinds()
+    for game in plan.games:
+        links = names[game.label]
+        for link, seat in zip(links, game.seats, strict=True):
+            if link and (links.count(link) > 1 or kinds[link] != seat.player):
+                raise ConfigError(
+                    f"{source}: two guests are called {link!r}; give one another name, such as "
+                    '{player = "human", name = "left"}'
+                )
 
 
 def _check_no_guests(seats: Any, source: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -147,10 +148,10 @@ class _GuestSite:
         ringing, last, end = partial(loop.call_soon_threadsafe, rung.set), -1, 0.0
         with suppress(WebSocketDisconnect, RuntimeError), seat.ringing(ringing):
             while not gone.done():
+                rung.clear()  # first, so that what changes meanwhile is not missed
                 if seat.number != last or monotonic() > end:
                     last, end = seat.number, monotonic() + BEAT
                     await socket.send_json({"look": last})
-                rung.clear()
                 bell = asyncio.ensure_future(rung.wait())
                 await asyncio.wait([gone, bell], timeout=BEAT, return_when="FIRST_COMPLETED")
                 bell.cancel()
@@ -193,4 +194,5 @@ def _nowhere(_: Request, error: Exception) -> Response:
 
 
 def _failed(_: Request, error: Exception) -> Response:
+    traceback.print_exception(error)
     return refusal(500, f"{type(error).__name__}; the terminal of the run has the details")

@@ -261,6 +261,7 @@ function connect() {
   };
   socket.onclose = () => {
     if (seen.state === "over") return;
+    delete seen.number; // a server that was started again counts from 0
     at("connection").textContent = "connection lost, trying again";
     setTimeout(connect, (pause = Math.min(2 * pause, 10000)));
   };
