@@ -33,9 +33,7 @@ from llm_games.benchmarks.run.replay import replay
 from llm_games.benchmarks.run.resume import planned
 from llm_games.benchmarks.show.page.report_page import build
 from llm_games.errors import BadParameter
-from llm_games.games.public_goods.rules import PublicGoods
 from llm_games.noise import Noise
-from llm_games.replies import read_reply
 from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -522,12 +520,6 @@ def test_links_belong_to_names_in_all_games_and_one_table_is_played_at_a_time():
         "again": ["", "x", "human 1"],
     }
     assert plan.games[0].order == "rotate"
-
-
-def test_a_late_reply_is_none_that_broke_a_rule_by_itself():
-    game = PublicGoods(players=2)
-    reply = read_reply("", game.question(game.reset(0), 0), finish="late")
-    assert (reply.outcome, reply.why) == ("late", "no answer came in time")
 
 
 def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):

@@ -97,16 +97,16 @@ def test_a_table_has_as_many_seats_outside_as_were_wanted():
 
     async def three():
         table = GuestTable(lg.rules("public_goods", **GOODS), [lg.player("random")], {}, seed=1)
-        assert [table.sit_down() for _ in "ab"] == [0, 1]
+        assert [await table.sit_down() for _ in "ab"] == [0, 1]
         with pytest.raises(BadParameter, match="no seat is free at this table"):
-            table.sit_down()
+            await table.sit_down()
         session = GuestSession(table.seats[1])
         await session.seat.wait(None)
         assert session.read()["asked"]
         table.leave(0)
         table.seats[0].end({})
         with pytest.raises(BadParameter, match="no seat is free"):
-            table.sit_down(0)
+            await table.sit_down(0)
         table.stop()
 
     asyncio.run(three())

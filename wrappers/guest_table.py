@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_games.errors import BadParameter
 from llm_games.rulebook import Rulebook
-from llm_games.view import View
+from llm_games.view import NOBODY, View
 from llm_games.wrappers.clients.base import Chat, Request
 from llm_games.wrappers.grpo_rollout import kept_whole
 from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty, OutsidePolicy, TooLate
@@ -64,8 +64,8 @@ class GuestTable:
         """The game has ended for all who sit here, if any."""
         return all(s.now()[2] for s in self.seats if s.is_here)
 
-    def sit_down(self, seat: int | None = None) -> int:
-        """Take a seat, by default the first free one, in the event loop of the game.
+    async def sit_down(self, seat: int | None = None) -> int:
+        """Take a seat, by default the first free one; the first to come brings the event loop.
 
         Raises:
             BadParameter: it is not free.
@@ -120,11 +120,10 @@ class GuestTable:
         return [inside.get(seat.name, self.outside) for seat in self.seats]
 
     async def _count(self, step: Step) -> None:
-        for seat, policy in enumerate(self.policies):
-            if policy is self.outside:
-                self.seats[seat].moved(step)
-            if step.outcome.finished[seat]:
-                self.seats[seat].end({})
+        self.guests.moved(NOBODY, step)
+        for seat, finished in zip(self.seats, step.outcome.finished, strict=True):
+            if finished:
+                seat.end({})
 
 
 class GuestSession:
@@ -155,8 +154,8 @@ class GuestSession:
 
     def read(self) -> dict[str, Any]:
         """Return what is new and what is asked, by the fields of an observation of OpenEnv."""
+        over = self.is_over  # before the rest, which is then final
         turn, so_far, _ = self.seat.now()
-        over = self.is_over
         attempt = None if so_far.attempt is self._told else so_far.attempt
         reward = so_far.payoff - self._paid
         self._told, self._paid = so_far.attempt, so_far.payoff

@@ -255,8 +255,8 @@ class GuestSeat:
     def moved(self, step: Step) -> None:
         """Take note of what a step paid, and what was played in it."""
         with self._lock:
-            view = self.so_far.view
-            assert view is not None
+            if (view := self.so_far.view) is None:  # a player inside sits here
+                return
             payoff = self.so_far.payoff + float(step.outcome.rewards[view.seat])
             self.so_far = self.so_far._replace(payoff=payoff)
             if view.seat in step.decisions:
@@ -264,15 +264,14 @@ class GuestSeat:
                 broke = bool(step.outcome.broke[view.seat])
                 self.so_far = self.so_far._replace(action=played.tolist()[view.seat], broke=broke)
 
-    def saw(self, view: View) -> None:
-        """Take note of what it sees."""
+    def hear(self, view: View, news: str) -> None:
+        """Show what has happened, whose turn it is, and the seat's name in the game."""
+        names = view.game.names()
+        due = [name for name, asked in zip(names, view.sight.turn, strict=True) if asked]
         with self._lock:
             self.so_far = self.so_far._replace(view=view)
-
-    def tell(self, you: str, news: str, waits_for: Sequence[str]) -> None:
-        """Show the seat's name in the game, what has happened, and whose turn it is."""
-        with self._lock:
-            self._you, self._news, self._waits_for = you, news, list(waits_for)
+            self._you, self._news = names[view.seat], news
+            self._waits_for = [name for name in due if name != self._you]
             self._ring()
 
     def end(self, results: Mapping[str, Any], fault: Exception | None = None) -> None:
@@ -378,13 +377,6 @@ class Guests:
             if (seat := self.of(who._replace(seat=number))) is not None:
                 seat.moved(step)
 
-    def hear(self, view: View, news: str) -> None:
-        """Show a seat what has happened."""
-        if (seat := self.of(view.who)) is not None:
-            names, you = view.game.names(), view.game.names()[view.seat]
-            turn = [name for name, due in zip(names, view.sight.turn, strict=True) if due]
-            seat.tell(you, news, [name for name in turn if name != you])
-
     async def close(self) -> None:
         """Nothing to let go of: links outlive the games."""
 
@@ -400,9 +392,9 @@ class OutsidePolicy(LLMPolicy):
         self.guests = guests
 
     def hear(self, view: View, memory: ChatMemory) -> ChatMemory:
-        """Let the seat know what it sees."""
+        """Let the seat see what has happened."""
         if self.guests is not None and (seat := self.guests.of(view.who)) is not None:
-            seat.saw(view)
+            seat.hear(view, self._prompts(view.game).report(view, memory.notes))
         return memory
 
     async def _attempt(
@@ -415,36 +407,17 @@ class OutsidePolicy(LLMPolicy):
 
 
 class GuestPolicy(OutsidePolicy):
-    """Somebody outside on a seat: reads what a model would, is asked for moves and speeches."""
+    """A person or a program at a link: reads what a model would, is asked for moves and speeches.
 
-    def __init__(
-        self,
-        client: Client,
-        guests: Guests | None = None,
-        *,
-        prompts: str = "v1",
-        prompt_folder: str | None = None,
-        max_attempts: int = 1,
-    ) -> None:
-        super().__init__(
-            client,
-            guests,
-            prompts=prompts,
-            prompt_folder=prompt_folder,
-            memory="full",
-            notices=True,
-            max_attempts=max_attempts,
-        )
+    `settings` are the wording's: `prompts`, `prompt_folder`.
+    """
+
+    def __init__(self, client: Client, guests: Guests | None = None, **settings: Any) -> None:
+        super().__init__(client, guests, **{"memory": "full", "notices": True, **settings})
 
     def attempts_in(self, game: Rulebook) -> int:
         """Return 1: a link takes legal answers only."""
         return 1
-
-    def hear(self, view: View, memory: ChatMemory) -> ChatMemory:
-        """Let the link's page show what has happened."""
-        if self.guests is not None:
-            self.guests.hear(view, self._prompts(view.game).report(view, memory.notes))
-        return super().hear(view, memory)
 
     async def _asides(self, view: View, memory: ChatMemory, calls: int) -> Cut:
         """Ask for moves and speeches alone."""

@@ -82,13 +82,9 @@ class GameTools:
         inside = [policies[index] for index in self._seating.sits(drawn) if index >= 0]
         more: Any = {"seed": int(seed), "max_steps": self._limit}
         self._table = GuestTable(self._game, inside, self._player, **more)
-        run_sync(self._sit_down(self._table, seat))
+        run_sync(self._table.sit_down(seat))
         self._session = GuestSession(self._table.seats[seat])
         return self._next(self._session)
-
-    @staticmethod
-    async def _sit_down(table: GuestTable, seat: int) -> None:
-        table.sit_down(seat)
 
     def answer(self, reply: str) -> str:
         """Answer what the game asked last, and read what happened and what it asks next.

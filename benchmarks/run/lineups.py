@@ -21,6 +21,7 @@ from llm_games.benchmarks.run.plan import params_of, short
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
+from llm_games.wrappers.guests import KINDS
 
 CHANCE = "cross-play"
 """Name of the chance that all line-ups meet; by it a game of a run is known as one."""
@@ -54,6 +55,10 @@ def lineup_run(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     if "seats" in raw:
         raise ConfigError(f"{source}: its players take all seats in turn: name no others for seats")
     settings = checked(CrossSettings, raw, source)
+    if guest := next((seat.player for seat in settings.players if seat.player in KINDS), None):
+        raise ConfigError(
+            f"{source}: {guest!r} cannot play in a cross-play; give it a seat in a run"
+        )
     names = [seat.name or short(seat.player) for seat in settings.players]
     if double := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"{source}: two players are called {double!r}; give one another name")

@@ -340,7 +340,6 @@ def plan_of(source: str | Path | Mapping[str, Any], overrides: Overrides | None 
     if "players" in raw:
         from llm_games.benchmarks.run.lineups import lineup_run
 
-        _check_no_guests(raw["players"], name)
         raw = lineup_run(raw, name)
     settings, more_objects = written(overrides.settings)
     objects = {**overrides.own, **objects, **more_objects}
@@ -409,18 +408,6 @@ def _check_links(plan: RunPlan, source: str) -> None:
                     f"{source}: two guests are called {link!r}; give one another name, such as "
                     '{player = "human", name = "left"}'
                 )
-
-
-def _check_no_guests(seats: Any, source: str) -> None:
-    names = [seat.get("player") if isinstance(seat, Mapping) else seat for seat in _listed(seats)]
-    if guest := next((name for name in names if name in [*KINDS]), None):
-        raise ConfigError(
-            f"{source}: {guest!r} cannot play in a cross-play; give it a seat in a run"
-        )
-
-
-def _listed(seats: Any) -> list[Any]:
-    return seats if isinstance(seats, list) else [seats]
 
 
 def episode_seed(run: int, chance: str, number: int) -> int:

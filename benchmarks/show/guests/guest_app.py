@@ -39,10 +39,10 @@ def guest_app(guests: Guests, host: str = "127.0.0.1") -> GuestDoor:
     """Return the application; with MCP, or OpenEnv, where its package is installed."""
     served: dict[str, Any] = {}  # by path
     with suppress(ImportError):
-        from llm_games.benchmarks.show.guests.guest_tools import tools
+        from llm_games.benchmarks.show.guests.guest_tools import SeatTools
 
         paths = {f"/seat/{token}/mcp": seat for token, seat in guests.by_token.items()}
-        served = {path: tools(seat, path) for path, seat in paths.items()}
+        served = {path: SeatTools(seat, path) for path, seat in paths.items()}
     environments: list[Any] = []
     with suppress(ImportError):
         from llm_games.benchmarks.show.guests.openenv_server import link_app

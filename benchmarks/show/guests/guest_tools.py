@@ -24,6 +24,7 @@ class SeatTools:
     """A server of one seat: an application, and what must be entered while it is served."""
 
     def __init__(self, seat: GuestSeat, path: str) -> None:
+        logging.getLogger("mcp").setLevel(logging.ERROR)  # which warns of each refusal
         self.server = MCPServer(f"llm-games {seat.name}", instructions=HOW)
         self.app = self.server.streamable_http_app(
             streamable_http_path=path,
@@ -36,11 +37,8 @@ class SeatTools:
 
         @self.server.tool(description=OBSERVE)
         async def observe(wait: float = 20.0) -> dict[str, Any]:
-            try:
-                if seat.kind == "program":
-                    seat.join(protocol="mcp")
-            except NotTaken as error:
-                raise ToolError(str(error)) from None
+            if seat.kind == "program":  # a person joins by the page
+                seat.join(protocol="mcp")
             await seat.wait(max(0.0, min(wait, LONGEST_WAIT)))
             return seat.sees()
 
@@ -53,11 +51,6 @@ class SeatTools:
 
     def running(self) -> AbstractAsyncContextManager[Any]:
         return self.server.session_manager.run()
-
-
-def tools(seat: GuestSeat, path: str) -> SeatTools:
-    logging.getLogger("mcp").setLevel(logging.ERROR)  # which warns of each refusal
-    return SeatTools(seat, path)
 
 
 def relay(link: str) -> MCPServer:

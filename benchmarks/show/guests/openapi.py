@@ -81,12 +81,20 @@ def _answers(schema: str, **refusals: str) -> dict[str, Any]:
     }
 
 
-def _body(**properties: Any) -> dict[str, Any]:
-    schema = _object(**properties)
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+def _post(
+    name: str, summary: str, body: dict[str, Any], answer: str = "Sees", **refusals: str
+) -> dict[str, Any]:
+    content = {"application/json": {"schema": body}}
+    usual = {"e413": "too large a body", "e415": "no JSON"}
+    post = {
+        "operationId": name,
+        "summary": summary,
+        "requestBody": {"required": True, "content": content},
+        "responses": _answers(answer, **usual, **refusals),
+    }
+    return {"parameters": [TOKEN], "post": post}
 
 
-POSTED = {"e413": "too large a body", "e415": "no JSON"}
 TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
@@ -96,52 +104,35 @@ def openapi() -> dict[str, Any]:
     after = {"name": "after", "in": "query", "schema": {"type": "integer"}}
     pseudonym, consent = _text("if the lobby asks for one"), {"type": "boolean"}
     reply = {"description": "an object of the schema, a text as a model writes it, or the value"}
-    asked = {"turn": _text("as sees has it"), "reply": reply, "required": "turn reply"}
+    look = {
+        "operationId": "sees",
+        "summary": "What the seat sees; with wait, once it is asked or that long later",
+        "parameters": [wait, after],
+        "responses": _answers("Sees", e422="wait or after is no number"),
+    }
+    join = _post(
+        "join",
+        "Take the seat; again is fine",
+        _object(pseudonym=pseudonym, consent=consent),
+        e422="a name or consent is missing",
+    )
+    act = _post(
+        "act",
+        "Answer a turn; the same answer again is fine",
+        _object("turn reply", turn=_text("as sees has it"), reply=reply),
+        "Taken",
+        e409="not this turn: another, answered otherwise, or too late",
+        e422="no legal answer; the next try is free",
+    )
+    summary = "Get up: the game's own moves are played until one joins again"
     return {
         "openapi": "3.1.0",
         "info": {"title": "A seat of llm-games", "version": __version__},
         "paths": {
-            "/seat/{token}/sees": {
-                "parameters": [TOKEN],
-                "get": {
-                    "operationId": "sees",
-                    "summary": "What the seat sees; with wait, once it is asked or that long later",
-                    "parameters": [wait, after],
-                    "responses": _answers("Sees", e422="wait or after is no number"),
-                },
-            },
-            "/seat/{token}/join": {
-                "parameters": [TOKEN],
-                "post": {
-                    "operationId": "join",
-                    "summary": "Take the seat; again is fine",
-                    "requestBody": _body(pseudonym=pseudonym, consent=consent),
-                    "responses": _answers("Sees", e422="a name or consent is missing", **POSTED),
-                },
-            },
-            "/seat/{token}/act": {
-                "parameters": [TOKEN],
-                "post": {
-                    "operationId": "act",
-                    "summary": "Answer a turn; the same answer again is fine",
-                    "requestBody": _body(**asked),
-                    "responses": _answers(
-                        "Taken",
-                        e409="not this turn: another, answered otherwise, or too late",
-                        e422="no legal answer; the next try is free",
-                        **POSTED,
-                    ),
-                },
-            },
-            "/seat/{token}/leave": {
-                "parameters": [TOKEN],
-                "post": {
-                    "operationId": "leave",
-                    "summary": "Get up: the game's own moves are played until one joins again",
-                    "requestBody": _body(),
-                    "responses": _answers("Sees", **POSTED),
-                },
-            },
+            "/seat/{token}/sees": {"parameters": [TOKEN], "get": look},
+            "/seat/{token}/join": join,
+            "/seat/{token}/act": act,
+            "/seat/{token}/leave": _post("leave", summary, _object()),
         },
         "components": {"schemas": {"Sees": SEES, "Taken": TAKEN, "Error": ERROR}},
     }

@@ -189,7 +189,7 @@ class GameEnvironment(SeatEnvironment):
         shared = self._offer.table(table, outside, asked)
         if seat is not None:
             check_integer("seat", seat, 0, shared.game.players - 1)
-        self._place = shared, shared.sit_down(seat), table
+        self._place = shared, await shared.sit_down(seat), table
         return await self._begun(shared.seats[self._place[1]], episode_id)
 
     @property
