@@ -239,7 +239,7 @@ def test_the_door(tmp_path, monkeypatch):
         [link] = links.values()
         kept = links_file(file)
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-        assert json.loads(kept.read_text()) == {"program": link.address.rpartition("/")[2]}
+        assert link.address.rpartition("/")[2].encode() in kept.read_bytes()
         assert link.ask("GET", "/sees", Host="evil.example")[0] == 421
         assert link.ask("GET", "/sees", Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/join", b"{}", content_type="text/plain")[0] == 415
@@ -263,6 +263,15 @@ def test_the_door(tmp_path, monkeypatch):
                 connect(address, origin=origin)
         link.play(lambda _: 3)
     assert not kept.exists()  # the run is complete
+
+
+def test_links_are_served_once_and_leave_nothing_where_nothing_was_run(tmp_path):
+    plan, file = plan_of(run_of("program", "tiny")), tmp_path / "run.db"
+    with hosted(plan, file, port=0):
+        with pytest.raises(BadParameter, match="another process serves"), hosted(plan, file):
+            pass
+        assert links_file(file).exists()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_consent_and_pseudonyms(tmp_path):
@@ -341,11 +350,10 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
         'seats = ["program", "tiny", "random"]\n'
     )
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
-    flags = ["--browser", "--port", "0", "--quiet"]
     said = []
-    for start_it in (["run", file, "--db", killed], ["resume", killed]):
+    for start_it in (["run", file, "--db", killed, "--port", "0"], ["resume", killed]):
         process = subprocess.Popen(
-            [*command, *start_it, *flags],
+            [*command, *start_it, "--browser", "--quiet"],
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": ROOT},
@@ -365,9 +373,37 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
             assert link.act("1.1.0", 1)[0] == 409  # an old page
             link.play(lambda shown: int(shown["turn"].split(".")[1]))
         process.communicate(timeout=WAIT)
-    assert said[0].rpartition("/")[2] == said[1].rpartition("/")[2]
+    assert said[0] == said[1]  # by the same port
     assert contents(killed) == contents(whole)
     assert equal(killed)
+
+
+def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path):
+    file = tmp_path / "run.db"
+    command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
+    game = ["beauty_contest", "--param", "players=2", "--param", "rounds=1"]
+    game += ["--seat", "program", "--seat", "random"]
+    said = []
+    for start_it in (["serve", *game, "--port", "0", "--db", file], ["resume", file, "--browser"]):
+        process = subprocess.Popen(
+            [*command, *start_it],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": ROOT},
+        )
+        link = Link(re.match(r"program: (\S+)", process.stderr.readline())[1])
+        link.join()
+        shown = link.turn()
+        if start_it[0] == "resume":
+            link.act(shown["turn"], 5)
+            assert link.turn()["state"] == "over"
+        process.send_signal(signal.SIGINT)
+        said.append((*process.communicate(timeout=WAIT), process.returncode))
+    assert f"resume {file} --browser\n" in said[0][1]
+    assert said[0][2] == 130
+    assert f"recorded in {file}" in said[1][0]
+    assert said[1][2] == 0
 
 
 async def agent(server):

@@ -449,7 +449,7 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
     """Objects come in place of their labels."""
     if seat.is_guest:
         if plan.links is None:
-            way = "llm-games run FILE --browser (or play GAME --browser, or serve GAME)"
+            way = "llm-games run FILE --browser (so do resume and play), or serve GAME"
             raise ConfigError(f"{seat.player} is {KINDS[seat.player]}, let in by: {way}")
         return GuestPolicy(Own(plan.links), plan.links, **seat.settings)
     client = seat.client | ({"shared": shared} if seat.has_layers else {})

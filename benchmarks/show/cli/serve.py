@@ -44,11 +44,10 @@ def guests_of(
         yield plan
         return
     from llm_games.benchmarks.show.cli.human_play import results_of_guests
-    from llm_games.benchmarks.show.guests.hosting import hosted, is_abroad
-    from llm_games.benchmarks.show.view.serve import HOST
+    from llm_games.benchmarks.show.guests.hosting import hosted
 
-    with hosted(plan, path, host=host or HOST, port=port) as serving:
-        if is_abroad(host or HOST):
+    with hosted(plan, path, host=host, port=port) as serving:
+        if serving.is_abroad:
             say("warning: whoever has a link can play; nothing of it is encrypted on its way")
         for name, link in serving.links.items():
             say(f"{name}: {link}")
