@@ -441,7 +441,9 @@ def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
         command = mcp.StdioServerParameters(
             command=sys.executable, args=asked, env=os.environ | {"PYTHONPATH": ROOT}
         )
-        assert asyncio.run(agent(command))["state"] == "over"
+        with (tmp_path / "log").open("w") as log:
+            assert asyncio.run(agent(mcp.stdio_client(command, errlog=log)))["state"] == "over"
+    assert "seat/" not in (tmp_path / "log").read_text()  # who reads logs cannot play
     assert equal(tmp_path / "run.db")
     code, _, said = llm_games("seat", link.address)
     assert (code, "is the run still on?" in said) == (2, True)
