@@ -466,6 +466,14 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
         assert (code, word in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "0.0.0.0")
     assert (code, "by which others reach this machine" in said) == (2, True)
+    for command, *option in (
+        ("run", "--port", "0"),
+        ("play", "--host", "x"),
+        ("play", "--limit", "5"),
+    ):
+        source = "run.toml" if command == "run" else "public_goods"
+        code, _, said = llm_games(command, source, *option)
+        assert (code, f"{option[0]} " in said, "give --browser too" in said) == (2, True, True)
     code, _, said = llm_games("serve", "public_good")
     assert (code, "did you mean 'public_goods'?" in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "203.0.113.9", "--port", "0")
@@ -519,6 +527,14 @@ def test_links_belong_to_names_in_all_games_and_one_table_is_played_at_a_time():
         "again": ["", "x", "human 1"],
     }
     assert plan.games[0].order == "rotate"
+
+
+def test_no_two_seats_have_a_link_together():
+    human, program = ({"player": player, "name": "a"} for player in ("human", "program"))
+    apart = [run_of(s, "tiny")["games"][0] | {"label": s["player"]} for s in (human, program)]
+    for raw in (run_of(human, human, program | {"name": "a 1"}), {"games": apart}):
+        with pytest.raises(ConfigError, match="two links are called 'a"):
+            plan_of(raw)
 
 
 def test_a_late_reply_is_none_that_broke_a_rule_by_itself():

@@ -372,6 +372,7 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
     plan = RunPlan(**same | {"games": games}).with_costs(overrides)
     if guests := plan.guest_kinds():
+        _check_links(plan, source)
         if file.vary:
             guest = next(iter(guests))
             raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
@@ -395,6 +396,17 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
                 f"{source}: {key} is for players that ask a language model, and there is none; "
                 "give one: --seat tiny, or --seat openai:MODEL"
             )
+
+
+def _check_links(plan: RunPlan, source: str) -> None:
+    """A link is one seat of a game, and a person's or a program's in all of them."""
+    kinds, names = plan.guest_kinds(), plan.guest_seats()
+    for game in plan.games:
+        links = names[game.label]
+        for link, seat in zip(links, game.seats, strict=True):
+            if link and (links.count(link) > 1 or seat.player != kinds[link]):
+                fault = f"{game.label}: two links are called {link!r}"
+                raise ConfigError(f"{source}: {fault}; give one of these seats another name")
 
 
 def _check_no_guests(seats: Any, source: str) -> None:
