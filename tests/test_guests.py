@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from socket import create_connection
 from urllib.parse import urlsplit
 
 import jsonschema
@@ -47,7 +48,7 @@ try:
 except ImportError:
     mcp = None
 
-from llm_games.benchmarks.show.guests.hosting import hosted, links_file
+from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
 from llm_games.benchmarks.show.view.run_shelf import RunShelf
@@ -274,6 +275,23 @@ def test_links_are_served_once_and_leave_nothing_where_nothing_was_run(tmp_path)
     assert [*tmp_path.iterdir()] == []
 
 
+def test_whoever_opens_connections_without_end_takes_no_files_from_the_run(tmp_path):
+    with (
+        hosted(plan_of(run_of("program", "tiny")), tmp_path / "run.db", port=0) as serving,
+        ExitStack() as opened,
+    ):
+        link = Link(serving.links["program"])
+        where = link.parts.hostname, link.parts.port
+        lines = [
+            opened.enter_context(create_connection(where, WAIT))
+            for _ in range(sum(CONNECTIONS) + 1)
+        ]
+        with suppress(ConnectionResetError):
+            assert lines[-1].recv(1) == b""
+        lines[0].close()
+        assert link.sees()["state"] == "lobby"
+
+
 def test_consent_and_pseudonyms(tmp_path):
     file = tmp_path / "run.db"
     raw = run_of("human", "tiny", rounds=1, consent="I play for a study.", pseudonyms=True)
@@ -449,7 +467,7 @@ def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
     assert (code, "is the run still on?" in said) == (2, True)
 
 
-def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
+def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
     with pytest.raises(ConfigError, match=r"let in by: llm-games run FILE --browser"):
         lg.run(run_of("human", "tiny"), tmp_path / "run.db")
     with pytest.raises(BadParameter, match="--browser"):
@@ -482,9 +500,13 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
         port = str(taken.getsockname()[1])
         code, _, said = llm_games("serve", "public_goods", "--port", port)
     assert (code, "give another --port" in said) == (2, True)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    code, _, said = llm_games("serve", "public_goods", "--port", "0")
-    assert (code, "pip install 'llm-games[serve]'" in said) == (2, True), said
+    for package in ("uvicorn", "starlette"):
+        lacks = f"import sys; sys.modules[{package!r}] = None; "
+        run_it = "from llm_games.benchmarks.show.cli import main; main()"
+        command = [sys.executable, "-c", lacks + run_it, "serve", "public_goods", "--port", "0"]
+        env = os.environ | {"PYTHONPATH": ROOT}
+        process = subprocess.run(command, capture_output=True, text=True, env=env)
+        assert (process.returncode, "pip install 'llm-games[serve]'" in process.stderr) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 

@@ -10,14 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import Any, NamedTuple
 
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run.plan import RunPlan
-from llm_games.benchmarks.show.guests.guest_door import LARGEST_BODY
-from llm_games.benchmarks.show.view.access import HOSTS
 from llm_games.benchmarks.show.view.serve import HOST, LARGEST, listening
 from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.wrappers.guests import Guests, GuestSeat, Joined
@@ -29,11 +28,12 @@ LAST_LOOK = 3.0
 OPTIONS: dict[str, Any] = {
     "log_level": "critical",
     "access_log": False,
-    "http": "h11",
     "h11_max_incomplete_event_size": LARGEST,
-    "ws_max_size": LARGEST_BODY,
+    "ws_max_size": LARGEST,
     "timeout_graceful_shutdown": 1,
 }
+CONNECTIONS = 64, 8
+"""At a time in all, and more for each link: tabs, and what browsers keep."""
 
 
 class GuestsExtraMissing(LLMGamesError, ImportError):
@@ -55,6 +55,8 @@ class Hosted:
     """A run whose links are served: its plan, and the addresses by seat."""
 
     def __init__(self, plan: RunPlan, guests: Guests, kept: Kept) -> None:
+        from llm_games.benchmarks.show.view.access import HOSTS
+
         self.plan, self.guests, self.is_abroad = plan, guests, kept.host not in HOSTS
         host = f"[{kept.host}]" if ":" in kept.host else kept.host
         self.address = f"http://{host}:{kept.port}"
@@ -92,6 +94,7 @@ def hosted(
         import websockets  # noqa: F401
 
         from llm_games.benchmarks.show.guests.guest_app import guest_app
+        from llm_games.benchmarks.show.guests.guest_door import Connection
     except ImportError as error:
         raise GuestsExtraMissing(error) from error
     if not plan.guest_kinds():
@@ -103,7 +106,9 @@ def hosted(
         raise BadParameter(f"--host {host}: give the address by which others reach this machine")
     with _kept(plan, path, host, port) as (kept, listener):
         guests = Guests(_seats(plan, path, kept), plan.guests.limit)
-        server = uvicorn.Server(uvicorn.Config(guest_app(guests, kept.host), **OPTIONS))
+        http: Any = partial(Connection, CONNECTIONS[0] + CONNECTIONS[1] * len(guests.seats))
+        app = guest_app(guests, kept.host)
+        server = uvicorn.Server(uvicorn.Config(app, http=http, **OPTIONS))
         run: Any = {"sockets": [listener]}
         thread = threading.Thread(target=server.run, kwargs=run, name="links", daemon=True)
         thread.start()
