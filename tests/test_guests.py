@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from socket import create_connection
 from urllib.parse import urlsplit
 
 import jsonschema
@@ -47,7 +48,7 @@ except ImportError:
     mcp = None
 
 from llm_games.benchmarks.show.guests.guest_app import BEAT, _GuestSite
-from llm_games.benchmarks.show.guests.hosting import hosted, links_file
+from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted, links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
 from llm_games.benchmarks.show.view.run_shelf import RunShelf
@@ -236,7 +237,7 @@ def test_the_door(tmp_path, monkeypatch):
         [link] = links.values()
         kept = links_file(file)
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-        assert json.loads(kept.read_text()) == {"program": link.address.rpartition("/")[2]}
+        assert link.address.rpartition("/")[2].encode() in kept.read_bytes()
         assert link.ask("GET", "/sees", Host="evil.example")[0] == 421
         assert link.ask("GET", "/sees", Origin="http://evil.example")[0] == 403
         assert link.ask("POST", "/join", b"{}", content_type="text/plain")[0] == 415
@@ -296,6 +297,32 @@ def test_an_error_of_ours_is_told_in_the_terminal(tmp_path, monkeypatch, capfd):
         assert (status, "the terminal of the run has the details" in said["error"]) == (500, True)
         assert "ZeroDivisionError: division by zero" in capfd.readouterr().err
         link.play(lambda _: 3)
+
+
+def test_links_are_served_once_and_leave_nothing_where_nothing_was_run(tmp_path):
+    plan, file = plan_of(run_of("program", "tiny")), tmp_path / "run.db"
+    with hosted(plan, file, port=0):
+        with pytest.raises(BadParameter, match="another process serves"), hosted(plan, file):
+            pass
+        assert links_file(file).exists()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_whoever_opens_connections_without_end_takes_no_files_from_the_run(tmp_path):
+    with (
+        hosted(plan_of(run_of("program", "tiny")), tmp_path / "run.db", port=0) as serving,
+        ExitStack() as opened,
+    ):
+        link = Link(serving.links["program"])
+        where = link.parts.hostname, link.parts.port
+        lines = [
+            opened.enter_context(create_connection(where, WAIT))
+            for _ in range(sum(CONNECTIONS) + 1)
+        ]
+        with suppress(ConnectionResetError):
+            assert lines[-1].recv(1) == b""
+        lines[0].close()
+        assert link.sees()["state"] == "lobby"
 
 
 def test_consent_and_pseudonyms(tmp_path):
@@ -374,11 +401,10 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
         'seats = ["program", "tiny", "random"]\n'
     )
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
-    flags = ["--browser", "--port", "0", "--quiet"]
     said = []
-    for start_it in (["run", file, "--db", killed], ["resume", killed]):
+    for start_it in (["run", file, "--db", killed, "--port", "0"], ["resume", killed]):
         process = subprocess.Popen(
-            [*command, *start_it, *flags],
+            [*command, *start_it, "--browser", "--quiet"],
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": ROOT},
@@ -398,9 +424,37 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
             assert link.act("1.1.0", 1)[0] == 409  # an old page
             link.play(lambda shown: int(shown["turn"].split(".")[1]))
         process.communicate(timeout=WAIT)
-    assert said[0].rpartition("/")[2] == said[1].rpartition("/")[2]
+    assert said[0] == said[1]  # by the same port
     assert contents(killed) == contents(whole)
     assert equal(killed)
+
+
+def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path):
+    file = tmp_path / "run.db"
+    command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
+    game = ["beauty_contest", "--param", "players=2", "--param", "rounds=1"]
+    game += ["--seat", "program", "--seat", "random"]
+    said = []
+    for start_it in (["serve", *game, "--port", "0", "--db", file], ["resume", file, "--browser"]):
+        process = subprocess.Popen(
+            [*command, *start_it],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": ROOT},
+        )
+        link = Link(re.match(r"program: (\S+)", process.stderr.readline())[1])
+        link.join()
+        shown = link.turn()
+        if start_it[0] == "resume":
+            link.act(shown["turn"], 5)
+            assert link.turn()["state"] == "over"
+        process.send_signal(signal.SIGINT)
+        said.append((*process.communicate(timeout=WAIT), process.returncode))
+    assert f"resume {file} --browser\n" in said[0][1]
+    assert said[0][2] == 130
+    assert f"recorded in {file}" in said[1][0]
+    assert said[1][2] == 0
 
 
 async def agent(server):
@@ -438,25 +492,21 @@ def test_an_agent_that_starts_its_server_itself(tmp_path, llm_games):
         command = mcp.StdioServerParameters(
             command=sys.executable, args=asked, env=os.environ | {"PYTHONPATH": ROOT}
         )
-        assert asyncio.run(agent(command))["state"] == "over"
+        with (tmp_path / "log").open("w") as log:
+            assert asyncio.run(agent(mcp.stdio_client(command, errlog=log)))["state"] == "over"
+    assert "seat/" not in (tmp_path / "log").read_text()  # who reads logs cannot play
     assert equal(tmp_path / "run.db")
     code, _, said = llm_games("seat", link.address)
     assert (code, "is the run still on?" in said) == (2, True)
 
 
-def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
+def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games):
     with pytest.raises(ConfigError, match=r"let in by: llm-games run FILE --browser"):
         lg.run(run_of("human", "tiny"), tmp_path / "run.db")
     with pytest.raises(BadParameter, match="--browser"):
         make_player("human")
     with pytest.raises(ConfigError, match="varies models"):
         plan_of(run_of("human", "tiny") | {"vary": [{"prompts": "v1"}]})
-    with pytest.raises(ConfigError, match="two guests are called 'human 2'"):
-        plan_of(run_of("human", "human", {"player": "human", "name": "human 2"}))
-    whose = "human", "program"
-    [one], [two] = (run_of({"player": who, "name": "x"}, "tiny")["games"] for who in whose)
-    with pytest.raises(ConfigError, match="two guests are called 'x'; give one another name"):
-        plan_of({"games": [one, two | {"label": "two"}]})
     with pytest.raises(ConfigError, match="cannot play in a cross-play"):
         plan_of({"game": "public_goods", "players": ["human", "random"]})
     with pytest.raises(ConfigError, match="takes prompts, prompt_folder and name, got temperature"):
@@ -467,6 +517,14 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
         assert (code, word in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "0.0.0.0")
     assert (code, "by which others reach this machine" in said) == (2, True)
+    for command, *option in (
+        ("run", "--port", "0"),
+        ("play", "--host", "x"),
+        ("play", "--limit", "5"),
+    ):
+        source = "run.toml" if command == "run" else "public_goods"
+        code, _, said = llm_games(command, source, *option)
+        assert (code, f"{option[0]} " in said, "give --browser too" in said) == (2, True, True)
     code, _, said = llm_games("serve", "public_good")
     assert (code, "did you mean 'public_goods'?" in said) == (2, True)
     code, _, said = llm_games("serve", "public_goods", "--host", "203.0.113.9", "--port", "0")
@@ -475,9 +533,13 @@ def test_what_a_guest_cannot_join_is_refused(tmp_path, llm_games, monkeypatch):
         port = str(taken.getsockname()[1])
         code, _, said = llm_games("serve", "public_goods", "--port", port)
     assert (code, "give another --port" in said) == (2, True)
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    code, _, said = llm_games("serve", "public_goods", "--port", "0")
-    assert (code, "pip install 'llm-games[serve]'" in said) == (2, True), said
+    for package in ("uvicorn", "starlette"):
+        lacks = f"import sys; sys.modules[{package!r}] = None; "
+        run_it = "from llm_games.benchmarks.show.cli import main; main()"
+        command = [sys.executable, "-c", lacks + run_it, "serve", "public_goods", "--port", "0"]
+        env = os.environ | {"PYTHONPATH": ROOT}
+        process = subprocess.run(command, capture_output=True, text=True, env=env)
+        assert (process.returncode, "pip install 'llm-games[serve]'" in process.stderr) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
@@ -520,6 +582,14 @@ def test_links_belong_to_names_in_all_games_and_one_table_is_played_at_a_time():
         "again": ["", "x", "human 1"],
     }
     assert plan.games[0].order == "rotate"
+
+
+def test_no_two_seats_have_a_link_together():
+    human, program = ({"player": player, "name": "a"} for player in ("human", "program"))
+    apart = [run_of(s, "tiny")["games"][0] | {"label": s["player"]} for s in (human, program)]
+    for raw in (run_of(human, human, program | {"name": "a 1"}), {"games": apart}):
+        with pytest.raises(ConfigError, match="two links are called 'a"):
+            plan_of(raw)
 
 
 def test_play_in_a_browser_shows_regret_there_and_here(tmp_path):

@@ -149,7 +149,7 @@ def play_run(
     the file cannot be written, or the record does not fit; KeyboardInterrupt. All is in the file.
     """
     path: Path | None = None
-    calls = Flights()
+    calls, links = Flights(), "" if plan.links is None else "--browser"
 
     async def main() -> None:
         nonlocal path
@@ -169,12 +169,13 @@ def play_run(
                 await drained(run.play(), calls)
         except BudgetExceeded as error:
             flag = f"--budget-{error.limit.replace('_', '-')}"
-            raise RunStopped(f"{error} (with {flag})", path, f"{flag} MORE") from None
+            more = f"{links} {flag} MORE".strip()
+            raise RunStopped(f"{error} (with {flag})", path, more) from None
         except ContextOverflow as error:
             note = "a resumed run keeps its players' settings: others are for a new one"
-            raise RunStopped(f"{error} ({note})", path) from None
+            raise RunStopped(f"{error} ({note})", path, links) from None
         except ClientError as error:
-            raise RunStopped(str(error), path) from None
+            raise RunStopped(str(error), path, links) from None
         finally:
             for policy in policies.values():
                 if isinstance(policy, LLMPolicy):

@@ -371,10 +371,10 @@ def resolve(file: Config, source: str, overrides: Overrides | None = None) -> Ru
     same = {name: getattr(file, name) for name in RunPlan.model_fields.keys() & vars(file).keys()}
     plan = RunPlan(**same | {"games": games}).with_costs(overrides)
     if guests := plan.guest_kinds():
+        _check_links(plan, source)
         if file.vary:
             guest = next(iter(guests))
             raise ConfigError(f"{source}: [[vary]] varies models, and {guest!r} is none")
-        _check_links(plan, source)
         plan = plan.model_copy(update={"max_tables": 1})  # nobody plays two games at a time
     return plan.with_objects(overrides.own)
 
@@ -398,16 +398,14 @@ def _check_heard(games: Sequence[PlannedGame], settings: Iterable[str], source: 
 
 
 def _check_links(plan: RunPlan, source: str) -> None:
-    """Check that each link is one person's, or one program's, and of one seat of a table."""
-    names, kinds = plan.guest_seats(), plan.guest_kinds()
+    """A link is one seat of a game, and a person's or a program's in all of them."""
+    kinds, names = plan.guest_kinds(), plan.guest_seats()
     for game in plan.games:
         links = names[game.label]
         for link, seat in zip(links, game.seats, strict=True):
-            if link and (links.count(link) > 1 or kinds[link] != seat.player):
-                raise ConfigError(
-                    f"{source}: two guests are called {link!r}; give one another name, such as "
-                    '{player = "human", name = "left"}'
-                )
+            if link and (links.count(link) > 1 or seat.player != kinds[link]):
+                fault = f"{game.label}: two links are called {link!r}"
+                raise ConfigError(f"{source}: {fault}; give one of these seats another name")
 
 
 def episode_seed(run: int, chance: str, number: int) -> int:
@@ -450,7 +448,7 @@ def _player(plan: RunPlan, seat: PlannedSeat, rules: Rulebook, shared: Shared) -
     """Objects come in place of their labels."""
     if seat.is_guest:
         if plan.links is None:
-            way = "llm-games run FILE --browser (or play GAME --browser, or serve GAME)"
+            way = "llm-games run FILE --browser (so do resume and play), or serve GAME"
             raise ConfigError(f"{seat.player} is {KINDS[seat.player]}, let in by: {way}")
         return GuestPolicy(Own(plan.links), plan.links, **seat.settings)
     client = seat.client | ({"shared": shared} if seat.has_layers else {})

@@ -10,6 +10,7 @@ from typer import Argument, Exit, Option
 
 from llm_games.benchmarks.show.cli.common import PLAIN, AsJson, BaseUrl, console, say, value
 from llm_games.benchmarks.show.cli.serve import Host, Limit, Port, guests_of
+from llm_games.errors import BadParameter
 
 Game = Annotated[str, Argument(help="a game, see llm-games list")]
 
@@ -62,7 +63,9 @@ def play(
     seed = secrets.randbelow(2**31) if seed is None else seed
     path, code = db or fresh(rules.name), 0
     person = {"player": "human", "prompts": prompts} if browser else HumanPolicy(prompts=prompts)
-    if browser and limit is not None:
+    if limit is not None:
+        if not browser:
+            raise BadParameter("--limit is for a person at a link: give --browser too")
         raw["guests"] = {"limit": limit}
     plan = human_play.planned(rules, raw, seat, person, against or (), server=server, seed=seed)
     check_free(path)

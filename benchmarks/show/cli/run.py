@@ -259,6 +259,8 @@ def carry_out(
     )
     from llm_games.benchmarks.run.progress_bar import progress
 
+    way = go_on(path, "--browser" if plan.links else "")
+
     def report_stop(text: str) -> None:
         say(text)
         with suppress(StoreError), Records.open_readonly(path) as records:
@@ -276,12 +278,12 @@ def carry_out(
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)
             how = "terminated" if ended else "interrupted"
-            report_stop(f"\n{how}; {go_on(path) if path.exists() else 'nothing was run'}")
+            report_stop(f"\n{how}; {way if path.exists() else 'nothing was run'}")
             raise Exit(143 if ended else 130) from None
         except (RunStopped, Unwritable) as error:
             if not path.exists():
                 raise
-            hint = f"\n{go_on(path)}" if isinstance(error, Unwritable) else ""
+            hint = f"\n{way}" if isinstance(error, Unwritable) else ""
             report_stop(f"stopped: {error}{hint}")
             raise Exit(1) from None
         except (StoreError, ConfigError):  # a file, or a model that does not answer
@@ -290,7 +292,7 @@ def carry_out(
             if not path.exists():
                 raise
             say(traceback.format_exc(limit=-NEAREST).rstrip())
-            report_stop(f"stopped by an error; {go_on(path)}")
+            report_stop(f"stopped by an error; {way}")
             raise Exit(1) from None
 
 

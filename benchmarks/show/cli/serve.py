@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from llm_games.benchmarks.show.cli.common import say, value, values_of
+from llm_games.errors import BadParameter
 
 if TYPE_CHECKING:
     from llm_games.benchmarks.run.plan import RunPlan
@@ -41,14 +42,15 @@ def guests_of(
 ) -> Iterator[RunPlan]:
     """Serve a run's links while it is played, and show its results there; without, do nothing."""
     if not browser:
+        if port is not None or host is not None:
+            raise BadParameter("--port and --host are of links: give --browser too")
         yield plan
         return
     from llm_games.benchmarks.show.cli.human_play import results_of_guests
-    from llm_games.benchmarks.show.guests.hosting import hosted, is_abroad
-    from llm_games.benchmarks.show.view.serve import HOST
+    from llm_games.benchmarks.show.guests.hosting import hosted
 
-    with hosted(plan, path, host=host or HOST, port=port) as serving:
-        if is_abroad(host or HOST):
+    with hosted(plan, path, host=host, port=port) as serving:
+        if serving.is_abroad:
             say("warning: whoever has a link can play; nothing of it is encrypted on its way")
         for name, link in serving.links.items():
             say(f"{name}: {link}")
@@ -121,7 +123,7 @@ def seat(
     from urllib.error import URLError
     from urllib.request import urlopen
 
-    from llm_games.errors import BadParameter, LLMGamesError, install
+    from llm_games.errors import LLMGamesError, install
 
     try:
         from llm_games.benchmarks.show.guests.guest_tools import relay

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from asyncio import Transport
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from llm_games.benchmarks.show.view.access import HOSTS, Frame, host_name
 
@@ -38,6 +40,19 @@ class GuestDoor(Frame):
             if kind != JSON:
                 return refusal(415, f"a body is {JSON}, got {kind[:80]!r}")
         return None
+
+
+class Connection(H11Protocol):
+    """A connection, cut off where there are more than `most`: a run needs files of its own."""
+
+    def __init__(self, most: int, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.most = most
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
 
 
 async def _small(app: Any, scope: Any, receive: Any, send: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Literal
 
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
@@ -18,6 +18,7 @@ from llm_games.wrappers.guests import GuestSeat, NotNow, NotTaken
 HOW = "You play a game. Call observe, then act with the turn it names, until its state is over."
 OBSERVE = "Return what your seat sees, once you are asked or `wait` seconds later (up to 30)."
 ACT = "Answer the question of a turn with an object of its schema."
+LOGGED: Literal["WARNING"] = "WARNING"  # below it, each call is logged, with the link and its token
 
 
 class SeatTools:
@@ -25,7 +26,7 @@ class SeatTools:
 
     def __init__(self, seat: GuestSeat, path: str) -> None:
         logging.getLogger("mcp").setLevel(logging.ERROR)  # which warns of each refusal
-        self.server = MCPServer(f"llm-games {seat.name}", instructions=HOW)
+        self.server = MCPServer(f"llm-games {seat.name}", instructions=HOW, log_level=LOGGED)
         self.app = self.server.streamable_http_app(
             streamable_http_path=path,
             stateless_http=True,
@@ -55,7 +56,7 @@ class SeatTools:
 
 def relay(link: str) -> MCPServer:
     """Return a server whose tools are those of a link, for agents that start servers themselves."""
-    server = MCPServer("llm-games seat", instructions=HOW)
+    server = MCPServer("llm-games seat", instructions=HOW, log_level=LOGGED)
 
     async def passed_on(tool: str, **arguments: Any) -> dict[str, Any]:
         try:
