@@ -62,7 +62,7 @@ class GuestTable:
     @property
     def is_over(self) -> bool:
         """The game has ended for all who sit here, if any."""
-        return all(s.now()[2] for s in self.seats if s.is_here)
+        return all(s.snapshot()[2] for s in self.seats if s.is_here)
 
     async def sit_down(self, seat: int | None = None) -> int:
         """Take a seat, by default the first free one; the first to come brings the event loop.
@@ -86,10 +86,10 @@ class GuestTable:
         """Test whether somebody outside may play a seat: as wanted, then as they were seated."""
         if not self.policies:
             return self.guests.missing() > 0
-        return self.policies[seat] is self.outside and not self.seats[seat].now()[2]
+        return self.policies[seat] is self.outside and not self.seats[seat].snapshot()[2]
 
     def leave(self, seat: int) -> None:
-        """Get up from a seat; the game stops once nobody sits here."""
+        """Leave a seat; the game stops once nobody sits here."""
         self.seats[seat].leave()
         if not any(s.is_here for s in self.seats):
             self.stop()
@@ -110,11 +110,11 @@ class GuestTable:
             fault = error
         finally:
             for seat in self.seats:
-                if not seat.now()[2]:
+                if not seat.snapshot()[2]:
                     seat.end({}, fault)
 
     def _seated(self) -> list[Policy]:
-        """Return who plays each seat; the first that nobody took are outside's too."""
+        """Return who plays each seat; outside keeps the first that nobody took in time."""
         absent = [seat.name for seat in self.seats if not seat.is_here][self.guests.missing() :]
         inside = dict(zip(absent, self.inside, strict=True))
         return [inside.get(seat.name, self.outside) for seat in self.seats]
@@ -127,20 +127,21 @@ class GuestTable:
 
 
 class GuestSession:
-    """Somebody at a link: what was read, told and paid there so far."""
+    """A player at a link, who reads what is new and answers what was read last."""
 
     def __init__(self, seat: GuestSeat) -> None:
         self.seat = seat
-        self.turn = ""  #: that was read last, "" if nothing was asked
+        self.turn = ""  #: the one that was read last, "" if nothing was asked
         self._episode: Any = None
-        self._chat, self._told, self._paid = Chat(), seat.so_far.attempt, 0.0
+        self._chat = Chat()
+        self._attempt, self._payoff = seat.standing.attempt, 0.0  # as read last
 
     @property
     def is_over(self) -> bool:
         """All is over; raises what has ended it before its time."""
         if self.seat.fault is not None:
             raise self.seat.fault
-        return self.seat.now()[2]
+        return self.seat.snapshot()[2]
 
     def answer(self, reply: str) -> None:
         """Answer what was read last; if it is too late, that is read next.
@@ -155,13 +156,13 @@ class GuestSession:
     def read(self) -> dict[str, Any]:
         """Return what is new and what is asked, by the fields of an observation of OpenEnv."""
         over = self.is_over  # before the rest, which is then final
-        turn, so_far, _ = self.seat.now()
-        attempt = None if so_far.attempt is self._told else so_far.attempt
-        reward = so_far.payoff - self._paid
-        self._told, self._paid = so_far.attempt, so_far.payoff
+        turn, standing, _ = self.seat.snapshot()
+        attempt = None if standing.attempt is self._attempt else standing.attempt
+        reward = standing.payoff - self._payoff
+        self._attempt, self._payoff = standing.attempt, standing.payoff
         self.turn = turn.name if turn else ""
-        view = turn.request.view if turn else so_far.view
-        text = f"The game is over. You got {so_far.payoff:g} in all." if over else WAIT
+        view = turn.request.view if turn else standing.view
+        text = f"The game is over. You got {standing.payoff:g} in all." if over else WAIT
         return {
             "text": self._news(turn.request) if turn else text,
             "reply_schema": turn.question.schema() if turn else None,
@@ -172,15 +173,15 @@ class GuestSession:
             "asked": turn is not None,
             "outcome": attempt.outcome if attempt else None,
             "why": attempt.why if attempt else "",
-            "action": so_far.action,
-            "broke": so_far.broke,
-            "payoff": so_far.payoff,
+            "action": standing.action,
+            "broke": standing.broke,
+            "payoff": standing.payoff,
             "reward": reward,
             "done": over,
         }
 
     def _news(self, request: Request) -> str:
-        """Return what a request tells since the one that was read last, which it then is."""
+        """Return what is new in a request since the one that was read last; it is read now."""
         read = list(self._chat) if request.who.episode == self._episode else []
         self._chat, self._episode = request.messages, request.who.episode
         messages, last = list(request.messages), len(read) - 1

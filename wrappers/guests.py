@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,11 +39,11 @@ PLAYED = "that turn is over: no answer came in time, and the declared move was p
 
 
 class NotNow(LLMGamesError):
-    """A link was answered when nothing, something else or nothing more was asked."""
+    """An answer to a turn that is not asked now."""
 
 
 class TooLate(NotNow):
-    """A turn was answered when its time was up."""
+    """An answer to a turn whose time is up."""
 
 
 class NotTaken(LLMGamesError):
@@ -75,11 +75,11 @@ class Turn:
     request: Request
     question: Question
     deadline: float | None
-    answer: Future[str | None] = field(default_factory=Future)  # None: in no time
+    answer: Future[str | None] = field(default_factory=Future)  # None: none came in time
 
 
-class SoFar(NamedTuple):
-    """What came of a seat: its payoff, what was played last, how it was read, what it saw last."""
+class Standing(NamedTuple):
+    """How a seat stands: its payoff, its last action, the last reply as read, the last view."""
 
     payoff: float = 0.0
     action: Any = None  #: as the game counts it
@@ -100,11 +100,11 @@ class GuestSeat:
         self.joined: Joined | None = None
         self.left = False
         self.fault: Exception | None = None  # that ended the games before their time
-        self.so_far = SoFar()
+        self.standing = Standing()
         self.number = 0  # of changes
         self.lobby: Callable[[], int] = lambda: 0  # how many have not joined
         self._turn: Turn | None = None
-        self._answered: dict[str, tuple[Question, str | None]] = {}  # None: in no time
+        self._answered: dict[str, tuple[Question, str | None]] = {}  # None: too late
         self._chat: list[Mapping[str, str]] = []
         self._you, self._news, self._waits_for = "", "", list[str]()
         self._results: Mapping[str, Any] | None = None
@@ -137,26 +137,24 @@ class GuestSeat:
         """Somebody has joined, and has not left."""
         return self.joined is not None and not self.left
 
-    def now(self) -> tuple[Turn | None, SoFar, bool]:
-        """Return what is asked, what came of it so far, and whether all is over."""
+    def snapshot(self) -> tuple[Turn | None, Standing, bool]:
+        """Return what is asked, how the seat stands, and whether all is over."""
         with self._lock:
-            return self._turn, self.so_far, self._results is not None
+            return self._turn, self.standing, self._results is not None
 
     async def wait(self, seconds: float | None, after: int = -1) -> None:
-        """Wait for another change than that number (-1: until it is asked, or all is over)."""
-        loop, rung = asyncio.get_running_loop(), asyncio.Event()
-        with suppress(TimeoutError), self.ringing(partial(loop.call_soon_threadsafe, rung.set)):
+        """Wait until `number` is not that any more; -1: until a turn is asked, or all is over."""
+        is_true = self._is_due if after == -1 else lambda: self.number != after
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not self._is_due() if after == -1 else self.number == after:
-                    await rung.wait()
-                    rung.clear()
+                await until(is_true, [self])
 
     def _is_due(self) -> bool:
-        turn, _, over = self.now()
+        turn, _, over = self.snapshot()
         return over or (turn is not None and self.is_here)
 
     def leave(self) -> None:
-        """Get up: from now on the declared move is played at once, until somebody joins again."""
+        """Leave the seat: the declared move is played at once, until somebody joins again."""
         with self._lock:
             self.left = True
             if self._turn is not None:
@@ -228,7 +226,7 @@ class GuestSeat:
     # -- what the run does ---------------------------------------------------------------------
 
     def ask(self, request: Request, limit: float | None) -> Turn:
-        """Open a turn, which is over at once if nobody is here."""
+        """Open a turn; it is over at once if nobody is at the link."""
         assert request.question is not None
         with self._lock:
             deadline = None if limit is None else monotonic() + limit
@@ -241,7 +239,7 @@ class GuestSeat:
             return turn
 
     def end_turn(self, turn: Turn) -> str | None:
-        """Close a turn whose time is up; an answer that came just now counts."""
+        """Close a turn whose time is up, unless it was answered; return the answer."""
         with self._lock:
             if not turn.answer.done():
                 self._close(turn, None)
@@ -250,26 +248,28 @@ class GuestSeat:
     def read(self, attempt: Attempt) -> None:
         """Take note of how an answer was read."""
         with self._lock:
-            self.so_far = self.so_far._replace(attempt=attempt)
+            self.standing = self.standing._replace(attempt=attempt)
 
     def moved(self, step: Step) -> None:
         """Take note of what a step paid, and what was played in it."""
         with self._lock:
-            if (view := self.so_far.view) is None:  # a player inside sits here
+            if (view := self.standing.view) is None:  # a player inside sits here
                 return
-            payoff = self.so_far.payoff + float(step.outcome.rewards[view.seat])
-            self.so_far = self.so_far._replace(payoff=payoff)
+            payoff = self.standing.payoff + float(step.outcome.rewards[view.seat])
+            self.standing = self.standing._replace(payoff=payoff)
             if view.seat in step.decisions:
                 played = view.core.game.in_units(step.outcome.record["actions"], step.talk)
                 broke = bool(step.outcome.broke[view.seat])
-                self.so_far = self.so_far._replace(action=played.tolist()[view.seat], broke=broke)
+                self.standing = self.standing._replace(
+                    action=played.tolist()[view.seat], broke=broke
+                )
 
     def hear(self, view: View, news: str) -> None:
         """Show what has happened, whose turn it is, and the seat's name in the game."""
         names = view.game.names()
         due = [name for name, asked in zip(names, view.sight.turn, strict=True) if asked]
         with self._lock:
-            self.so_far = self.so_far._replace(view=view)
+            self.standing = self.standing._replace(view=view)
             self._you, self._news = names[view.seat], news
             self._waits_for = [name for name in due if name != self._you]
             self._ring()
@@ -302,11 +302,22 @@ class GuestSeat:
             self._ring()
 
 
+async def until(is_true: Callable[[], bool], seats: Iterable[GuestSeat]) -> None:
+    """Wait until something is true, which is tested at every change of these seats."""
+    loop, change = asyncio.get_running_loop(), asyncio.Event()
+    with ExitStack() as bells:
+        for seat in seats:
+            bells.enter_context(seat.ringing(partial(loop.call_soon_threadsafe, change.set)))
+        while not is_true():
+            await change.wait()
+            change.clear()
+
+
 class Guests:
     """The client of a run's guests: each is asked by its link.
 
     `limit`: seconds for an answer, then the declared move is played; None: no limit. `wanted`: how
-    many are waited for, by default all. `seat_of` says by whose seat a caller plays; the run sets
+    many are waited for, by default all. `seat_of` gives the name of a caller's seat; the run sets
     it.
     """
 
@@ -319,7 +330,6 @@ class Guests:
         self.by_token = {seat.token: seat for seat in seats}
         self.limit, self.wanted = limit, len(seats) if wanted is None else wanted
         self.seat_of: Callable[[Who], str] = lambda who: ""
-        self._turns: dict[str, asyncio.Lock] = {}
         self._late: dict[str, Who] = {}  # by seat, the decision whose time was up last
         for seat in seats:
             seat.lobby = self.missing
@@ -330,21 +340,13 @@ class Guests:
 
     async def gather(self, limit: float | None) -> list[Joined]:
         """Wait until all have joined; LobbyEmpty after so many seconds."""
-        loop, rung = asyncio.get_running_loop(), asyncio.Event()
-        names = ""
-        with ExitStack() as bells:
-            for seat in self.seats.values():
-                bells.enter_context(seat.ringing(partial(loop.call_soon_threadsafe, rung.set)))
-            try:
-                async with asyncio.timeout(limit):
-                    while self.missing():
-                        await rung.wait()
-                        rung.clear()
-            except TimeoutError:
-                names = ", ".join(s.name for s in self.seats.values() if not s.is_here)
-        if names:
+        try:
+            async with asyncio.timeout(limit):
+                await until(lambda: not self.missing(), self.seats.values())
+        except TimeoutError:
+            names = ", ".join(seat.name for seat in self.seats.values() if not seat.is_here)
             fault = f"not everybody joined within {limit:g} seconds; missing: {names}"
-            raise LobbyEmpty(fault)
+            raise LobbyEmpty(fault) from None
         for seat in self.seats.values():
             seat.ring()
         return [seat.joined for seat in self.seats.values() if seat.joined is not None]
@@ -354,14 +356,13 @@ class Guests:
         seat, who = self.seats[self.seat_of(request.who)], request.who._replace(call=0)
         if self._late.get(seat.name) == who:  # nobody is asked twice who was away
             return Completion("", finish="late", model=seat.kind)
-        async with self._turns.setdefault(seat.name, asyncio.Lock()):
-            turn, began = seat.ask(request, self.limit), perf_counter()
-            answer = asyncio.shield(asyncio.wrap_future(turn.answer))
-            try:
-                text = await asyncio.wait_for(answer, self.limit)
-            except TimeoutError:
-                text = seat.end_turn(turn)
-            seconds = perf_counter() - began
+        turn, began = seat.ask(request, self.limit), perf_counter()
+        answer = asyncio.shield(asyncio.wrap_future(turn.answer))
+        try:
+            text = await asyncio.wait_for(answer, self.limit)
+        except TimeoutError:
+            text = seat.end_turn(turn)
+        seconds = perf_counter() - began
         if text is None:
             self._late[seat.name] = who
             return Completion("", finish="late", latency=seconds, model=seat.kind)
@@ -429,7 +430,7 @@ def turn_name(who: Who) -> str:
 
 
 def about(question: Question) -> dict[str, Any]:
-    """Return what a form, or a program, needs of a question; it helps, and checks nothing."""
+    """Return what a form, or a program, needs to know of a question."""
     shown: dict[str, Any] = {
         "key": question.key,
         "wanted": question.wanted(),

@@ -107,7 +107,7 @@ class GameTools:
         session = self._started()
         session.seat.leave()
         self._next(session)
-        return session.seat.so_far.payoff
+        return session.seat.standing.payoff
 
     def _next(self, session: GuestSession) -> str:
         run_sync(session.seat.wait(None))

@@ -106,7 +106,7 @@ if __name__ == "__main__":
 
 @app.callback()
 def about() -> None:
-    """Keep ``init`` a word of its own."""
+    """Nothing: a callback makes ``init`` a word that must be written."""
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""What does not come through to a seat: other hosts and pages, large or odd bodies."""
+"""The door before all seats: refuses other hosts and origins, and bodies too large or not JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from llm_games.benchmarks.show.view.access import HOSTS, Frame, host_name
 
 LARGEST_BODY = 64 * 1024
-"""Bytes of what a link takes: the longest reply, in whatever script."""
+"""Bytes of a body; the longest reply fits in, in any script."""
 JSON = "application/json"
 
 

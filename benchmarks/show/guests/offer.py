@@ -15,7 +15,7 @@ from llm_games.wrappers.guest_table import GuestTable
 from llm_games.wrappers.policy import Policy
 
 MOST_PLAYERS, MOST_STEPS = 100, 10_000  #: of a game that a client may ask for
-WORDS = ("game", "parameters", "seed", "opponents")  #: of a client, by which a table is one
+WORDS = ("game", "parameters", "seed", "opponents")  #: of reset, on which all at a table agree
 
 
 class Offer:

@@ -55,7 +55,9 @@ class GameObservation(Observation):
     why: str = Field("", description="what was wrong with it")
     action: Any = Field(None, description="what was played last, as the game counts it")
     broke: bool = Field(False, description="it broke a rule, and the declared move was played")
-    payoff: float = Field(0.0, description="what the seat got in this game so far")
+    payoff: float = Field(
+        0.0, description="what the seat got so far; at a link, in all games of the run"
+    )
 
 
 class GameState(State):
@@ -118,7 +120,7 @@ class SeatEnvironment(Environment[GameAction, GameObservation, GameState]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **words: Any
     ) -> GameObservation:
-        """Do the same from code that cannot wait."""
+        """Call `reset_async` from code without an event loop."""
         words |= {"seed": seed, "episode_id": episode_id}
         observation: GameObservation = run_sync(self.reset_async(**words))
         return observation
@@ -126,7 +128,7 @@ class SeatEnvironment(Environment[GameAction, GameObservation, GameState]):
     def step(
         self, action: GameAction, timeout_s: float | None = None, **rest: Any
     ) -> GameObservation:
-        """Do the same from code that cannot wait."""
+        """Call `step_async` from code without an event loop."""
         observation: GameObservation = run_sync(self.step_async(action, timeout_s, **rest))
         return observation
 
@@ -135,15 +137,15 @@ class SeatEnvironment(Environment[GameAction, GameObservation, GameState]):
         """What this session plays, and all that its seat was told."""
         if self._session is None:
             return GameState()
-        turn, so_far, over = self._session.seat.now()
+        turn, standing, over = self._session.seat.snapshot()
         return GameState(
             episode_id=self._episode,
             step_count=self._steps,
-            game=so_far.view.game.name if so_far.view else "",
-            seat=so_far.view.seat if so_far.view else None,
+            game=standing.view.game.name if standing.view else "",
+            seat=standing.view.seat if standing.view else None,
             turn=turn.name if turn else "",
             over=over,
-            payoff=so_far.payoff,
+            payoff=standing.payoff,
             messages=[dict(message) for message in turn.request.messages] if turn else [],
         )
 
