@@ -27,6 +27,7 @@ import llm_games as lg
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.schema import GuestRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
@@ -48,7 +49,8 @@ try:
 except ImportError:
     mcp = None
 
-from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted, links_file
+from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted
+from llm_games.benchmarks.show.guests.kept_links import links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
 from llm_games.benchmarks.show.view.run_shelf import RunShelf
@@ -422,6 +424,25 @@ def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path)
     assert said[0][2] == 130
     assert f"recorded in {file}" in said[1][0]
     assert said[1][2] == 0
+
+
+def test_who_has_left_is_not_waited_for_after_a_restart(tmp_path):
+    plan, file = plan_of(run_of("program", "program")), tmp_path / "run.db"
+    with hosted(plan, file, port=0) as serving:
+        links = [Link(address) for address in serving.links.values()]
+        start(plan, file).close()
+        with Store.open(file) as store:
+            for link in links:
+                link.join()
+            for seat in serving.guests.seats.values():
+                store.add(GuestRow(*seat.joined))
+        links[1].ask("POST", "/leave", {})
+    with hosted(plan, file, port=0) as serving:
+        assert [seat.is_here for seat in serving.guests.seats.values()] == [True, False]
+        assert serving.guests.missing() == 0
+        Link(serving.links["program 2"]).join()
+    with hosted(plan, file, port=0) as serving:
+        assert all(seat.is_here for seat in serving.guests.seats.values())
 
 
 async def agent(server):

@@ -99,6 +99,7 @@ class GuestSeat:
         self.pseudonyms = pseudonyms and kind == "human"
         self.joined: Joined | None = None
         self.left = False
+        self.has_begun = False  # all had joined: who leaves is not waited for any more
         self.fault: Exception | None = None  # that ended the games before their time
         self.so_far = SoFar()
         self.number = 0  # of changes
@@ -325,8 +326,9 @@ class Guests:
             seat.lobby = self.missing
 
     def missing(self) -> int:
-        """Return how many have not joined."""
-        return max(0, self.wanted - sum(seat.is_here for seat in self.seats.values()))
+        """Return how many have not joined, for the games to begin."""
+        here = sum(seat.is_here or seat.has_begun for seat in self.seats.values())
+        return max(0, self.wanted - here)
 
     async def gather(self, limit: float | None) -> list[Joined]:
         """Wait until all have joined; LobbyEmpty after so many seconds."""
@@ -346,6 +348,7 @@ class Guests:
             fault = f"not everybody joined within {limit:g} seconds; missing: {names}"
             raise LobbyEmpty(fault)
         for seat in self.seats.values():
+            seat.has_begun = True
             seat.ring()
         return [seat.joined for seat in self.seats.values() if seat.joined is not None]
 
