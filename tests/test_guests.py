@@ -398,13 +398,14 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
     assert equal(killed)
 
 
-def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path):
+@pytest.mark.parametrize("served", ["serve --seat program --seat random", "play --browser"])
+def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(served, tmp_path):
     file = tmp_path / "run.db"
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
-    game = ["beauty_contest", "--param", "players=2", "--param", "rounds=1"]
-    game += ["--seat", "program", "--seat", "random"]
+    game = ["--param", "players=2", "--param", "rounds=1", "--port", "0", "--db", file]
+    played, *rest = served.split()
     said = []
-    for start_it in (["serve", *game, "--port", "0", "--db", file], ["resume", file, "--browser"]):
+    for start_it in ([played, "beauty_contest", *rest, *game], ["resume", file, "--browser"]):
         process = subprocess.Popen(
             [*command, *start_it],
             stdout=subprocess.PIPE,
@@ -412,7 +413,7 @@ def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path)
             text=True,
             env=os.environ | {"PYTHONPATH": ROOT},
         )
-        link = Link(re.match(r"program: (\S+)", process.stderr.readline())[1])
+        link = Link(re.match(r"\w+: (\S+)", process.stderr.readline())[1])
         link.join()
         shown = link.turn()
         if start_it[0] == "resume":
