@@ -308,6 +308,7 @@ def test_consent_and_pseudonyms(tmp_path):
         ]:
             status, said = link.join(**about)
             assert (status, word in said["error"]) == (422, True)
+        assert link.ask("POST", "/leave", {})[1] == lobby  # who never came cannot leave
         assert link.join(pseudonym="fox", consent=True)[1]["pseudonym"] == "fox"
         link.play(lambda _: 3)
     with Records.open_readonly(file) as records:

@@ -159,6 +159,8 @@ class GuestSeat:
     def leave(self) -> None:
         """Get up: from now on the declared move is played at once, until somebody joins again."""
         with self._lock:
+            if self.joined is None:
+                return
             self.left = True
             if self._turn is not None:
                 self._close(self._turn, None)
@@ -491,6 +493,6 @@ def _read(text: str, question: Question) -> str:
 
 def _check_pseudonym(pseudonym: str) -> None:
     if not 0 < len(pseudonym) <= LONGEST_PSEUDONYM or not pseudonym.isprintable():
-        raise NotTaken(f"a pseudonym has 1 to {LONGEST_PSEUDONYM} characters")
+        raise NotTaken(f"a pseudonym has 1 to {LONGEST_PSEUDONYM} characters that can be seen")
     if re.search(r"\S@\S", pseudonym):
         raise NotTaken("a pseudonym is no e-mail address: nothing that names a person is kept")
