@@ -27,6 +27,7 @@ import llm_games as lg
 from llm_games.baselines.players import make_player
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.schema import GuestRow
 from llm_games.benchmarks.record.store import Store
 from llm_games.benchmarks.run.conduct import play_run, seated_players, start
 from llm_games.benchmarks.run.plan import plan_of
@@ -48,7 +49,8 @@ except ImportError:
     mcp = None
 
 from llm_games.benchmarks.show.guests.guest_app import BEAT, _GuestSite
-from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted, links_file
+from llm_games.benchmarks.show.guests.hosting import CONNECTIONS, hosted
+from llm_games.benchmarks.show.guests.kept_links import links_file
 from llm_games.benchmarks.show.guests.openapi import openapi
 from llm_games.benchmarks.show.view import run_page
 from llm_games.benchmarks.show.view.run_shelf import RunShelf
@@ -339,6 +341,7 @@ def test_consent_and_pseudonyms(tmp_path):
         ]:
             status, said = link.join(**about)
             assert (status, word in said["error"]) == (422, True)
+        assert link.ask("POST", "/leave", {})[1] == lobby  # who never came cannot leave
         assert link.join(pseudonym="fox", consent=True)[1]["pseudonym"] == "fox"
         link.play(lambda _: 3)
     with Records.open_readonly(file) as records:
@@ -429,13 +432,14 @@ def test_killed_and_resumed_by_the_same_links(tmp_path):
     assert equal(killed)
 
 
-def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path):
+@pytest.mark.parametrize("served", ["serve --seat program --seat random", "play --browser"])
+def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(served, tmp_path):
     file = tmp_path / "run.db"
     command = [sys.executable, "-m", "llm_games.benchmarks.show.cli"]
-    game = ["beauty_contest", "--param", "players=2", "--param", "rounds=1"]
-    game += ["--seat", "program", "--seat", "random"]
+    game = ["--param", "players=2", "--param", "rounds=1", "--port", "0", "--db", file]
+    played, *rest = served.split()
     said = []
-    for start_it in (["serve", *game, "--port", "0", "--db", file], ["resume", file, "--browser"]):
+    for start_it in ([played, "beauty_contest", *rest, *game], ["resume", file, "--browser"]):
         process = subprocess.Popen(
             [*command, *start_it],
             stdout=subprocess.PIPE,
@@ -443,7 +447,7 @@ def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path)
             text=True,
             env=os.environ | {"PYTHONPATH": ROOT},
         )
-        link = Link(re.match(r"program: (\S+)", process.stderr.readline())[1])
+        link = Link(re.match(r"\w+: (\S+)", process.stderr.readline())[1])
         link.join()
         shown = link.turn()
         if start_it[0] == "resume":
@@ -455,6 +459,25 @@ def test_an_interrupt_says_the_way_on_and_at_the_end_cuts_a_look_short(tmp_path)
     assert said[0][2] == 130
     assert f"recorded in {file}" in said[1][0]
     assert said[1][2] == 0
+
+
+def test_who_has_left_is_not_waited_for_after_a_restart(tmp_path):
+    plan, file = plan_of(run_of("program", "program")), tmp_path / "run.db"
+    with hosted(plan, file, port=0) as serving:
+        links = [Link(address) for address in serving.links.values()]
+        start(plan, file).close()
+        with Store.open(file) as store:
+            for link in links:
+                link.join()
+            for seat in serving.guests.seats.values():
+                store.add(GuestRow(*seat.joined))
+        links[1].ask("POST", "/leave", {})
+    with hosted(plan, file, port=0) as serving:
+        assert [seat.is_here for seat in serving.guests.seats.values()] == [True, False]
+        assert serving.guests.missing() == 0
+        Link(serving.links["program 2"]).join()
+    with hosted(plan, file, port=0) as serving:
+        assert all(seat.is_here for seat in serving.guests.seats.values())
 
 
 async def agent(server):

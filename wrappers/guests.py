@@ -99,6 +99,7 @@ class GuestSeat:
         self.pseudonyms = pseudonyms and kind == "human"
         self.joined: Joined | None = None
         self.left = False
+        self.has_begun = False  # all had joined: who leaves is not waited for any more
         self.fault: Exception | None = None  # that ended the games before their time
         self.standing = Standing()
         self.number = 0  # of changes
@@ -156,6 +157,8 @@ class GuestSeat:
     def leave(self) -> None:
         """Leave the seat: the declared move is played at once, until somebody joins again."""
         with self._lock:
+            if self.joined is None:
+                return
             self.left = True
             if self._turn is not None:
                 self._close(self._turn, None)
@@ -335,8 +338,9 @@ class Guests:
             seat.lobby = self.missing
 
     def missing(self) -> int:
-        """Return how many have not joined."""
-        return max(0, self.wanted - sum(seat.is_here for seat in self.seats.values()))
+        """Return how many have not joined, for the games to begin."""
+        here = sum(seat.is_here or seat.has_begun for seat in self.seats.values())
+        return max(0, self.wanted - here)
 
     async def gather(self, limit: float | None) -> list[Joined]:
         """Wait until all have joined; LobbyEmpty after so many seconds."""
@@ -348,6 +352,7 @@ class Guests:
             fault = f"not everybody joined within {limit:g} seconds; missing: {names}"
             raise LobbyEmpty(fault) from None
         for seat in self.seats.values():
+            seat.has_begun = True
             seat.ring()
         return [seat.joined for seat in self.seats.values() if seat.joined is not None]
 
@@ -463,6 +468,6 @@ def _read(text: str, question: Question) -> str:
 
 def _check_pseudonym(pseudonym: str) -> None:
     if not 0 < len(pseudonym) <= LONGEST_PSEUDONYM or not pseudonym.isprintable():
-        raise NotTaken(f"a pseudonym has 1 to {LONGEST_PSEUDONYM} characters")
+        raise NotTaken(f"a pseudonym has 1 to {LONGEST_PSEUDONYM} characters that can be seen")
     if re.search(r"\S@\S", pseudonym):
         raise NotTaken("a pseudonym is no e-mail address: nothing that names a person is kept")

@@ -52,7 +52,7 @@ def play(
     import secrets
 
     from llm_games.benchmarks.record.store import check_free
-    from llm_games.benchmarks.run.conduct import fresh
+    from llm_games.benchmarks.run.conduct import fresh, go_on
     from llm_games.benchmarks.show.cli import human_play
     from llm_games.registry import rulebook
     from llm_games.wrappers.human import HumanPolicy, PersonLeft
@@ -75,6 +75,8 @@ def play(
     except (PersonLeft, KeyboardInterrupt) as ending:
         code = 130 if isinstance(ending, KeyboardInterrupt) else 0
         say("\nyou have left the table")
+        if browser and path.exists():
+            say(go_on(path, "--browser"))
     if path.exists():
         _show_played(path, seat, prompts)
     raise Exit(code)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from socket import socket
-from typing import Any, NamedTuple
+from typing import Any
 
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.run.plan import RunPlan
-from llm_games.benchmarks.show.view.serve import HOST, LARGEST, listening
+from llm_games.benchmarks.show.guests.kept_links import Kept, LinksFile, kept_links
+from llm_games.benchmarks.show.view.serve import LARGEST
 from llm_games.errors import BadParameter, LLMGamesError, install
 from llm_games.wrappers.guests import Guests, GuestSeat, Joined
 
@@ -41,14 +37,6 @@ class GuestsExtraMissing(LLMGamesError, ImportError):
 
     def __init__(self, error: ImportError) -> None:
         super().__init__(f"seats for guests need `{install('serve')}` ({error})")
-
-
-class Kept(NamedTuple):
-    """What outlives a restart of a run's links."""
-
-    host: str
-    port: int | None
-    tokens: dict[str, str]
 
 
 class Hosted:
@@ -85,9 +73,7 @@ def hosted(
 ) -> Iterator[Hosted]:
     """Serve the links of a run in a thread, to this machine alone by default.
 
-    Links, with host and port, are those of the file beside the run, if it has them for the same
-    seats. It is removed once the run is complete, or ends before it begins. Raises BadParameter:
-    nobody is to join, another process serves these links, or the port cannot be had.
+    Raises BadParameter: nobody is to join, or what `kept_links` raises.
     """
     try:
         import uvicorn
@@ -104,18 +90,20 @@ def hosted(
         )
     if host in ("0.0.0.0", "::", ""):
         raise BadParameter(f"--host {host}: give the address by which others reach this machine")
-    with _kept(plan, path, host, port) as (kept, listener):
-        guests = Guests(_seats(plan, path, kept), plan.guests.limit)
+    with kept_links(path, [*plan.guest_kinds()], host, port) as links, ExitStack() as bells:
+        guests = Guests(_seats(plan, path, links.kept), plan.guests.limit)
+        for seat in guests.seats.values():
+            bells.enter_context(seat.ringing(partial(_note, links, guests)))
         http: Any = partial(Connection, CONNECTIONS[0] + CONNECTIONS[1] * len(guests.seats))
-        app = guest_app(guests, kept.host)
+        app = guest_app(guests, links.kept.host)
         server = uvicorn.Server(uvicorn.Config(app, http=http, **OPTIONS))
-        run: Any = {"sockets": [listener]}
+        run: Any = {"sockets": [links.listener]}
         thread = threading.Thread(target=server.run, kwargs=run, name="links", daemon=True)
         thread.start()
         try:
             while not server.started and thread.is_alive():
                 time.sleep(0.01)
-            mine = Hosted(plan.model_copy(update={"links": guests}), guests, kept)
+            mine = Hosted(plan.model_copy(update={"links": guests}), guests, links.kept)
             ready(mine)
             yield mine
         finally:
@@ -123,56 +111,10 @@ def hosted(
             thread.join()
 
 
-def links_file(path: Path) -> Path:
-    """Return the file of a run's tokens."""
-    return path.with_name(f"{path.name}.links")
-
-
-@contextmanager
-def _kept(
-    plan: RunPlan, path: Path, host: str | None, port: int | None
-) -> Iterator[tuple[Kept, socket]]:
-    """Hold the file of a run's links, and their port; no other process can at the same time."""
-    file = links_file(path)
-    held = _held(file)
-    try:
-        with closing(held):
-            kept = _read(held, [*plan.guest_kinds()])
-            with listening(kept.port if port is None else port, host or kept.host) as listener:
-                kept = Kept(host or kept.host, listener.getsockname()[1], kept.tokens)
-                held.execute("DELETE FROM kept")
-                held.execute("INSERT INTO kept VALUES (?)", (json.dumps(kept._asdict()),))
-                held.execute("COMMIT")
-                yield kept, listener
-    finally:
-        if not path.exists() or _complete(path):
-            file.unlink(missing_ok=True)
-
-
-def _held(file: Path) -> sqlite3.Connection:
-    """Open a file of links; as long as it is open, no other process can."""
-    try:
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        file.chmod(0o600)
-        held = sqlite3.connect(file, timeout=0, isolation_level=None)
-        held.execute("PRAGMA locking_mode = EXCLUSIVE")
-        held.execute("BEGIN EXCLUSIVE")
-        held.execute("CREATE TABLE IF NOT EXISTS kept (links TEXT)")
-    except (OSError, sqlite3.DatabaseError) as error:
-        fault = f"{file}, which keeps the links, cannot be used: {error}"
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-            fault = f"another process serves the links in {file}: wait until it ends, or stop it"
-        raise BadParameter(fault) from None
-    return held
-
-
-def _read(held: sqlite3.Connection, names: list[str]) -> Kept:
-    """Return what is kept for seats of these names, else new tokens."""
-    for (text,) in held.execute("SELECT links FROM kept"):
-        kept = Kept(**json.loads(text))
-        if [*kept.tokens] == names:
-            return kept
-    return Kept(HOST, None, {name: secrets.token_urlsafe(32) for name in names})
+def _note(links: LinksFile, guests: Guests) -> None:
+    left = [name for name, seat in guests.seats.items() if seat.left]
+    if left != [*links.kept.left]:
+        links.write(left)
 
 
 def _seats(plan: RunPlan, path: Path, kept: Kept) -> list[GuestSeat]:
@@ -182,6 +124,7 @@ def _seats(plan: RunPlan, path: Path, kept: Kept) -> list[GuestSeat]:
     joined = _joined(path)
     for seat in seats:
         seat.joined = joined.get(seat.name)
+        seat.has_begun, seat.left = seat.joined is not None, seat.name in kept.left
     return seats
 
 
@@ -190,10 +133,3 @@ def _joined(path: Path) -> dict[str, Joined]:
         return {}
     with Records.open_readonly(path) as records:
         return {row.seat: Joined(*vars(row).values()) for row in records.guests()}
-
-
-def _complete(path: Path) -> bool:
-    if not path.exists():
-        return False
-    with Records.open_readonly(path) as records:
-        return all(row.status in ("done", "void") for row in records.episodes())
