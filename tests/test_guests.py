@@ -36,7 +36,8 @@ from llm_games.benchmarks.run.resume import planned
 from llm_games.benchmarks.show.page.report_page import build
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
-from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty
+from llm_games.wrappers.guest_seat import GuestSeat
+from llm_games.wrappers.guests import Guests, LobbyEmpty
 
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 from starlette.websockets import WebSocketDisconnect

@@ -7,17 +7,23 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 import viewing
 from playing import SMALL, each_row
 from test_guests import ROOT, WAIT, Link, agent, equal, mcp, run_of, running, sample
+from uvicorn import Config, Server
 from viewing import expect
 
 import llm_games as lg
 from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.show.guests.guest_app import guest_app
+from llm_games.benchmarks.show.view.serve import listening
 from llm_games.noise import Noise
+from llm_games.wrappers.clients.base import Request
+from llm_games.wrappers.guest_seat import GuestSeat
+from llm_games.wrappers.guests import Guests
 
 
 class Person(viewing.Visitor):
@@ -172,6 +178,36 @@ def test_a_double_click_answers_once(tmp_path, browser):
         assert person.page.locator("#words .own").count() == 1
         links["human"].play(lambda shown: {shown["key"]: "so" if "longest" in shown else 1})
         expect(person.heading).to_have_text("The game is over")
+
+
+@contextmanager
+def door_of(seat, port):
+    """Serve a seat without any run; give the port."""
+    with closing(listening(port)) as taken:
+        server = Server(Config(guest_app(Guests([seat])), timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
+        thread.start()
+        yield taken.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+def test_a_page_that_stays_open_sees_what_a_server_started_again_asks(browser):
+    """Also if that has counted as many changes as the page saw last."""
+    first, second = (GuestSeat("you", "human", "token") for _ in "ab")
+    first.join()
+    with people(browser) as come:
+        with door_of(first, 0) as port:
+            person = come(Link(f"http://127.0.0.1:{port}/seat/token"))
+            expect(person.heading).to_have_text("Waiting for the others")
+        expect(person.page.locator("#connection")).to_have_text("connection lost, trying again")
+        second.join()
+        rules = lg.rules("public_goods", players=2)
+        second.ask(Request([], question=rules.question(rules.reset(0), 0)), None)
+        second.number = first.number
+        with door_of(second, port):
+            person.asked()
+        person.said = []
 
 
 def test_leaving_and_coming_back(tmp_path, browser):

@@ -81,7 +81,8 @@ LAYERS = {
     "wrappers": (
         "clients",
         "policy player_mixture together seats batch",
-        "dialogue mind user_players situations tools llm_policy human guests planning play",
+        "dialogue mind user_players situations tools llm_policy human guest_seat",
+        "guests planning play",
         "learned tabular_player torch_player sb3 sb3_log",
         "single_agent vector_env team_env async_env grpo_rollout guest_table tool_rollout",
     ),

@@ -33,7 +33,7 @@ from llm_games.benchmarks.show.guests.openenv_server import (
 )
 from llm_games.game_rooms import ROOMS
 from llm_games.wrappers.clients.base import ClientError
-from llm_games.wrappers.guests import GuestSeat, NotTaken
+from llm_games.wrappers.guest_seat import GuestSeat, NotTaken
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.tool_rollout import GameTools
 

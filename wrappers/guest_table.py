@@ -14,7 +14,8 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import NOBODY, View
 from llm_games.wrappers.clients.base import Chat, Request
 from llm_games.wrappers.grpo_rollout import kept_whole
-from llm_games.wrappers.guests import Guests, GuestSeat, LobbyEmpty, OutsidePolicy, TooLate
+from llm_games.wrappers.guest_seat import GuestSeat, TooLate
+from llm_games.wrappers.guests import Guests, LobbyEmpty, OutsidePolicy
 from llm_games.wrappers.play import play_table
 from llm_games.wrappers.policy import Policy
 from llm_games.wrappers.seats import Step

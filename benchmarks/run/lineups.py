@@ -21,7 +21,7 @@ from llm_games.benchmarks.run.plan import params_of, short
 from llm_games.errors import LLMGamesError
 from llm_games.registry import game_class, rulebook
 from llm_games.rulebook import Rulebook
-from llm_games.wrappers.guests import KINDS
+from llm_games.wrappers.guest_seat import KINDS
 
 CHANCE = "cross-play"
 """Name of the chance that all line-ups meet; by it a game of a run is known as one."""

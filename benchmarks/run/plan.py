@@ -39,7 +39,8 @@ from llm_games.wrappers.clients.base import Chat, Client, ClientError, Request, 
 from llm_games.wrappers.clients.cache import ReplyCache
 from llm_games.wrappers.clients.recorded import RecordedClient
 from llm_games.wrappers.clients.stack import Shared, add_layers, layers
-from llm_games.wrappers.guests import KINDS, GuestPolicy
+from llm_games.wrappers.guest_seat import KINDS
+from llm_games.wrappers.guests import GuestPolicy
 from llm_games.wrappers.human import HumanPolicy
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.policy import Policy

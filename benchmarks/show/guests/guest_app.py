@@ -28,7 +28,8 @@ from llm_games.benchmarks.show.guests.openapi import CURL, openapi
 from llm_games.benchmarks.show.view import app as viewer
 from llm_games.benchmarks.show.view.render import environment
 from llm_games.errors import install
-from llm_games.wrappers.guests import Guests, GuestSeat, NotNow, NotTaken
+from llm_games.wrappers.guest_seat import GuestSeat, NotNow, NotTaken
+from llm_games.wrappers.guests import Guests
 
 BEAT = 10.0  # seconds between two signs of life of a socket
 LONGEST_WAIT = 30.0  # seconds for which a program waits for news at a time

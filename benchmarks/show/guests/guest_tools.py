@@ -13,7 +13,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from llm_games.benchmarks.show.guests.guest_app import LONGEST_WAIT
 from llm_games.benchmarks.show.guests.guest_door import LARGEST_BODY
-from llm_games.wrappers.guests import GuestSeat, NotNow, NotTaken
+from llm_games.wrappers.guest_seat import GuestSeat, NotNow, NotTaken
 
 HOW = "You play a game. Call observe, then act with the turn it names, until its state is over."
 OBSERVE = "Return what your seat sees, once you are asked or `wait` seconds later (up to 30)."

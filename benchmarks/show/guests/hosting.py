@@ -15,7 +15,8 @@ from llm_games.benchmarks.run.plan import RunPlan
 from llm_games.benchmarks.show.guests.kept_links import Kept, LinksFile, kept_links
 from llm_games.benchmarks.show.view.serve import LARGEST
 from llm_games.errors import BadParameter, LLMGamesError, install
-from llm_games.wrappers.guests import Guests, GuestSeat, Joined
+from llm_games.wrappers.guest_seat import GuestSeat, Joined
+from llm_games.wrappers.guests import Guests
 
 LAST_LOOK = 3.0
 """Seconds for which links are served after the end, for pages to read the results."""

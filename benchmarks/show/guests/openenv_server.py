@@ -23,8 +23,8 @@ from llm_games.benchmarks.show.guests.offer import WORDS, Offer
 from llm_games.errors import BadParameter, LLMGamesError, NotReady, unknown_keyword
 from llm_games.facts import check_integer
 from llm_games.version import __version__
+from llm_games.wrappers.guest_seat import GuestSeat, NotTaken
 from llm_games.wrappers.guest_table import GuestSession, GuestTable
-from llm_games.wrappers.guests import GuestSeat, NotTaken
 from llm_games.wrappers.together import run_sync
 
 LIMIT = 20.0  #: seconds of a turn at a shared table, and for which its seats are waited for
