@@ -25,6 +25,7 @@ from playing import SMALL, each_row
 
 import llm_games as lg
 from llm_games.baselines.players import make_player
+from llm_games.benchmarks.judge.results import run_results
 from llm_games.benchmarks.record.checked_table import ConfigError
 from llm_games.benchmarks.record.queries import Records
 from llm_games.benchmarks.record.schema import GuestRow
@@ -34,6 +35,7 @@ from llm_games.benchmarks.run.plan import plan_of
 from llm_games.benchmarks.run.replay import replay
 from llm_games.benchmarks.run.resume import planned
 from llm_games.benchmarks.show.page.report_page import build
+from llm_games.benchmarks.show.tables import run_tables
 from llm_games.errors import BadParameter
 from llm_games.noise import Noise
 from llm_games.wrappers.guest_seat import GuestSeat
@@ -229,7 +231,11 @@ def test_who_leaves_is_played_for_until_coming_back(tmp_path):
     with Records.open_readonly(file) as records:
         [episode] = records.episodes()
         calls = [call.finish for call in records.attempts(episode.id) if call.model == "human"]
+        results = run_results(records, baselines=False)
     assert calls == ["late"] * 3 + ["stop"]
+    [table, *_] = run_tables(results, None, [])
+    [row] = table.dicts()
+    assert (row["bad replies"], row["late"]) == ("0", 3)
     assert equal(file)
 
 

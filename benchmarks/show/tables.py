@@ -114,7 +114,7 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     for game in games:
         states = ", ".join(f"{count} {status}" for status, count in game.episodes.items())
         filled = f"{game.filled_in} of {game.decisions}{' !' * game.marked}"
-        bad_replies = str(sum(game.bad_replies.values()))
+        bad_replies = str(_in_time(game.bad_replies))
         rows.append([game.label, *_means(game.series, shown), states, bad_replies, filled])
         for reference in game.references:
             aside.append(len(rows))
@@ -124,12 +124,15 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     means = {"overall": overall} | {f"  {name}": mean for name, mean in offline.items()}
     empty = [""] * (len(heads) - 2)
     foot = [[name, brief(mean), *empty] for name, mean in means.items() if overall]
-    if any(game.bad_thoughts for game in games):
-        heads["bad thoughts"] = "d"
-        bad = {game.label: sum(game.bad_thoughts.values()) for game in games}
-        for row in rows:
-            row.append(bad.get(row[0]))
-        foot = [[*line, ""] for line in foot]
+    counted = [(game.label, game.bad_replies, game.bad_thoughts) for game in games]
+    late = {label: moves.get("late", 0) + rest.get("late", 0) for label, moves, rest in counted}
+    thoughts = {label: _in_time(rest) for label, _, rest in counted}
+    for head, counts in {"late": late, "bad thoughts": thoughts}.items():
+        if any(counts.values()):
+            heads[head] = "d"
+            for row in rows:
+                row.append(counts.get(row[0]))
+            foot = [[*line, ""] for line in foot]
     notes = [measure.note for measure in measures.values()]
     notes += [f"{game.label}: {game.conditional}" for game in games if game.conditional]
     for game in games:
@@ -143,6 +146,10 @@ def _results(games: Sequence[GameResult], overall: MeanCell | None) -> ResultTab
     if not measures and not any(game.scores for game in games):
         notes.append("No paper's score or measure is defined for what was played.")
     return ResultTable(heads, rows, foot=foot, note="\n".join(notes), beside=aside)
+
+
+def _in_time(counts: Mapping[str, int]) -> int:
+    return sum(counts.values()) - counts.get("late", 0)
 
 
 def _means(series: Mapping[str, Series], titles: Collection[str]) -> list[MeanCell | None]:
