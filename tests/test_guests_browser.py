@@ -57,8 +57,10 @@ class Person(viewing.Visitor):
 
     def answer(self, number):
         self.asked()
+        turn = self.page.locator("#form").get_attribute("data-turn")
         self.page.get_by_role("spinbutton").fill(str(number))
         self.page.keyboard.press("Enter")
+        self.page.wait_for_selector(f'#form:not([data-turn="{turn}"])', state="attached")
 
 
 @contextmanager

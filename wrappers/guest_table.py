@@ -116,8 +116,9 @@ class GuestTable:
 
     def _seated(self) -> list[Policy]:
         """Return who plays each seat; outside keeps the first that nobody took in time."""
-        absent = [seat.name for seat in self.seats if not seat.is_here][self.guests.missing() :]
-        inside = dict(zip(absent, self.inside, strict=True))
+        absent = [seat.name for seat in self.seats if not seat.is_here]
+        late = len(absent) - len(self.inside)
+        inside = dict(zip(absent[late:], self.inside, strict=True))
         return [inside.get(seat.name, self.outside) for seat in self.seats]
 
     async def _count(self, step: Step) -> None:
