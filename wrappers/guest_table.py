@@ -159,7 +159,8 @@ class GuestSession:
         """Return what is new and what is asked, by the fields of an observation of OpenEnv."""
         over = self.is_over  # before the rest, which is then final
         turn, standing, _ = self.seat.snapshot()
-        attempt = None if standing.attempt is self._attempt else standing.attempt
+        is_mine = self.turn and standing.attempt is not self._attempt  # no other's, who left
+        attempt = standing.attempt if is_mine else None
         reward = standing.payoff - self._payoff
         self._attempt, self._payoff = standing.attempt, standing.payoff
         self.turn = turn.name if turn else ""
