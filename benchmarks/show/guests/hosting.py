@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -70,7 +70,6 @@ def hosted(
     *,
     host: str | None = None,
     port: int | None = None,
-    ready: Callable[[Hosted], None] = lambda hosted: None,
 ) -> Iterator[Hosted]:
     """Serve the links of a run in a thread, to this machine alone by default.
 
@@ -104,8 +103,9 @@ def hosted(
         try:
             while not server.started and thread.is_alive():
                 time.sleep(0.01)
+            if not server.started:
+                raise LLMGamesError("the links could not be served; the terminal says why")
             mine = Hosted(plan.model_copy(update={"links": guests}), guests, links.kept)
-            ready(mine)
             yield mine
         finally:
             server.should_exit = True
