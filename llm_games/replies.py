@@ -7,13 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from llm_games.answer_spans import FINAL, PLAIN, QUOTED, alternative, retracted, standing, undecided
 from llm_games.errors import unknown
 from llm_games.loose_json import DECODER, Conflict, TooMessy, parts, values
-from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real, Shares
+from llm_games.questions import MISSING, BadReply, Integer, Question
 from llm_games.xml_calls import calls_as_json
 
 ReplyOutcome = Literal[
@@ -22,8 +21,8 @@ ReplyOutcome = Literal[
 """How a reply was read; ``tool``: it is no answer but calls a tool, and breaks no rule."""
 Finish = Literal["stop", "length", "refusal"]  # how a reply ended: by itself, cut off, or declined
 
-LONGEST_KEPT, MOST_KEPT = 200, 4096
-"""Characters of replies that are not read again if they come again, and how many these are."""
+LONGEST_KEPT, MOST_KEPT = 200, 512
+"""Characters of replies that a question does not read again, and how many it keeps."""
 LENIENCIES = {
     "thoughts": "thoughts, or channels that are not final, were cut off",
     "superseded": "an answer that is called the final one stands after others",
@@ -78,11 +77,18 @@ def read_reply(
         raise unknown("reading", reading, READINGS)
     if finish == "refusal":
         return Reply("refused", why="the model declined to answer")
-    is_cached = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
-    return (_read_cached if is_cached else _read_uncached)(text, question, reading, finish)
+    if len(text) > LONGEST_KEPT:
+        return _read_anew(text, question, reading, finish)
+    replies, key = question.replies, (text, reading, finish)
+    if key not in replies:
+        if len(replies) >= MOST_KEPT:
+            replies.clear()
+        replies[key] = _read_anew(text, question, reading, finish)
+    reply: Reply = replies[key]
+    return reply
 
 
-def _read_uncached(text: str, question: Question, reading: str, finish: Finish) -> Reply:
+def _read_anew(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     try:
         reply = READINGS[reading](text, question, finish)
     except BadReply as bad:
@@ -92,9 +98,6 @@ def _read_uncached(text: str, question: Question, reading: str, finish: Finish) 
     if finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
-
-
-_read_cached = lru_cache(MOST_KEPT)(_read_uncached)
 
 
 def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:

@@ -91,6 +91,15 @@ class Sight:
     def asked(self) -> list[int]:
         return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
 
+    def question(self, seat: int) -> Question | None:
+        """Return what a seat of one table is asked, or None; made once."""
+        if seat not in self._questions:
+            asked = seat in self.asked
+            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
+        return self._questions[seat]
+
+    _questions = _lazy(lambda sight: dict[int, Question | None]())
+
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
         if index not in self._facts:
@@ -184,9 +193,7 @@ class View:
 
     @_lazy
     def question(self) -> Question | None:
-        if self.batch or self.seat not in self.sight.asked:
-            return None
-        return self.game.asks(self._state, self.seat)
+        return None if self.batch else self.sight.question(self.seat)
 
     @_lazy
     def mask(self) -> Array | None:
