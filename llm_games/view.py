@@ -142,7 +142,10 @@ class View:
 
     def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
-        self.rows = _rows(seat, sight.state.round.shape) if isinstance(seat, np.ndarray) else seat
+        self.rows, self.batch = seat, sight.state.round.shape  # of one seat
+        if isinstance(seat, np.ndarray):
+            self.rows = _rows(seat, self.batch)
+            self.batch = seat.shape[: seat.ndim - len(self.batch)] + self.batch
 
     def table(self, index: Any) -> View:
         alike = np.ndim(self.seat) == 0
@@ -152,14 +155,8 @@ class View:
     def who(self) -> Who:
         """The caller of this seat's requests; the game stands for the run if none is named."""
         who = self.sight.who
-        return who._replace(run=who.run or self.game.name, seat=self.seat)
-
-    @_lazy
-    def batch(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self._state.round.shape
-        seats = self.seat  # one of one table is by far the commonest
-        several = isinstance(seats, np.ndarray)
-        return seats.shape[: seats.ndim - len(shape)] + shape if several else shape
+        run, episode, step, _, call, seed = who
+        return Who(run or self.game.name, episode, step, self.seat, call, seed)
 
     @property
     def core(self) -> View:

@@ -103,6 +103,10 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
+_OURS = (number, exact, counted, percent, listed, named, quoted)
+FILTERS: dict[str, Any] = {function.__name__: function for function in _OURS}
+
+
 class Notes(dict[str, tuple[Any, ...]]):
     """A seat's answers to asides, by kind, the latest last; () for other kinds."""
 
@@ -182,15 +186,14 @@ class Prompts:
         """
         if view.question is None:
             return ""
-        request = self._request(view, self._names(view, notes), reasoning, notes)
-        return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
+        names = self._names(view, notes)
+        if not reasoning:
+            return self._request(view, names, view.question.plain_form, notes)
+        request = self._request(view, names, view.question.form(True), notes)
+        return f"{request}\n{_render(self._common, 'reasoning', {})}"
 
-    def _request(
-        self, view: View, names: Names, reasoning: bool = False, notes: Notes = NO_NOTES
-    ) -> str:
-        question = view.question
-        assert question is not None
-        names["form"] = question.form(True) if reasoning else question.plain_form
+    def _request(self, view: View, names: Names, form: str, notes: Notes = NO_NOTES) -> str:
+        names["form"] = form
         if view.core is view:
             return _render(self._template, "request", names)
         messages = self.heard(view)
@@ -263,14 +266,15 @@ class Prompts:
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        names = self._names(view)
+        names, question = self._names(view), view.question
         report = _render(self._template, "report", names)
-        asked = self._request(view, names) if view.question else self.heard(view)
+        asked = self._request(view, names, question.plain_form) if question else self.heard(view)
         return _join(rules or self.rules(view.game, view.seat), report, asked)
 
     def _names(self, view: View, notes: Notes = NO_NOTES) -> Names:
         """Return the names that blocks can use: the seat's knowledge over the game's terms."""
-        knowledge, game = view.core.told, view.core.game
+        core = view.core
+        knowledge, game = core.told, core.game
         assert knowledge is not None, "a batch of tables has no words"
         if self._terms_of is not game:
             self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
@@ -337,16 +341,45 @@ class _Code(compiler.CodeGenerator):
         if not isinstance(node.node, nodes.Name):
             super().visit_Getattr(node, frame)
             return
-        for code in ("(", f"[{node.attr!r}] if type(", f") is dict and {node.attr!r} in "):
-            self.write(code)
-            self.visit(node.node, frame)
-        self.write(" else ")
+        name, key = frame.symbols.ref(node.node.name), repr(node.attr)
+        self.write(f"({name}[{key}] if type({name}) is dict and {key} in {name} else ")
         super().visit_Getattr(node, frame)
         self.write(")")
 
 
+class _OurCode(_Code):
+    """Code in which a block is a plain function that returns its text, made of our filters."""
+
+    def write_commons(self) -> None:
+        self.writeline("resolve = context.resolve_or_missing; undefined = environment.undefined")
+        self.writeline("concat = environment.concat; cond_expr_undefined = Undefined")
+
+    def enter_frame(self, frame: compiler.Frame) -> None:
+        super().enter_frame(frame)
+        if frame.block_frame and frame.buffer is None:
+            frame.buffer = "pieces"
+            self.writeline("pieces = []")
+
+    def leave_frame(self, frame: compiler.Frame, with_python_scope: bool = False) -> None:
+        if frame.block_frame and with_python_scope:
+            self.writeline("return concat(pieces)")
+        super().leave_frame(frame, with_python_scope)
+
+    def _output_child_pre(self, node: nodes.Expr, *rest: Any) -> None:
+        if not _is_written(node):
+            super()._output_child_pre(node, *rest)
+
+    def _output_child_post(self, node: nodes.Expr, *rest: Any) -> None:
+        if not _is_written(node):
+            super()._output_child_post(node, *rest)
+
+
+def _is_written(node: nodes.Expr) -> bool:
+    return isinstance(node, nodes.Filter) and node.name in FILTERS
+
+
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
-    code_generator_class = _Code
+    code_generator_class: type[compiler.CodeGenerator] = _OurCode
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method
@@ -365,16 +398,19 @@ class _ForeignEnvironment(Guarded, _Environment):
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
     if block not in template.blocks:
         raise BadParameter(f"{template.filename} lacks the block {block!r}")
-    environment = template.environment
     names = values if type(values) is Names else Names(values)
-    pieces = template.blocks[block](_Context(template, names))
+    environment, write = template.environment, template.blocks[block]
     try:
-        text = "".join(environment.pieces(pieces) if isinstance(environment, Guarded) else pieces)
+        text: Any = write(_Context(template, names))
+        if isinstance(environment, Guarded):
+            text = "".join(environment.pieces(text))
     except Exception as error:  # whatever a template does wrong
         raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
-    if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
+    # Indented lines are the templates' way of being legible; backwards is the faster search.
+    if text.rfind("\n ") >= 0 or text.rfind(" \n") >= 0:
         text = "\n".join(map(str.strip, text.splitlines()))
-    return text.strip()
+    whole: str = text.strip()
+    return whole
 
 
 def _fault(error: Exception) -> str:
@@ -395,17 +431,16 @@ def _ours(path: str) -> tuple[str, str, None] | None:
 
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
-    filters = (number, exact, counted, percent, listed, named, quoted)
     settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined}
     settings |= {"trim_blocks": True, "lstrip_blocks": True}
     environment: jinja2.Environment
     ours = jinja2.FunctionLoader(_ours)
     if folder:
         loader = jinja2.ChoiceLoader([FolderLoader(folder), ours])
-        environment = _ForeignEnvironment(filters, loader=loader, **settings)
+        environment = _ForeignEnvironment(FILTERS.values(), loader=loader, **settings)
     else:
         environment = _Environment(loader=ours, **settings)
-        environment.filters |= {filter.__name__: filter for filter in filters}
+        environment.filters |= FILTERS
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:
         template = environment.get_template(path)
