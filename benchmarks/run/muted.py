@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,9 +17,11 @@ from llm_games.rulebook import Rulebook
 from llm_games.view import View
 from llm_games.wrappers.clients.base import Completion, Request
 from llm_games.wrappers.clients.budget import Usage
+from llm_games.wrappers.clients.chat import Chat, Message, byte_count
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.stack import layers
+from llm_games.wrappers.dialogue import NOTHING_NEW, Dialogue
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.play import play_table
@@ -137,11 +139,32 @@ class _Mute(Policy):
         return Decision(_bid(view.question, self.chance) if self.bids else MISSING), None
 
 
+class _Sizes(Dialogue):
+    """A dialogue whose prompts have their size, but no words: a mute player's would grow long."""
+
+    __slots__ = ()
+
+    def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
+        parts = [byte_count(text) for text in (*self.heard, *texts) if text]
+        chat = self.chat.plus("user", "")
+        chat.size += sum(parts) + 2 * (len(parts) - 1) if parts else len(NOTHING_NEW)
+        for message in messages:
+            chat = chat.plus(message["role"], message["content"])
+        return chat
+
+
 def _muted(policy: LLMPolicy, meter: _Meter) -> LLMPolicy:
     """The player with a meter as its client; it asks once for each thing."""
     muted: Any = copy.copy(policy)
     muted.client, muted.structured, muted.attempts_in = meter, True, lambda game: 1
     muted.max_attempts = 1  # of summaries
+    start = muted.start
+
+    def start_measured(game: Rulebook, seat: int, seed: int) -> Any:
+        memory = start(game, seat, seed)
+        return dataclasses.replace(memory, dialogue=_Sizes(memory.dialogue.rules))
+
+    muted.start = start_measured
     if isinstance(muted, PlanningPolicy):
         once: Any = {"plan_reasks": 0, "belief_checks": 1, "belief_fallback": "truth"}
         muted.planning, muted._minds = dataclasses.replace(muted.planning, **once), {}
