@@ -36,7 +36,7 @@ from llm_games.wrappers.clients.base import (
     Request,
     Unsent,
 )
-from llm_games.wrappers.clients.chat import Message
+from llm_games.wrappers.clients.chat import Message, byte_count
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
@@ -64,8 +64,10 @@ class _Line:
     The library, slow to load and to call, is for streams, proxies, and calls that are sent on.
     """
 
-    def __init__(self, session: Any, open_library: Callable[[], tuple[Any, Any]]) -> None:
-        self.session, self._open = session, open_library
+    def __init__(
+        self, session: Any, proxied: bool, open_library: Callable[[], tuple[Any, Any]]
+    ) -> None:
+        self.session, self.proxied, self._open = session, proxied, open_library
 
     @cached_property
     def library(self) -> tuple[Any, Any]:
@@ -143,6 +145,7 @@ class OpenAIClient:
         self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
         self._header_settings = dict(headers or {})
         self._headers, hidden = read_headers(self._header_settings)
+        self._knows_keys = knows_keys(self.base_url)
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
@@ -169,14 +172,11 @@ class OpenAIClient:
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
-        return replace(
-            answer,
-            text=self._masked(answer.text, reply=True),
-            thoughts=self._masked(answer.thoughts, reply=True),
-            refusal=self._masked(answer.refusal, reply=True),
-            tool_calls=self._masked(answer.tool_calls, reply=True),
-            model=self._shown(answer.model),
-        )
+        parts = ("text", "thoughts", "refusal", "tool_calls")
+        shown = {name: self._masked(getattr(answer, name), reply=True) for name in parts}
+        shown["model"] = self._shown(answer.model)
+        changed = {name: part for name, part in shown.items() if part != getattr(answer, name)}
+        return replace(answer, **changed) if changed else answer
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
@@ -249,7 +249,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
-            "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
+            "prompt_cache_key": request.dialogue if self._knows_keys else None,
             "response_format": form and (JSON_OBJECT if bare else _named(form)),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
@@ -299,7 +299,7 @@ class OpenAIClient:
     async def _posted(self, content: bytes) -> tuple[int, Any, Any]:
         """Return status, content and headers of the answer."""
         line, url = self._account(), f"{self.base_url}/chat/completions"
-        if is_loopback(self.base_url) or not getproxies():
+        if not line.proxied:
             async with line.session.post(url, data=content, allow_redirects=False) as got:
                 if got.status not in REDIRECTS:
                     return got.status, await got.read(), got.headers
@@ -364,7 +364,8 @@ class OpenAIClient:
             cookie_jar=aiohttp.DummyCookieJar(),  # no call knows of another
             timeout=aiohttp.ClientTimeout(sock_connect=min(self.timeout, CONNECT)),
         )
-        return _Line(session, self._library)
+        proxied = bool(getproxies()) and not is_loopback(self.base_url)
+        return _Line(session, proxied, self._library)
 
     def _library(self) -> tuple[Any, Any]:
         import openai
@@ -394,7 +395,7 @@ class OpenAIClient:
             return self._broken(page if answer.lstrip()[:1] == "<" else cut)
         offered = [tool["function"]["name"] for tool in body.get("tools", ())]
         texts = (str(message.get("content") or "") for message in body["messages"])
-        size = sum(len(text.encode(errors="replace")) for text in texts)
+        size = sum(map(byte_count, texts))
         try:
             got = response_parsing.read(answer, offered, size)
         except ValueError as error:
