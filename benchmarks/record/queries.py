@@ -36,6 +36,7 @@ class Records:
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
         self._column_cache: dict[str, list[str]] = {}  # columns by table
+        self._fitting = set[tuple[Any, ...]]()  # types of the plain values of rows that were right
         runs = self._read(schema.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
             raise self.damaged("there is not one description of the run")
@@ -345,10 +346,13 @@ class Records:
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
         every = {**table.loads, **(loads or {})}
         loading = [(name, load) for name, load in every.items() if name in names]
-        checks = [(name, fits) for name, fits in table.checks if name in names]
-        records = []
+        all_checks = [(name, fits) for name, fits in table.checks if name in names]
+        loaded_checks = [(name, fits) for name, fits in all_checks if name in every]
+        whole, records = len(names) == len(table.types), []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
+            kinds = table.name, *map(type, values_of_row)  # whether plain values fit hangs on these
+            checks = loaded_checks if kinds in self._fitting else all_checks
             name, value, fault = "", None, "is not JSON"
             try:
                 for name, load in loading:
@@ -364,7 +368,13 @@ class Records:
                 raise self.damaged(
                     f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
                 ) from None
-            records.append(kind(**row))
+            self._fitting.add(kinds)
+            if whole:  # as the class's own way, but fast
+                record = object.__new__(kind)
+                record.__dict__.update(row)
+            else:
+                record = kind(**row)
+            records.append(record)
         return records
 
     def damaged(self, fault: str) -> connection.NotARun:
