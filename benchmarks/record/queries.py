@@ -12,7 +12,7 @@ from functools import cache
 from operator import add
 from pathlib import Path
 from sys import intern
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from llm_games.benchmarks.record import connection, lock, schema
 from llm_games.benchmarks.record.schema import TABLES, Plain
@@ -28,6 +28,20 @@ PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of i
     "attempts": schema.AttemptRow,
     "notes": schema.NoteRow,
 }
+
+
+class Call(NamedTuple):
+    """What is counted of a completion, see `AttemptRow`; `left_out` as the file has it."""
+
+    seat: int
+    kind: str
+    outcome: str | None
+    leniencies: str
+    left_out: str | None
+    tokens_in: int
+    tokens_out: int
+    latency: float
+    model: str
 
 
 class Records:
@@ -136,6 +150,20 @@ class Records:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         condition = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
         return self._read(schema.AttemptRow, condition, episode, step)
+
+    def calls(self, episode: int) -> list[Call]:
+        """Return what is counted of the completions of an episode, in the same order."""
+        if not (there := self._columns(TABLES[schema.AttemptRow])):  # as in older files
+            return []
+        of_older = {"kind": "'move'", "left_out": "NULL", "leniencies": "''"}
+        names = ", ".join(name if name in there else of_older[name] for name in Call._fields)
+        query = f"SELECT {names} FROM attempts WHERE episode = ? ORDER BY step, seat, number"
+        calls = list(map(Call._make, self._rows(query, episode)))
+        kinds = {(Call, *map(type, call)) for call in calls}
+        if not kinds <= self._fitting or any(call.left_out for call in calls):
+            self.attempts(episode)  # which checks them
+            self._fitting |= kinds
+        return calls
 
     def notes(self, episode: int) -> list[schema.NoteRow]:
         """Return what players of an episode wrote down, by step and seat."""

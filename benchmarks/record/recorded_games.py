@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from llm_games.baselines.players import kind_of
 from llm_games.baselines.regret import Steps, deviation, stacked
-from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.queries import Call, Records
 from llm_games.benchmarks.record.schema import (
     AttemptRow,
     DecisionRow,
@@ -75,14 +76,14 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, attempt: AttemptRow) -> None:
+    def asked(self, attempt: Call) -> None:
         if attempt.kind not in self.read:
             self.read[attempt.kind] = Counter()
         self.read[attempt.kind][attempt.outcome or "unread"] += 1
         if attempt.leniencies:
             self.lenient.update(filter(None, attempt.leniencies.split(", ")))
         if attempt.left_out:
-            self.left_out.update(attempt.left_out)
+            self.left_out.update(json.loads(attempt.left_out))
         self.tokens_in += attempt.tokens_in
         self.tokens_out += attempt.tokens_out
         self.latencies.append(attempt.latency)
@@ -169,7 +170,7 @@ class RecordedEpisode:
         """The time from its start to its end, if it has one."""
         return seconds([self.row])
 
-    @property
+    @cached_property
     def rules(self) -> Any:
         """The rules, as its players sat, without talk."""
         alike = f"{self.row.game.id} {self.row.params}"
@@ -229,7 +230,7 @@ class RecordedEpisode:
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled
-        for attempt in self.attempts():
+        for attempt in self.file.calls(self.row.id):
             for tally in (total, of[self.seats[attempt.seat]]):
                 tally.asked(attempt)
         return total, of
