@@ -32,7 +32,7 @@ from typing import Any
 PAIRS, SECONDS, LEAST = 7, 0.4, 0.9
 """Pairs of a group, CPU seconds of the older version's part of a pair, and the goal."""
 REPLY = '{"tokens_contributed": 5}'
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 Work = Callable[[], Any]
 
 
@@ -248,7 +248,7 @@ def main() -> int:
     parser.add_argument("--slow", type=float, default=0.0, help="plant a slow-down, to try this")
     parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker:
+    if arguments.worker is not None:
         worker(arguments.worker, arguments.slow)
         return 0
     with ExitStack() as stack:
