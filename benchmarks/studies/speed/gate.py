@@ -178,9 +178,7 @@ class Version:
         return float(answer)
 
     def close(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()  # it ends where no more is asked for
         self.room.cleanup()
 
 
