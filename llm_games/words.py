@@ -279,10 +279,10 @@ class Prompts:
         if self._terms_of is not game:
             self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
             self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
-        names = Names(self._terms[view.seat])
-        names.update(knowledge)
-        names["notes"] = notes
-        return names
+        visible = Names(self._terms[view.seat])
+        visible.update(knowledge)
+        visible["notes"] = notes
+        return visible
 
     def _seat_values(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
         return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
@@ -331,7 +331,7 @@ class _Context(runtime.Context):
 
     def __init__(self, template: jinja2.Template, names: Names) -> None:
         self.environment, self.name, self.parent = template.environment, template.name, names
-        self.resolve_or_missing = names.__getitem__  # type: ignore[method-assign]
+        self.resolve_or_missing: Any = names.__getitem__
 
 
 class _Code(compiler.CodeGenerator):

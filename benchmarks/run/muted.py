@@ -21,7 +21,7 @@ from llm_games.wrappers.clients.chat import Chat, Message, byte_count
 from llm_games.wrappers.clients.metered import Metered
 from llm_games.wrappers.clients.prices import Price
 from llm_games.wrappers.clients.stack import layers
-from llm_games.wrappers.dialogue import NOTHING_NEW, Dialogue
+from llm_games.wrappers.dialogue import NOTHING_NEW, Dialogue, Exchange
 from llm_games.wrappers.llm_policy import LLMPolicy
 from llm_games.wrappers.planning import PlanningPolicy
 from llm_games.wrappers.play import play_table
@@ -139,15 +139,29 @@ class _Mute(Policy):
         return Decision(_bid(view.question, self.chance) if self.bids else MISSING), None
 
 
+def _with(waiting: tuple[int, int], texts: Sequence[str]) -> tuple[int, int]:
+    told = [byte_count(text) for text in texts if text]
+    return waiting[0] + len(told), waiting[1] + sum(told)
+
+
 class _Sizes(Dialogue):
     """A dialogue whose prompts have their size, but no words: a mute player's would grow long."""
 
-    __slots__ = ()
+    __slots__ = ("waiting",)  # the texts that are `heard`: how many, and bytes
+
+    def __init__(
+        self, rules: Chat, parent: _Sizes | None = None, last: Exchange | None = None
+    ) -> None:
+        super().__init__(rules, parent, last)
+        if parent is None or last is None or last.answer or last.calls:
+            self.waiting = _with((0, 0), self.heard)
+        else:
+            self.waiting = _with(parent.waiting, (last.told,))
 
     def prompt(self, *texts: str, messages: Iterable[Message] = ()) -> Chat:
-        parts = [byte_count(text) for text in (*self.heard, *texts) if text]
+        parts, size = _with(self.waiting, texts)
         chat = self.chat.plus("user", "")
-        chat.size += sum(parts) + 2 * (len(parts) - 1) if parts else len(NOTHING_NEW)
+        chat.size += size + 2 * (parts - 1) if parts else len(NOTHING_NEW)
         for message in messages:
             chat = chat.plus(message["role"], message["content"])
         return chat

@@ -450,7 +450,7 @@ class BeautyContest(Rounds):
         spot = bare if key == "chosen_number" else outermost
         if self.domain == "real":
             kind = AnyReal if free else Real
-            limits = low, high, self.decimals
+            limits: tuple[Any, ...] = low, high, self.decimals
             return alike(kind, key, *limits, published=spot, remarks=self._remarks(state))
         lower, upper = (None, None) if free else (low, high)
         limits = lower, upper, self.number_parse == "truncate"
