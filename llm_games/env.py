@@ -296,19 +296,17 @@ class TableEnv:
         return True
 
     def _play(self) -> Outcome:
-        wordy, codecs = self.windows.wordy, self.windows.codecs
-        spoken = wordy and bool(self.table.ready().talking)
+        spoken = self.windows.wordy and bool(self.table.ready().talking)
         outcome = self.table.step(self._moves)
         for player in self.seated.values():
             player.hear()
-        self._readings, words = {}, [(seat, codecs[seat].reading) for seat in self._moves if wordy]
-        if any(reading for _, reading in words):
-            # Another move may be played in place of one that broke a rule, or was no speech.
-            actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
-        for seat, reading in words:
-            if reading:
-                plan = isinstance(self._moves[seat], tuple)
-                played = tuple(actions) if plan else actions[seat]
+        self._readings, actions = {}, None
+        for seat, move in self._moves.items() if self.windows.wordy else ():
+            if reading := self.windows.codecs[seat].reading:
+                # Another move may be played in place of one that broke a rule, or was no speech.
+                if actions is None:
+                    actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
+                played = tuple(actions) if isinstance(move, tuple) else actions[seat]
                 self._readings[seat] = {**reading, "played": played}
         self._next()
         return outcome

@@ -41,9 +41,9 @@ def episodes(
     obs_mode: str, actions: str, draw: Callable[[random.Random], Any], players: int
 ) -> Work:
     """Return the work of an episode of public goods with drawn actions."""
-    from llm_games import make
+    import llm_games as lg
 
-    env: Any = make("public_goods-v0", obs_mode=obs_mode, actions=actions, players=players)
+    env: Any = lg.make("public_goods-v0", obs_mode=obs_mode, actions=actions, players=players)
     rng = random.Random(1)
 
     def work() -> None:
@@ -68,9 +68,9 @@ def numbers() -> Work:
 def batch() -> Work:
     import numpy as np
 
-    from llm_games import rules
+    import llm_games as lg
 
-    game, rng = rules("public_goods"), np.random.default_rng(1)
+    game, rng = lg.rules("public_goods"), np.random.default_rng(1)
 
     def work() -> None:
         state = game.reset(1, (1024,))
@@ -83,22 +83,22 @@ def batch() -> Work:
 def tables() -> Work:
     import numpy as np
 
-    from llm_games import learners
+    import llm_games as lg
 
-    env: Any = learners("water_allocation", 512, opponents="even")
+    env: Any = lg.learners("water_allocation", 512, opponents="even")
     rng, count = np.random.default_rng(1), env.single_action_space.n
     env.reset(seed=0)
     return lambda: env.step(rng.integers(0, count, 512))
 
 
 def _run(url: str, path: Path, episodes: int = 4) -> None:
-    import llm_games
+    import llm_games as lg
 
     games = [{"game": "public_goods", "params": {"players": 4, "rounds": 10}}]
     model = {"base_url": url, "cache": False}
     seats = ["openai:m"]
     plan = {"games": games, "episodes": episodes, "seats": seats, "models": {"m": model}}
-    llm_games.run(plan, path)
+    lg.run(plan, path)
 
 
 def model(url: str) -> Work:
