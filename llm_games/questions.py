@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
 from itertools import islice
@@ -122,7 +122,7 @@ class Question(ABC):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {k: v for k, v in vars(self).items() if k not in ("replies", "allows")}
 
     @abstractmethod
     def value_schema(self) -> dict[str, Any]:
