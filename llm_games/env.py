@@ -300,7 +300,8 @@ class TableEnv:
         outcome = self.table.step(self._moves)
         for player in self.seated.values():
             player.hear()
-        self._readings, actions = {}, None
+        self._readings = {}
+        actions: Any = None
         for seat, move in self._moves.items() if self.windows.wordy else ():
             if reading := self.windows.codecs[seat].reading:
                 # Another move may be played in place of one that broke a rule, or was no speech.
