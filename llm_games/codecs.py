@@ -584,8 +584,8 @@ class FreeText(Codec):
 
     def begin(self, mask: Any = None) -> None:
         if mask is None or not self.batch:
-            super().begin()
-            self.remaining = np.full(self.batch, self.reask)
+            self.reading = {}
+            self.remaining.fill(self.reask)
             return
         self.reading = {table: text for table, text in self.reading.items() if not mask[table]}
         self.remaining = np.where(mask, self.reask, self.remaining)
@@ -611,13 +611,16 @@ class FreeText(Codec):
     def _read(self, view: View, text: str, table: Any) -> tuple[dict[str, Any], Action | None]:
         """Return how a reply was read, and the move; None if it is asked for again."""
         assert view.question is not None
-        reply, remaining = read_reply(text, view.question), self.remaining[table]
-        if view.sight.talking:  # the talk has its own number of reasks; some are used
-            remaining -= self.reask - view.game.talk.reasks
-        asks_again = reply.outcome != "valid" and remaining > 0
-        if asks_again:
-            self.remaining[table] -= 1
-        return {"outcome": reply.outcome, "why": reply.why}, None if asks_again else reply.action
+        reply = read_reply(text, view.question)
+        reading = {"outcome": reply.outcome, "why": reply.why}
+        if reply.outcome != "valid":
+            remaining = self.remaining[table]
+            if view.sight.talking:  # the talk has its own number of reasks; some are used
+                remaining -= self.reask - view.game.talk.reasks
+            if remaining > 0:
+                self.remaining[table] -= 1
+                return reading, None
+        return reading, reply.action
 
     def take_batch(self, view: View, actions: Any, mask: Array) -> Taken:
         is_list = isinstance(actions, list | tuple | np.ndarray)

@@ -20,7 +20,6 @@ from llm_games.pictures import RENDER_MODES, need_pillow
 from llm_games.questions import Action
 from llm_games.rulebook import Array, Outcome, Rulebook
 from llm_games.table import Table
-from llm_games.talk import Talking
 from llm_games.view import Sight, View
 from llm_games.words import Prompts
 
@@ -101,6 +100,11 @@ class Windows:
         """Observations of a seat with this codec have a mask."""
         return codec.masked and not self.masks_apart
 
+    @property
+    def has_extras(self) -> bool:
+        """Infos have masks or words."""
+        return self.masks_apart or self.in_parts
+
     def extras(self, view: View) -> dict[str, Any]:
         """Return what the infos of a seat have on request: its mask, and its words in parts."""
         codec, extras = self.codecs[view.seat], dict[str, Any]()
@@ -132,9 +136,10 @@ class Windows:
         """Return a seat's rules, report and request in words; rendered once a step."""
         if self._text_cache[0] is not view.sight:
             self._text_cache = view.sight, {}
-        texts, words, seat = self._text_cache[1], self.words(), view.seat
+        texts, seat = self._text_cache[1], view.seat
         if seat not in texts:
-            if isinstance(view.game, Talking) and view.sight.state.mute.all():
+            words = self.words()
+            if view.game.core is not view.game and view.sight.state.mute.all():
                 view = view.core  # no seat has words: the text leaves talk out
             rules = self._rules[seat] = self._rules[seat] or words.rules(view.game, seat)
             texts[seat] = in_text_space(words.text(view, rules))
@@ -143,7 +148,7 @@ class Windows:
     def observations(self, sight: Sight, agents: Sequence[str]) -> dict[str, Any]:
         """Return new observations."""
         if self._texts:
-            return {a: {"text": self.text(sight.view(self.seats[a]))} for a in agents}
+            return {a: {"text": self.text(View(sight, self.seats[a]))} for a in agents}
         if not self._plain:
             return {agent: self.observation(sight.view(self.seats[agent])) for agent in agents}
         rows = self.numbers(sight)
@@ -297,21 +302,24 @@ class TableEnv:
         for player in self.seated.values():
             player.hear()
         self._readings = {}
+        actions: Any = None
         for seat, move in self._moves.items() if self.windows.wordy else ():
-            if words := self.windows.codecs[seat].reading:
+            if reading := self.windows.codecs[seat].reading:
                 # Another move may be played in place of one that broke a rule, or was no speech.
-                actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
+                if actions is None:
+                    actions = self.game.core.in_units(outcome.record["actions"], spoken).tolist()
                 played = tuple(actions) if isinstance(move, tuple) else actions[seat]
-                self._readings[seat] = {**words, "played": played}
+                self._readings[seat] = {**reading, "played": played}
         self._next()
         return outcome
 
     def _info(self, seat: int, broke: bool, asked: bool) -> dict[str, Any]:
         reading = self.windows.codecs[seat].reading or self._readings.get(seat, {})
-        return {"asked": asked, "broke": broke, **reading, **self._extras(seat)}
+        info = {"asked": asked, "broke": broke, **reading}
+        return info | self._extras(seat) if self.windows.has_extras else info
 
     def _extras(self, seat: int) -> dict[str, Any]:
-        if not (self.windows.masks_apart or self.windows.in_parts):
+        if not self.windows.has_extras:
             return {}
         return self.windows.extras(self.table.ready().view(seat))
 
@@ -410,12 +418,11 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
             if agent not in live:
                 raise IllegalAction(f"{agent!r} has no move: still playing are {live}")
         names = self.possible_agents
-        for agent in (names[seat] for seat in self._waiting):
-            if agent not in actions:
-                raise IllegalAction(f"{agent} has to move, but there is no action for it")
+        for seat in self._waiting:
+            if names[seat] not in actions:
+                raise IllegalAction(f"{names[seat]} has to move, but there is no action for it")
         self._waiting = [s for s in self._waiting if not self._take(s, actions[names[s]])]
-        none = np.zeros(len(names))
-        outcome = Outcome(none, none > 0, broke=none > 0) if self._waiting else self._play()
+        outcome = self._unplayed() if self._waiting else self._play()
         payoffs, done = outcome.rewards.tolist(), outcome.finished.tolist()
         seats = self.windows.seats
         rewards, finished = {a: payoffs[seats[a]] for a in live}, {a: done[seats[a]] for a in live}
@@ -426,9 +433,13 @@ class SimultaneousGame(_AgentsEnv, ParallelEnv[str, Any, Any]):
         infos = self._infos(live, outcome.broke.tolist())
         return observations, rewards, finished, truncations, infos
 
+    def _unplayed(self) -> Outcome:
+        none = np.zeros(self.game.players)
+        return Outcome(none, none > 0, broke=none > 0)
+
     def _infos(self, agents: Sequence[str], broke: Sequence[bool]) -> dict[str, dict[str, Any]]:
         asked, seats = set(self._waiting), self.windows.seats
-        if not (self.windows.wordy or self.windows.masks_apart or self.windows.in_parts):
+        if not (self.windows.wordy or self.windows.has_extras):
             return {a: {"asked": seats[a] in asked, "broke": broke[seats[a]]} for a in agents}
         return {a: self._info(seats[a], broke[seats[a]], seats[a] in asked) for a in agents}
 

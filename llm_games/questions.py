@@ -16,7 +16,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from functools import cache, cached_property, lru_cache
 from itertools import islice
 from math import inf, isfinite
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from llm_games import promises as announced
 from llm_games.noise import Noise
 from llm_games.schemas import beginnings, object_of
 
+T = TypeVar("T")
 MISSING = int(np.iinfo(np.int64).min)  # the action of a seat that gave no answer
 BEYOND = 2**62  # a number too large for arrays, which no game takes
 
@@ -55,6 +56,12 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?:\.\d+)?")
 MONEY = ("$", "dollar", "dollars")
 _UNSAID = ("null", "none")  # which mean too much in a sentence
 _NOTHING = tuple((word, None) for word in ("null", "none", "no bid"))
+
+
+@lru_cache(1024)
+def alike(kind: Callable[..., T], *limits: Any, **more: Any) -> T:
+    """Return the same question for the same limits: seats are asked alike, round after round."""
+    return kind(*limits, **more)
 
 
 class BadReply(Exception):
@@ -108,6 +115,14 @@ class Question(ABC):
     """what the same reply is asked for beside the answer, and what is noted down of it"""
     bare: ClassVar[bool] = True
     """whether the value alone can be the whole reply"""
+
+    @cached_property
+    def replies(self) -> dict[Any, Any]:
+        """Short texts as they were read, see `read_reply`; a wrapper needs its own."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("replies", "allows")}
 
     @abstractmethod
     def value_schema(self) -> dict[str, Any]:
@@ -260,10 +275,6 @@ class Integer(Question):
         if self.low is None or self.high is None:
             return "a whole number"
         return f"a whole number from {self.low} to {self.high}"
-
-
-integer = lru_cache(1024)(Integer)
-"""The same question for the same limits: seats are often asked alike, round after round."""
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from llm_games.answer_spans import FINAL, PLAIN, QUOTED, alternative, retracted, standing, undecided
 from llm_games.errors import unknown
 from llm_games.loose_json import DECODER, Conflict, TooMessy, parts, values
-from llm_games.questions import MISSING, BadReply, Bid, Integer, Question, Real, Shares
+from llm_games.questions import MISSING, BadReply, Integer, Question
 from llm_games.xml_calls import calls_as_json
 
 ReplyOutcome = Literal[
@@ -26,8 +25,8 @@ ReplyOutcome = Literal[
 Finish = Literal["stop", "length", "refusal", "late"]
 """How a reply ended: by itself, cut off, declined, or not at all in the time that there was."""
 
-LONGEST_KEPT, MOST_KEPT = 200, 4096
-"""Characters of replies that are not read again if they come again, and how many these are."""
+LONGEST_KEPT, MOST_KEPT = 200, 512
+"""Characters of replies that a question does not read again, and how many it keeps."""
 LENIENCIES = {
     "thoughts": "thoughts, or channels that are not final, were cut off",
     "superseded": "an answer that is called the final one stands after others",
@@ -84,11 +83,18 @@ def read_reply(
         return Reply("refused", why="the model declined to answer")
     if finish == "late":
         return Reply("late", why="no answer came in time")
-    is_cached = len(text) <= LONGEST_KEPT and type(question) in (Integer, Bid, Real, Shares)
-    return (_read_cached if is_cached else _read_uncached)(text, question, reading, finish)
+    if len(text) > LONGEST_KEPT:
+        return _read_anew(text, question, reading, finish)
+    replies, key = question.replies, (text, reading, finish)
+    if key not in replies:
+        if len(replies) >= MOST_KEPT:
+            replies.clear()
+        replies[key] = _read_anew(text, question, reading, finish)
+    reply: Reply = replies[key]
+    return reply
 
 
-def _read_uncached(text: str, question: Question, reading: str, finish: Finish) -> Reply:
+def _read_anew(text: str, question: Question, reading: str, finish: Finish) -> Reply:
     try:
         reply = READINGS[reading](text, question, finish)
     except BadReply as bad:
@@ -98,9 +104,6 @@ def _read_uncached(text: str, question: Question, reading: str, finish: Finish) 
     if finish == "length" and reply.outcome != "valid":
         return Reply("truncated", why="it was cut off before a complete answer")
     return reply
-
-
-_read_cached = lru_cache(MOST_KEPT)(_read_uncached)
 
 
 def split_thoughts(text: str, finish: Finish = "stop") -> tuple[str, str]:

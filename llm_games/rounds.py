@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,16 +84,16 @@ class Rounds(Rulebook):
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round and its facts, and under ``last`` those of the last round."""
         rounds_played = int(state.round)
-        facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or rounds_played)]
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
         seat_facts = []  # facts that differ by seat: whether of this round, name, all seats' values
-        for fact in facts:
-            value, name = fact.of(state).tolist(), fact.said or fact.name
-            if isinstance(value, list) and not fact.each:
-                seat_facts.append((fact.now, name, value))
-            else:
-                (current if fact.now else last)[name] = value
+        for name, of, now, each in self._told_facts:
+            if now or rounds_played:
+                value = of(state).tolist()
+                if isinstance(value, list) and not each:
+                    seat_facts.append((now, name, value))
+                else:
+                    (current if now else last)[name] = value
 
         def tell(seat: int) -> dict[str, Any]:
             seat_current, seat_last = current.copy(), last.copy()
@@ -103,6 +104,11 @@ class Rounds(Rulebook):
             return seat_current
 
         return tell
+
+    @cached_property
+    def _told_facts(self) -> list[tuple[str, Callable[[Any], Any], bool, bool | int]]:
+        told = [fact for fact in self.facts if fact.said != NUMBERS_ONLY]
+        return [(fact.said or fact.name, fact.of, fact.now, fact.each) for fact in told]
 
     def picture(self, state: Any) -> tuple[str, list[str], list[list[str]]]:
         caption, columns = self.spectacle(state)

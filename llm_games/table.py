@@ -35,17 +35,18 @@ class Table:
         self.state: Any = None
         self._dealt: Any = None
         self.sight: Sight | None = None
-        self._seeds: np.random.Generator | None = None
+        self._seeds: np.random.Generator | int | None = None  # a seed: they follow it
 
     def reset(self, seed: int | None = None, given: Mapping[str, Any] | None = None) -> None:
         """Start the episode of a seed of at least 0, or the next; see `Rulebook.reset`."""
         if seed is None and self._seeds is not None:
+            if isinstance(self._seeds, int):
+                self._seeds = following(self._seeds)
             self.seed = int(self._seeds.integers(2**63))
         else:
             seed = secrets.randbelow(2**63) if seed is None else seed
             check_integer("seed", seed, 0)
-            self.seed = int(seed)
-            self._seeds = following(self.seed)
+            self.seed = self._seeds = int(seed)
         self._dealt = self.game.reset(self.seed, given=given)
         self.reopen()
 
@@ -56,8 +57,9 @@ class Table:
 
     def _enter(self, state: Any) -> None:
         self.state = state
-        who = self.who or Who(self.game.name, self.seed)
-        self.sight = Sight(self.game, state, who._replace(step=self.steps, seed=self.seed))
+        run, episode, _, seat, call, _ = self.who or Who(self.game.name, self.seed)
+        who = Who(run, episode, self.steps, seat, call, self.seed)
+        self.sight = Sight(self.game, state, who)
 
     def hush(self, seats: Sequence[int]) -> None:
         """Tell this episode's talk, before it has begun, not to wait for these seats' words."""

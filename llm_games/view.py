@@ -91,6 +91,15 @@ class Sight:
     def asked(self) -> list[int]:
         return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
 
+    def question(self, seat: int) -> Question | None:
+        """Return what a seat of one table is asked, or None; made once."""
+        if seat not in self._questions:
+            asked = seat in self.asked
+            self._questions[seat] = self.game.asks(self.state, seat) if asked else None
+        return self._questions[seat]
+
+    _questions = _lazy(lambda sight: dict[int, Question | None]())
+
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""
         if index not in self._facts:
@@ -133,7 +142,10 @@ class View:
 
     def __init__(self, sight: Sight, seat: Any) -> None:
         self.game, self.seat, self.sight, self._state = sight.game, seat, sight, sight.state
-        self.rows = _rows(seat, sight.state.round.shape) if isinstance(seat, np.ndarray) else seat
+        self.rows, self.batch = seat, sight.state.round.shape  # of one seat
+        if isinstance(seat, np.ndarray):
+            self.rows = _rows(seat, self.batch)
+            self.batch = seat.shape[: seat.ndim - len(self.batch)] + self.batch
 
     def table(self, index: Any) -> View:
         alike = np.ndim(self.seat) == 0
@@ -143,14 +155,8 @@ class View:
     def who(self) -> Who:
         """The caller of this seat's requests; the game stands for the run if none is named."""
         who = self.sight.who
-        return who._replace(run=who.run or self.game.name, seat=self.seat)
-
-    @_lazy
-    def batch(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self._state.round.shape
-        seats = self.seat  # one of one table is by far the commonest
-        several = isinstance(seats, np.ndarray)
-        return seats.shape[: seats.ndim - len(shape)] + shape if several else shape
+        run, episode, step, _, call, seed = who
+        return Who(run or self.game.name, episode, step, self.seat, call, seed)
 
     @property
     def core(self) -> View:
@@ -184,9 +190,7 @@ class View:
 
     @_lazy
     def question(self) -> Question | None:
-        if self.batch or self.seat not in self.sight.asked:
-            return None
-        return self.game.asks(self._state, self.seat)
+        return None if self.batch else self.sight.question(self.seat)
 
     @_lazy
     def mask(self) -> Array | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import compiler, idtracking, nodes, runtime, sandbox
+from jinja2 import compiler, nodes, runtime, sandbox
 
 from llm_games import game_rooms as rooms
 from llm_games.asides import Aside
@@ -62,7 +62,12 @@ def counted(value: Any, singular: str, plural: str = "") -> str:
 
 def percent(value: Any) -> str:
     """Write a share as a percentage, or as a ratio such as 2/3 where that has no few decimals."""
-    share = Fraction(value)
+    return _percent(*value.as_integer_ratio())  # integers: a Fraction's hash is slow
+
+
+@lru_cache(4096)
+def _percent(numerator: int, denominator: int) -> str:
+    share = Fraction(numerator, denominator)
     return f"{number(share * 100)}%" if 10_000 % share.denominator == 0 else str(share)
 
 
@@ -98,6 +103,10 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
+_OURS = (number, exact, counted, percent, listed, named, quoted)
+FILTERS: dict[str, Any] = {function.__name__: function for function in _OURS}
+
+
 class Notes(dict[str, tuple[Any, ...]]):
     """A seat's answers to asides, by kind, the latest last; () for other kinds."""
 
@@ -109,6 +118,13 @@ class Notes(dict[str, tuple[Any, ...]]):
 
 
 NO_NOTES = Notes()
+
+
+class Names(dict[str, Any]):
+    """What a block can name; any other name is jinja's mark of a missing one."""
+
+    def __missing__(self, name: str) -> Any:
+        return runtime.missing
 
 
 class Prompts:
@@ -125,10 +141,6 @@ class Prompts:
         path = str(folder) if folder else None
         self._template = _template(game, version, path)
         self._common, self._talk = (_template("", name, path) for name in ("common", "talk"))
-        environment: Any = self._template.environment
-        uses, file = environment.uses, self._template.filename
-        self._uses = {block: sorted(uses.get((file, block), ())) for block in self._template.blocks}
-        self._rendered = lru_cache(4096, typed=True)(self._render_used)
         self._terms_of: Rulebook | None = None
         self._terms: list[dict[str, Any]] = []
 
@@ -139,7 +151,8 @@ class Prompts:
     def rules(self, game: Rulebook, seat: int, persona: str | None = None) -> str:
         """Return the rules as this seat hears them, after one of `PERSONAS` or your own words."""
         core, me = game.core, game.names()[seat]
-        rules = self._block("rules", core.terms() | self._seat_values(core, seat, me))
+        names = core.terms() | self._seat_values(core, seat, me)
+        rules = _render(self._template, "rules", names)
         if core is not game:
             rules = "\n".join(filter(None, (rules, self._talk_rules(game, seat))))
         if not persona:
@@ -164,36 +177,44 @@ class Prompts:
 
     def report(self, view: View, notes: Notes = NO_NOTES) -> str:
         """Return what happened since this player last decided; empty at the start."""
-        return self._block("report", self._values_of(view, notes))
+        return _render(self._template, "report", self._names(view, notes))
 
     def request(self, view: View, reasoning: bool = False, notes: Notes = NO_NOTES) -> str:
         """Return the question that is asked now, with the cue to reason if wanted.
 
         Where there is talk, it begins with the messages heard. `notes` are answers to asides.
         """
-        question = view.question
-        if question is None:
+        if view.question is None:
             return ""
-        names, messages = self._values_of(view, notes), self.heard(view)
-        names["form"] = question.form(True) if reasoning else question.plain_form
-        if view.sight.talking:
-            has_block = "talk" in self._template.blocks
-            scene = self._block("talk", names) if has_block else self.situation(view.core, notes)
-            extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
-            extra["round"] = int(view.sight.state.round) + 1
-            question_text = _render(self._talk, "request", vars(view.game.talk) | extra)
-            request = _join(scene, messages, question_text)
+        names = self._names(view, notes)
+        if not reasoning:
+            return self._request(view, names, view.question.plain_form, notes)
+        request = self._request(view, names, view.question.form(True), notes)
+        return f"{request}\n{_render(self._common, 'reasoning', {})}"
+
+    def _request(self, view: View, names: Names, form: str, notes: Notes = NO_NOTES) -> str:
+        names["form"] = form
+        if view.core is view:
+            return _render(self._template, "request", names)
+        messages = self.heard(view)
+        if not view.sight.talking:
+            return _join(messages, _render(self._template, "request", names))
+        if "talk" in self._template.blocks:
+            scene = _render(self._template, "talk", names)
         else:
-            request = _join(messages, self._block("request", names))
-        return f"{request}\n{_render(self._common, 'reasoning', {})}" if reasoning else request
+            scene = self.situation(view.core, notes)
+        extra = {name: names[name] for name in ("me", "goal", "form")} | {"scene": scene}
+        extra["round"] = int(view.sight.state.round) + 1
+        question_text = _render(self._talk, "request", vars(view.game.talk) | extra)
+        return _join(scene, messages, question_text)
 
     def heard(self, view: View) -> str:
         """Return the messages that this seat heard, quoted; "" where no talk may precede.
 
         Too many speeches are cut to their beginnings.
         """
-        core, knowledge = view.core, view.told or {}
-        messages = [] if core is view else knowledge["talk"]["heard"]
+        core = view.core
+        messages = () if core is view or view.told is None else view.told["talk"]["heard"]
         if not messages or not (view.sight.talking or core.game.talks(core.sight.state)):
             return ""
         flooded = sum(len(message["text"]) for message in messages) > LONGEST_TALK
@@ -206,8 +227,9 @@ class Prompts:
         self, view: View, aside: Aside, reasoning: bool = False, notes: Notes = NO_NOTES
     ) -> str:
         """Return a game's aside in words; BadParameter if there is no block of its kind."""
-        values = self._values_of(view, notes) | {"form": aside.question.form(reasoning)}
-        text = self._block(aside.kind, values | dict(aside.values))
+        names = self._names(view, notes)
+        names.update({"form": aside.question.form(reasoning)} | dict(aside.values))
+        text = _render(self._template, aside.kind, names)
         text = _join(self.heard(view) if aside.hears else "", text)
         return f"{text}\n{_render(self._common, 'reasoning', {})}" if reasoning else text
 
@@ -244,31 +266,26 @@ class Prompts:
 
     def text(self, view: View, rules: str | None = None) -> str:
         """Return the whole view as one self-contained text: rules, report and request."""
-        asked = self.request(view) or self.heard(view)
-        return _join(rules or self.rules(view.game, view.seat), self.report(view), asked)
+        names, question = self._names(view), view.question
+        report = _render(self._template, "report", names)
+        asked = self._request(view, names, question.plain_form) if question else self.heard(view)
+        return _join(rules or self.rules(view.game, view.seat), report, asked)
 
-    def _values_of(self, view: View, notes: Notes = NO_NOTES) -> dict[str, Any]:
+    def _names(self, view: View, notes: Notes = NO_NOTES) -> Names:
         """Return the names that blocks can use: the seat's knowledge over the game's terms."""
-        knowledge, game = view.core.told, view.core.game
+        core = view.core
+        knowledge, game = core.told, core.game
         assert knowledge is not None, "a batch of tables has no words"
         if self._terms_of is not game:
             self._terms_of, terms, names = game, game.terms(), enumerate(game.names())
             self._terms = [terms | self._seat_values(game, seat, name) for seat, name in names]
-        return {**self._terms[view.seat], **knowledge, "notes": notes}
+        visible = Names(self._terms[view.seat])
+        visible.update(knowledge)
+        visible["notes"] = notes
+        return visible
 
     def _seat_values(self, game: Rulebook, seat: int, name: str) -> dict[str, Any]:
         return {"me": name, "seat": seat, "goal": self.goal(game, seat)}
-
-    def _block(self, name: str, values: dict[str, Any]) -> str:
-        if name in self._uses:
-            try:
-                return self._rendered(name, *[values[key] for key in self._uses[name]])
-            except (KeyError, TypeError):  # not told, or a list or dict that no cache can look up
-                self._uses.pop(name, None)
-        return _render(self._template, name, values)
-
-    def _render_used(self, name: str, *used: Any) -> str:
-        return _render(self._template, name, dict(zip(self._uses[name], used, strict=True)))
 
 
 class Blocks:
@@ -312,44 +329,57 @@ class _Context(runtime.Context):
     blocks: dict[str, Any] = {}  # noqa: RUF012
     eval_ctx = nodes.EvalContext(jinja2.Environment())
 
-    def __init__(
-        self, environment: jinja2.Environment, values: dict[str, Any], template: jinja2.Template
-    ) -> None:
-        self.environment, self.name, self.parent = environment, template.name, values
+    def __init__(self, template: jinja2.Template, names: Names) -> None:
+        self.environment, self.name, self.parent = template.environment, template.name, names
+        self.resolve_or_missing: Any = names.__getitem__
 
 
 class _Code(compiler.CodeGenerator):
-    """Code in which ``name.key`` looks up a plain dict without a call; it notes what blocks use."""
-
-    environment: _Environment
-
-    def enter_frame(self, frame: compiler.Frame) -> None:
-        super().enter_frame(frame)
-        loads = frame.symbols.loads.values()
-        if frame.block:
-            names = self.environment.uses.setdefault((self.filename, frame.block), set())
-            names.update(name for how, name in loads if how == idtracking.VAR_LOAD_RESOLVE and name)
+    """Code in which ``name.key`` looks up a plain dict without a call."""
 
     def visit_Getattr(self, node: nodes.Getattr, frame: compiler.Frame) -> None:
         if not isinstance(node.node, nodes.Name):
             super().visit_Getattr(node, frame)
             return
-        for code in ("(", f"[{node.attr!r}] if type(", f") is dict and {node.attr!r} in "):
-            self.write(code)
-            self.visit(node.node, frame)
-        self.write(" else ")
+        name, key = frame.symbols.ref(node.node.name), repr(node.attr)
+        self.write(f"({name}[{key}] if type({name}) is dict and {key} in {name} else ")
         super().visit_Getattr(node, frame)
         self.write(")")
 
 
+class _OurCode(_Code):
+    """Code in which a block is a plain function that returns its text, made of our filters."""
+
+    def write_commons(self) -> None:
+        self.writeline("resolve = context.resolve_or_missing; undefined = environment.undefined")
+        self.writeline("concat = environment.concat; cond_expr_undefined = Undefined")
+
+    def enter_frame(self, frame: compiler.Frame) -> None:
+        super().enter_frame(frame)
+        if frame.block_frame and frame.buffer is None:
+            frame.buffer = "pieces"
+            self.writeline("pieces = []")
+
+    def leave_frame(self, frame: compiler.Frame, with_python_scope: bool = False) -> None:
+        if frame.block_frame and with_python_scope:
+            self.writeline("return concat(pieces)")
+        super().leave_frame(frame, with_python_scope)
+
+    def _output_child_pre(self, node: nodes.Expr, *rest: Any) -> None:
+        if not _is_written(node):
+            super()._output_child_pre(node, *rest)
+
+    def _output_child_post(self, node: nodes.Expr, *rest: Any) -> None:
+        if not _is_written(node):
+            super()._output_child_post(node, *rest)
+
+
+def _is_written(node: nodes.Expr) -> bool:
+    return isinstance(node, nodes.Filter) and node.name in FILTERS
+
+
 class _Environment(sandbox.ImmutableSandboxedEnvironment):
-    """Its `uses` are the values that each block of a file looks up."""
-
-    code_generator_class = _Code
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.uses: dict[tuple[str | None, str], set[str]] = {}
+    code_generator_class: type[compiler.CodeGenerator] = _OurCode
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:  # ``a.b.items`` is a key, not a method
@@ -368,15 +398,19 @@ class _ForeignEnvironment(Guarded, _Environment):
 def _render(template: jinja2.Template, block: str, values: dict[str, Any]) -> str:
     if block not in template.blocks:
         raise BadParameter(f"{template.filename} lacks the block {block!r}")
-    environment = template.environment
-    pieces = template.blocks[block](_Context(environment, values, template))
+    names = values if type(values) is Names else Names(values)
+    environment, write = template.environment, template.blocks[block]
     try:
-        text = "".join(environment.pieces(pieces) if isinstance(environment, Guarded) else pieces)
+        text: Any = write(_Context(template, names))
+        if isinstance(environment, Guarded):
+            text = "".join(environment.pieces(text))
     except Exception as error:  # whatever a template does wrong
         raise BadParameter(f"{template.filename}, block {block!r}: {_fault(error)}") from error
-    if "\n " in text or " \n" in text:  # indented lines are the templates' way of being legible
+    # Indented lines are the templates' way of being legible; backwards is the faster search.
+    if text.rfind("\n ") >= 0 or text.rfind(" \n") >= 0:
         text = "\n".join(map(str.strip, text.splitlines()))
-    return text.strip()
+    whole: str = text.strip()
+    return whole
 
 
 def _fault(error: Exception) -> str:
@@ -397,17 +431,16 @@ def _ours(path: str) -> tuple[str, str, None] | None:
 
 @cache
 def _template(game: str, version: str, folder: str | None) -> jinja2.Template:
-    filters = (number, exact, counted, percent, listed, named, quoted)
     settings: dict[str, Any] = {"undefined": jinja2.StrictUndefined}
     settings |= {"trim_blocks": True, "lstrip_blocks": True}
     environment: jinja2.Environment
     ours = jinja2.FunctionLoader(_ours)
     if folder:
         loader = jinja2.ChoiceLoader([FolderLoader(folder), ours])
-        environment = _ForeignEnvironment(filters, loader=loader, **settings)
+        environment = _ForeignEnvironment(FILTERS.values(), loader=loader, **settings)
     else:
         environment = _Environment(loader=ours, **settings)
-        environment.filters |= {filter.__name__: filter for filter in filters}
+        environment.filters |= FILTERS
     path = f"{game}/{version}.j2" if game else f"{version}.j2"
     try:
         template = environment.get_template(path)

@@ -159,6 +159,7 @@ class OrCall:
 
     def __init__(self, question: Question, tools: Sequence[Tool]) -> None:
         self.alone, self._tools = question, tools
+        self.replies = dict[Any, Any]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.alone, name)

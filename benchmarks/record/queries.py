@@ -12,7 +12,7 @@ from functools import cache
 from operator import add
 from pathlib import Path
 from sys import intern
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from llm_games.benchmarks.record import connection, lock, schema
 from llm_games.benchmarks.record.schema import TABLES, Plain
@@ -30,12 +30,27 @@ PARTS: dict[str, type[Any]] = {  # what belongs to an episode, by the names of i
 }
 
 
+class Call(NamedTuple):
+    """What is counted of a completion, see `AttemptRow`; `left_out` as the file has it."""
+
+    seat: int
+    kind: str
+    outcome: str | None
+    leniencies: str
+    left_out: str | None
+    tokens_in: int
+    tokens_out: int
+    latency: float
+    model: str
+
+
 class Records:
     """A run as it was recorded, see `RunRow`. Use as a context manager, or `close` it."""
 
     def __init__(self, path: str | Path, reading: sqlite3.Connection) -> None:
         self.path, self._database = Path(path), reading
         self._column_cache: dict[str, list[str]] = {}  # columns by table
+        self._fitting = set[tuple[Any, ...]]()  # types of the plain values of rows that were right
         runs = self._read(schema.RunRow)
         if len(runs) != 1 or not isinstance(runs[0].config, dict):
             raise self.damaged("there is not one description of the run")
@@ -139,6 +154,20 @@ class Records:
         """Return the completions of an episode, or of one of its steps, by step and seat."""
         condition = "WHERE episode = ?1 AND (?2 IS NULL OR step = ?2)"
         return self._read(schema.AttemptRow, condition, episode, step)
+
+    def calls(self, episode: int) -> list[Call]:
+        """Return what is counted of the completions of an episode, in the same order."""
+        if not (there := self._columns(TABLES[schema.AttemptRow])):  # as in older files
+            return []
+        of_older = {"kind": "'move'", "left_out": "NULL", "leniencies": "''"}
+        names = ", ".join(name if name in there else of_older[name] for name in Call._fields)
+        query = f"SELECT {names} FROM attempts WHERE episode = ? ORDER BY step, seat, number"
+        calls = list(map(Call._make, self._rows(query, episode)))
+        kinds = {(Call, *map(type, call)) for call in calls}
+        if not kinds <= self._fitting or any(call.left_out for call in calls):
+            self.attempts(episode)  # which checks them
+            self._fitting |= kinds
+        return calls
 
     def notes(self, episode: int) -> list[schema.NoteRow]:
         """Return what players of an episode wrote down, by step and seat."""
@@ -349,10 +378,13 @@ class Records:
         query = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {table.key}"
         every = {**table.loads, **(loads or {})}
         loading = [(name, load) for name, load in every.items() if name in names]
-        checks = [(name, fits) for name, fits in table.checks if name in names]
-        records = []
+        all_checks = [(name, fits) for name, fits in table.checks if name in names]
+        loaded_checks = [(name, fits) for name, fits in all_checks if name in every]
+        whole, records = len(names) == len(table.types), []
         for values_of_row in self._each(query, *values):
             row = dict(zip(names, values_of_row, strict=True))
+            kinds = table.name, *map(type, values_of_row)  # whether plain values fit hangs on these
+            checks = loaded_checks if kinds in self._fitting else all_checks
             name, value, fault = "", None, "is not JSON"
             try:
                 for name, load in loading:
@@ -368,7 +400,13 @@ class Records:
                 raise self.damaged(
                     f"{name} in a row of {table.name} ({first}) {fault}: {str(value)[:60]!r}"
                 ) from None
-            records.append(kind(**row))
+            self._fitting.add(kinds)
+            if whole:  # as the class's own way, but fast
+                record = object.__new__(kind)
+                record.__dict__.update(row)
+            else:
+                record = kind(**row)
+            records.append(record)
         return records
 
     def damaged(self, fault: str) -> connection.NotARun:

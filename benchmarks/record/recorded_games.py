@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from llm_games.baselines.players import kind_of
 from llm_games.baselines.regret import Steps, deviation, stacked
-from llm_games.benchmarks.record.queries import Records
+from llm_games.benchmarks.record.queries import Call, Records
 from llm_games.benchmarks.record.schema import (
     AttemptRow,
     DecisionRow,
@@ -61,6 +62,11 @@ class Tally:
         return len(self.latencies)
 
     @property
+    def sums(self) -> dict[str, int]:
+        sums = {"decisions": self.decisions, "filled_in": self.filled, "calls": self.calls}
+        return sums | {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
+
+    @property
     def moves(self) -> Counter[str]:
         """How the completions that were to be moves were read."""
         return self.read.get("move", Counter())
@@ -70,10 +76,14 @@ class Tally:
         """The same of other completions, by kind."""
         return {kind: outcomes for kind, outcomes in self.read.items() if kind != "move"}
 
-    def asked(self, attempt: AttemptRow) -> None:
-        self.read.setdefault(attempt.kind, Counter())[attempt.outcome or "unread"] += 1
-        self.lenient.update(filter(None, attempt.leniencies.split(", ")))
-        self.left_out.update(attempt.left_out or ())
+    def asked(self, attempt: Call) -> None:
+        if attempt.kind not in self.read:
+            self.read[attempt.kind] = Counter()
+        self.read[attempt.kind][attempt.outcome or "unread"] += 1
+        if attempt.leniencies:
+            self.lenient.update(filter(None, attempt.leniencies.split(", ")))
+        if attempt.left_out:
+            self.left_out.update(json.loads(attempt.left_out))
         self.tokens_in += attempt.tokens_in
         self.tokens_out += attempt.tokens_out
         self.latencies.append(attempt.latency)
@@ -160,7 +170,7 @@ class RecordedEpisode:
         """The time from its start to its end, if it has one."""
         return seconds([self.row])
 
-    @property
+    @cached_property
     def rules(self) -> Any:
         """The rules, as its players sat, without talk."""
         alike = f"{self.row.game.id} {self.row.params}"
@@ -220,7 +230,7 @@ class RecordedEpisode:
             for tally in (total, of[self.seats[seat]]):
                 tally.decisions += decisions
                 tally.filled += filled
-        for attempt in self.attempts():
+        for attempt in self.file.calls(self.row.id):
             for tally in (total, of[self.seats[attempt.seat]]):
                 tally.asked(attempt)
         return total, of
@@ -269,8 +279,9 @@ class Episodes(Sequence[RecordedEpisode]):
 class RecordedGame:
     """One of a run's games, as configured: where players change seats, an episode has its own.
 
-    `rows` are its episodes, `planned` its entry in the run's configuration; `did` of all of them,
-    and `filled`, the largest share of filled-in decisions of a drawn episode, come with `read`.
+    `rows` are its episodes, `planned` its entry in the run's configuration. With `read` come `did`
+    of all of them, `sums` of each by its id, and `filled`, the largest share of filled-in decisions
+    of a drawn one.
     """
 
     shelf: EpisodeCache
@@ -279,6 +290,7 @@ class RecordedGame:
     planned: Mapping[str, Any]
     did: Tally = field(default_factory=Tally)
     filled: Fraction = Fraction(0)
+    sums: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.label, self.name = self.row.label, self.row.game  # in the run, in the registry
@@ -382,6 +394,7 @@ def read(file: Records, edition: str, only: Collection[str] = ()) -> Run:
         drawn = {row.id for row in game.played.rows}
         for episode in game.episodes:
             total, of = episode.tallies()
+            game.sums[episode.row.id] = total.sums
             for tally in (game.did, whole):
                 tally.add(total)
             for name, did in of.items():

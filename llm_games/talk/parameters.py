@@ -11,7 +11,7 @@ import numpy as np
 from llm_games.arrays import Array
 from llm_games.errors import BadParameter
 from llm_games.facts import check_integer, check_parameters, exact_of, param, rounds_shown
-from llm_games.questions import Action, Question, Speech, integer
+from llm_games.questions import Action, Integer, Question, Speech, alike
 from llm_games.rulebook import Rulebook
 
 MOST_SYMBOLS = 1000
@@ -158,7 +158,7 @@ class Talk:
     def question(self) -> Question:
         if self.alphabet is None:
             return Speech(most_words=self.words)
-        return integer("speech", 0, self.alphabet)
+        return alike(Integer, "speech", 0, self.alphabet)
 
     def turns_of(self, rounds: Any) -> Any:
         """Return the number of turns before the decision of rounds, which count from 0."""

@@ -9,21 +9,24 @@ import os
 import re
 import socket
 import ssl
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from llm_games.errors import BadParameter, install, unknown
 from llm_games.facts import check_choice, check_number
+from llm_games.version import __version__
 from llm_games.wrappers.clients import response_parsing
 from llm_games.wrappers.clients.base import (
     CACHING,
@@ -33,7 +36,7 @@ from llm_games.wrappers.clients.base import (
     Request,
     Unsent,
 )
-from llm_games.wrappers.clients.chat import Message
+from llm_games.wrappers.clients.chat import Message, byte_count
 from llm_games.wrappers.clients.flights import ended
 from llm_games.wrappers.clients.response_parsing import LIMITS
 from llm_games.wrappers.clients.secrets import SECRETIVE, Secret
@@ -52,18 +55,35 @@ OPTIONS = (
 """What can be left out of a request, beside what `extra_body` adds."""
 
 
-class _StreamLine(NamedTuple):
-    """Connections of one event loop: the library's for streams, and `http`, twice as fast."""
+REDIRECTS = 301, 302, 303, 307, 308
 
-    account: Any
-    http: Any
-    url: Any
-    headers: Any
+
+class _Line:
+    """Connections of one event loop: aiohttp's, and those of OpenAI's library if they are needed.
+
+    The library, slow to load and to call, is for streams, proxies, and calls that are sent on.
+    """
+
+    def __init__(
+        self, session: Any, proxied: bool, open_library: Callable[[], tuple[Any, Any]]
+    ) -> None:
+        self.session, self.proxied, self._open = session, proxied, open_library
+
+    @cached_property
+    def library(self) -> tuple[Any, Any]:
+        return self._open()
 
     async def close(self) -> None:
-        await self.account.close()
+        await self.session.close()
+        if "library" in vars(self):
+            await self.library[0].close()
 
 
+ACCOUNT_HEADERS = {
+    "openai-organization": "OPENAI_ORG_ID",
+    "openai-project": "OPENAI_PROJECT_ID",
+}
+"""Headers from the environment, as of OpenAI's library."""
 LOOSE = {"minLength", "maxLength", "oneOf", "allOf", "patternProperties", "uniqueItems"}
 """Words of schemas that OpenAI's strict mode does not take."""
 JSON_OBJECT = {"type": "json_object"}  # the form of an answer that is any JSON object
@@ -125,6 +145,7 @@ class OpenAIClient:
         self._key = key_for(self.base_url, api_key, api_key_file, api_key_env)
         self._header_settings = dict(headers or {})
         self._headers, hidden = read_headers(self._header_settings)
+        self._knows_keys = knows_keys(self.base_url)
         self._secrets = [*([self._key] if self._key else []), *hidden]
         self.timeout, self.structured, self.tool_calls = timeout, structured, tool_calls
         self.stream, self.service_tier, self.leave_out = stream, service_tier, set(leave_out)
@@ -151,20 +172,17 @@ class OpenAIClient:
         answer = await self._call(request)
         if isinstance(answer, ClientError):  # raised here, it does not carry what must not show
             raise answer
-        return replace(
-            answer,
-            text=self._masked(answer.text, reply=True),
-            thoughts=self._masked(answer.thoughts, reply=True),
-            refusal=self._masked(answer.refusal, reply=True),
-            tool_calls=self._masked(answer.tool_calls, reply=True),
-            model=self._shown(answer.model),
-        )
+        parts = ("text", "thoughts", "refusal", "tool_calls")
+        shown = {name: self._masked(getattr(answer, name), reply=True) for name in parts}
+        shown["model"] = self._shown(answer.model)
+        changed = {name: part for name, part in shown.items() if part != getattr(answer, name)}
+        return replace(answer, **changed) if changed else answer
 
     async def close(self) -> None:
         """Close the connections, those of other event loops too. The client can be used again."""
         here = asyncio.get_running_loop()
-        if (account := self._accounts.pop(here, None)) is not None:
-            await account.close()
+        if (line := self._accounts.pop(here, None)) is not None:
+            await line.close()
         if self._accounts:
             await asyncio.to_thread(_hang_up, self._accounts)
 
@@ -231,7 +249,7 @@ class OpenAIClient:
             "reasoning_effort": sampling.reasoning_effort,
             "stop": sampling.stop,
             "service_tier": self.service_tier,
-            "prompt_cache_key": request.dialogue if knows_keys(self.base_url) else None,
+            "prompt_cache_key": request.dialogue if self._knows_keys else None,
             "response_format": form and (JSON_OBJECT if bare else _named(form)),
             "tools": [{"type": "function", "function": dict(tool)} for tool in request.tools],
             "stream": self.stream or None,
@@ -258,32 +276,45 @@ class OpenAIClient:
     async def _send(self, body: dict[str, Any]) -> tuple[int, Any, Any] | ClientError:
         """Return status, content and headers, or what failed on the way and what to do about it."""
         import aiohttp
-        import httpx2
-        import openai
 
         try:
             text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            post = self._streamed if "stream" in body else self._posted
             async with asyncio.timeout(self.timeout):
-                return await self._post(text.encode(errors="replace"), "stream" in body)
-        except openai.APIStatusError as error:
-            return error.response.status_code, error.response.content, error.response.headers
+                return await post(text.encode(errors="replace"))
+        except aiohttp.ServerTimeoutError as error:  # of connecting
+            return self._unreached(error)
         except TimeoutError:
             return self._late()
-        except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError) as error:
             return self._unreached(error)
+        except _library_errors() as error:
+            if (response := getattr(error, "response", None)) is None:
+                return self._unreached(error)
+            return response.status_code, response.content, response.headers
         except ValueError as error:
             fault = f"{type(error).__name__}: {self._shown(str(error))}"
             return ClientError(f"{self.base_url}: {fault}")
 
-    async def _post(self, content: bytes, stream: bool) -> tuple[int, Any, Any]:
-        """Return status, content and headers of the answer; a streamed one is put together."""
+    async def _posted(self, content: bytes) -> tuple[int, Any, Any]:
+        """Return status, content and headers of the answer."""
+        line, url = self._account(), f"{self.base_url}/chat/completions"
+        if not line.proxied:
+            async with line.session.post(url, data=content, allow_redirects=False) as got:
+                if got.status not in REDIRECTS:
+                    return got.status, await got.read(), got.headers
+        account, http = line.library
+        headers = account.auth_headers | account.default_headers
+        headers = {k: v for k, v in headers.items() if isinstance(v, str)}
+        answer = await http.post(url, content=content, headers=headers)
+        return answer.status_code, answer.content, answer.headers
+
+    async def _streamed(self, content: bytes) -> tuple[int, Any, Any]:
+        """Return the same of an answer that comes in pieces, put together."""
         import openai
 
-        line = self._account()
-        if not stream:
-            got = await line.http.post(line.url, content=content, headers=line.headers)
-            return got.status_code, got.content, got.headers
-        pieces = await line.account.post(
+        account, _ = self._account().library
+        pieces = await account.post(
             "/chat/completions",
             content=content,
             cast_to=object,
@@ -314,7 +345,29 @@ class OpenAIClient:
         return self._accounts[loop]
 
     def _opened(self) -> Any:
-        import httpx2
+        import aiohttp
+        from multidict import CIMultiDict
+
+        key = self._key.reveal() if self._key else "none"
+        headers = CIMultiDict(
+            {"authorization": f"Bearer {key}", "accept": "application/json"}
+            | {"content-type": "application/json", "user-agent": f"llm-games/{__version__}"}
+        )
+        for name, variable in ACCOUNT_HEADERS.items():
+            if value := os.environ.get(variable):
+                headers[name] = value
+        headers.update(self._headers)
+        trusted = _trusted() if self.base_url.startswith("https:") else True
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=trusted, limit=MOST_AT_ONCE),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),  # no call knows of another
+            timeout=aiohttp.ClientTimeout(sock_connect=min(self.timeout, CONNECT)),
+        )
+        proxied = bool(getproxies()) and not is_loopback(self.base_url)
+        return _Line(session, proxied, self._library)
+
+    def _library(self) -> tuple[Any, Any]:
         import openai
 
         http = connections(self.base_url, self.timeout, self._masked)
@@ -326,10 +379,7 @@ class OpenAIClient:
             timeout=http.timeout,
         )
         headers: Any = dict.fromkeys(account.platform_headers(), openai.omit)  # no statistics
-        account = account.with_options(default_headers=headers | self._headers)
-        headers = account.auth_headers | account.default_headers
-        headers = httpx2.Headers({k: v for k, v in headers.items() if isinstance(v, str)})
-        return _StreamLine(account, http, httpx2.URL(f"{self.base_url}/chat/completions"), headers)
+        return account.with_options(default_headers=headers | self._headers), http
 
     # -- replies ----------------------------------------------------------------------------------
 
@@ -345,7 +395,7 @@ class OpenAIClient:
             return self._broken(page if answer.lstrip()[:1] == "<" else cut)
         offered = [tool["function"]["name"] for tool in body.get("tools", ())]
         texts = (str(message.get("content") or "") for message in body["messages"])
-        size = sum(len(text.encode(errors="replace")) for text in texts)
+        size = sum(map(byte_count, texts))
         try:
             got = response_parsing.read(answer, offered, size)
         except ValueError as error:
@@ -590,10 +640,23 @@ def read_headers(headers: Mapping[str, str]) -> tuple[dict[str, str], list[Secre
     return resolved, hidden
 
 
+def _library_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of OpenAI's library, if it was needed."""
+    if "openai" not in sys.modules:
+        return ()
+    import httpx2
+    import openai
+
+    return openai.OpenAIError, httpx2.HTTPError
+
+
 def _unconnected(cause: BaseException) -> bool:
     """Test whether a call was never sent, since there was no connection."""
     import aiohttp
-    import httpx2
 
-    kinds = ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError
-    return isinstance(cause, (*kinds, httpx2.ConnectError, httpx2.ConnectTimeout))
+    kinds = [ConnectionRefusedError, socket.gaierror, ssl.SSLError, aiohttp.ClientConnectorError]
+    if "httpx2" in sys.modules:
+        import httpx2
+
+        kinds += [httpx2.ConnectError, httpx2.ConnectTimeout]
+    return isinstance(cause, tuple(kinds))

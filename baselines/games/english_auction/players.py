@@ -95,11 +95,12 @@ def prudent(
     floor, budget = money(view, "floor"), money(view, "budget")
     counts = _seat_setting(view, "objectives") == "items"
     gain = np.where(counts, 1, worth(view, money(view, "estimate")) - floor)
+    gain = np.where(_gains(worth, view), gain, -1)  # a loss: no other use need be weighed
     gains = np.where(_beside(values, view, counts), later, np.maximum(values - costs, 0))
     calls = np.array([item.start for item in game.catalogue])
     raises = np.maximum(game.increment_min, calls * game.increment_pct // 100)
     step = money_step(np.append(calls, raises), _seat_setting(view, "scales"))
-    return bid_while(view, _gains(worth, view) & bears(budget, floor, gain, costs, gains, step))
+    return bid_while(view, bears(budget, floor, gain, costs, gains, step))
 
 
 def _by_money(view: View, starts: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_games.arrays import at
+from llm_games.arrays import any_true, at
 from llm_games.baselines.regret import Claim, Measured, Parts, Steps
 from llm_games.games.english_auction.rules import WITHDRAW
 from llm_games.rulebook import Array, PerPlayer, PerTable
@@ -43,13 +43,34 @@ def bears(
     """Return whether buying now at a price leaves no better use of the money, ``(*batch)``."""
     # ``gain + K(budget - price) >= K(budget)``; ``K`` is the `knapsack` of later items, of these
     # costs and gains ``(*batch, items)``. Money is in steps, costs rounded up and budgets down.
-    units = -(-costs // np.asarray(step)[..., None])
-    both = np.concatenate(np.broadcast_arrays(units, gains), axis=-1).reshape(budget.size, -1)
-    kinds, row = np.unique(both, axis=0, return_inverse=True)
-    row, (cost, gained) = row.reshape(budget.shape), np.hsplit(kinds, 2)
+    units, gains = np.broadcast_arrays(-(-costs // np.asarray(step)[..., None]), gains)
     budget_units, rest_units = (np.maximum(money, 0) // step for money in (budget, budget - price))
-    value = knapsack(cost, gained, int(budget_units.max()))
-    return (price <= budget) & (gain + value[row, rest_units] >= value[row, budget_units])
+    # Most are decided without it: a loss, more than all later gains, or money enough for them all.
+    useful = (gains > 0) & (units <= budget_units[..., None])
+    units, gains = units * useful, gains * useful
+    free = units.sum(axis=-1) <= rest_units
+    yes = np.array((price <= budget) & (gain >= 0))
+    unclear = yes & ~free & (gain < gains.sum(axis=-1))
+    if any_true(unclear):
+        rows = np.concatenate([units[unclear], gains[unclear]], axis=-1).astype(np.int64)
+        ends = (np.broadcast_to(money, yes.shape)[unclear] for money in (budget_units, rest_units))
+        lost = [_lost(row.tobytes(), *pair) for row, *pair in zip(rows, *ends, strict=True)]
+        yes[unclear] = np.broadcast_to(gain, yes.shape)[unclear] >= lost
+    return yes
+
+
+def _lost(row: bytes, budget: int, rest: int) -> int:
+    value = _knapsack_of(row, max(budget, MOST_STEPS))
+    return value[budget] - value[rest]
+
+
+@lru_cache(4096)
+def _knapsack_of(row: bytes, budget: int) -> list[int]:
+    """Return the `knapsack` of one row of costs and gains; most come again and again."""
+    costs, gains = np.frombuffer(row, np.int64).reshape(2, 1, -1)
+    useful = gains[0] > 0
+    values: list[int] = knapsack(costs[:, useful], gains[:, useful], budget)[0].tolist()
+    return values
 
 
 def expected_prices(starts: Array, start: Array, money: Array) -> Array:

@@ -77,14 +77,11 @@ def _scores(run: Run) -> Iterator[Row]:
         lines = (series(game, statistic) for statistic in (*map(score_by, editions()), *shown))
         columns = zip(*(line.numbers for line in lines), strict=True)
         for e in game.episodes:
-            did, _ = e.tallies()
             numbers = next(columns) if e.row.status == "done" else [math.nan] * len(names)
             cells = (None if math.isnan(number) else number for number in numbers)
             row = {"label": game.label, "game": game.name, "episode": e.row.number}
             row |= {"status": e.row.status, **dict(zip(names, cells, strict=True))}
-            row |= {"decisions": did.decisions, "filled_in": did.filled, "calls": did.calls}
-            row |= {"tokens_in": did.tokens_in, "tokens_out": did.tokens_out}
-            yield row | {"seconds": e.seconds}
+            yield row | game.sums[e.row.id] | {"seconds": e.seconds}
 
 
 def _rounds(run: Run) -> Iterator[Row]:

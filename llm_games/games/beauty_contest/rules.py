@@ -16,7 +16,7 @@ from llm_games import facts
 from llm_games.arrays import all_true, any_true, at
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, exact_of, once, param, plain, ratio_of, rounds_shown
-from llm_games.questions import MISSING, Integer, Question, Real, Remark
+from llm_games.questions import MISSING, Integer, Question, Real, Remark, alike
 from llm_games.replies import bare, outermost
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
@@ -450,10 +450,11 @@ class BeautyContest(Rounds):
         spot = bare if key == "chosen_number" else outermost
         if self.domain == "real":
             kind = AnyReal if free else Real
-            return kind(key, low, high, self.decimals, published=spot, remarks=self._remarks(state))
+            limits: tuple[Any, ...] = low, high, self.decimals
+            return alike(kind, key, *limits, published=spot, remarks=self._remarks(state))
         lower, upper = (None, None) if free else (low, high)
-        truncate = self.number_parse == "truncate"
-        return Integer(key, lower, upper, truncate, published=spot, remarks=self._remarks(state))
+        limits = lower, upper, self.number_parse == "truncate"
+        return alike(Integer, key, *limits, published=spot, remarks=self._remarks(state))
 
     def _remarks(self, state: BeautyContestState) -> tuple[Remark, ...]:
         if self.remarks != "econ_arena":

@@ -14,7 +14,7 @@ from llm_games import facts
 from llm_games.errors import BadParameter
 from llm_games.facts import LAW, Draw, Each, Fact, exact_of, param, plain, rounds_shown
 from llm_games.noise import Noise
-from llm_games.questions import MISSING, Real, Remark
+from llm_games.questions import MISSING, Real, Remark, alike
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Array, Chance, Goal, PerPlayer, PerTable, State
 
@@ -281,7 +281,7 @@ class BudgetAuction(Rounds):
         asked = _LATER if state.round and self.shown != "none" else _FIRST
         remarks = asked if self.remarks == "econ_arena" else ()
         high = self.of_each("assets")[seat] * self.unit
-        return Real("bid", 0, high, self.decimals, remarks=remarks)
+        return alike(Real, "bid", 0, high, self.decimals, remarks=remarks)
 
     @property
     def heading(self) -> str:

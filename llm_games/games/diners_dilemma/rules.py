@@ -132,6 +132,10 @@ class DinersDilemma(Rounds):
         return float(self.cheap_utility) - high, float(self.costly_utility) - low
 
     def asks(self, state: LastActions, seat: int) -> Choice:
+        return self._question
+
+    @cached_property
+    def _question(self) -> Choice:
         other = COSTLY if self.unknown_dish == "costly" else None
         return Choice("chosen_dish", {"costly": COSTLY, "cheap": CHEAP}, other, published=bare)
 

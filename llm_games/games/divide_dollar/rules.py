@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.facts import Fact, param
-from llm_games.questions import MONEY, Integer, integer
+from llm_games.questions import MONEY, Integer, alike
 from llm_games.replies import bare
 from llm_games.rounds import LastActions, Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Goal, PerPlayer
@@ -78,7 +78,7 @@ class DivideDollar(Rounds):
     def asks(self, state: LastActions, seat: int) -> Integer:
         low, high = (None, None) if self.bid_range == "unbounded" else self.bounds()
         cut, units = self.number_parse == "truncate", ("coin", "coins", *MONEY)
-        return integer("bid_amount", low, high, cut, published=bare, units=units)
+        return alike(Integer, "bid_amount", low, high, cut, published=bare, units=units)
 
     def spectacle(self, state: LastActions) -> Seen:
         bids = state.actions

@@ -18,6 +18,7 @@ from llm_games.rounds import LastActions, Paid, Rounds, Seen
 from llm_games.rulebook import Goal, PerPlayer, PerTable
 
 STAY, GO = 0, 1
+_DECISION = Choice("decision", {"go": GO, "stay": STAY}, published=bare)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class ElFarolBar(Rounds):
         return min(pays), max(pays)
 
     def asks(self, state: LastActions, seat: int) -> Choice:
-        return Choice("decision", {"go": GO, "stay": STAY}, published=bare)
+        return _DECISION
 
     def spectacle(self, state: LastActions) -> Seen:
         goers, blank = int(state.actions.sum()), (np.full(self.players, ""), "")

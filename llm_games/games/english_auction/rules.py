@@ -14,7 +14,7 @@ from llm_games.arrays import Array, PerPlayer, PerTable, any_true, at, tall
 from llm_games.facts import Draw, Each, Fact, check_integer, fixed, once, param, rows_of, within
 from llm_games.games.english_auction.items import LARGEST, ORDERS, Item, catalogue, order_of
 from llm_games.noise import Noise, number
-from llm_games.questions import MISSING, Bid
+from llm_games.questions import MISSING, Bid, alike
 from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
 WITHDRAW, NO_REPLY = -1, -2
@@ -662,7 +662,7 @@ class EnglishAuction(Rulebook):
     def asks(self, state: EnglishAuctionState, seat: int) -> Bid:
         floor, budget = int(self.floor(state)), int(state.budget[seat])
         item = self.item_at(state, state.item).name
-        return Bid("bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
+        return alike(Bid, "bid", floor, budget, int(state.high) < 0, not self.terse_rules, item)
 
     def picture(self, state: EnglishAuctionState) -> tuple[str, list[str], list[list[str]]]:
         index, caption = int(state.item), f"{len(self.catalogue)} items closed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from gymnasium import spaces
 from llm_games.arrays import Array, PerPlayer, PerTable, array_of
 from llm_games.errors import IllegalAction
 from llm_games.facts import Fact, param
-from llm_games.questions import MISSING, Action, Choice, Question, Shares
+from llm_games.questions import MISSING, Action, Choice, Question, Shares, alike
 from llm_games.replies import around
 from llm_games.rulebook import LARGEST, Chance, Goal, Outcome, Played, Rulebook, State, actions_of
 
@@ -246,13 +247,16 @@ class PirateGame(Rulebook):
 
     def asks(self, state: PirateGameState, seat: int) -> Question:
         if int(state.phase) == VOTE:
-            words = {"accept": ACCEPT, "reject": REJECT}
-            contains = self.vote_parse == "contains"
-            also = ("yes", "accept"), ("no", "reject")
-            return Choice("decision", words, contains=contains, published=around, also=also)
+            return self._vote_question
         ranks = tuple(range(seat + 1, self.players + 1))
         loose = self.proposal_check == "sum_and_length"
-        return Shares("proposal", ranks, self.gold, self.players, loose, published=around)
+        return alike(Shares, "proposal", ranks, self.gold, self.players, loose, published=around)
+
+    @cached_property
+    def _vote_question(self) -> Choice:
+        words, contains = {"accept": ACCEPT, "reject": REJECT}, self.vote_parse == "contains"
+        also = ("yes", "accept"), ("no", "reject")
+        return Choice("decision", words, contains=contains, published=around, also=also)
 
     def space(self, seat: int) -> spaces.Space[Any]:
         return spaces.MultiDiscrete([self.gold + 1] * self.players + [2])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from llm_games.facts import Draw, Fact, check_integer, param, ratio_of
-from llm_games.questions import Integer, integer
+from llm_games.questions import Integer, alike
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, State
 
@@ -162,7 +162,7 @@ class PublicGoods(Rounds):
         free = self.contribution_range == "unbounded"
         low, high = (None, None) if free else (0, int(state.endowment[seat]))
         cut, units = self.number_parse == "truncate", ("token", "tokens")
-        return integer("tokens_contributed", low, high, cut, units=units)
+        return alike(Integer, "tokens_contributed", low, high, cut, units=units)
 
     def spectacle(self, state: PublicGoodsState) -> Seen:
         return f"pot {int(state.contributions.sum())}", {

@@ -14,7 +14,7 @@ from llm_games.arrays import Array, at
 from llm_games.errors import BadParameter
 from llm_games.facts import LAW, Draw, Fact, check_integer, fixed, has_law, param, rows_of
 from llm_games.noise import Noise
-from llm_games.questions import Integer, integer
+from llm_games.questions import Integer, alike
 from llm_games.rounds import Paid, Rounds, Seen
 from llm_games.rulebook import LARGEST, Chance, Goal, PerPlayer, PerTable, State
 
@@ -207,7 +207,8 @@ class SealedBidAuction(Rounds):
 
     def asks(self, state: SealedBidAuctionState, seat: int) -> Integer:
         high = None if self.same_limits else int(self.valuation(state)[seat])
-        return integer("bid", None if high is None else 0, high, self.number_parse == "truncate")
+        low, cut = None if high is None else 0, self.number_parse == "truncate"
+        return alike(Integer, "bid", low, high, cut)
 
     @property
     def heading(self) -> str:

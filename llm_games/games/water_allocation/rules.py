@@ -15,7 +15,7 @@ import numpy as np
 from llm_games.arrays import Array, PerPlayer, PerTable, array_of, at, tall
 from llm_games.errors import BadParameter
 from llm_games.facts import Draw, Fact, check_choice, check_integer, fixed, listed, once, param
-from llm_games.questions import NO_BID, Action, Remark, SealedBid
+from llm_games.questions import NO_BID, Action, Remark, SealedBid, alike
 from llm_games.rounds import MOST_ROUNDS
 from llm_games.rulebook import Chance, Goal, Later, Outcome, Played, Rulebook, State
 
@@ -489,7 +489,7 @@ class WaterAllocation(Rulebook):
     def asks(self, state: WaterAllocationState, seat: int) -> SealedBid:
         remarks = (_LOGIC,) if self.remarks == "alympics" else ()
         purse = int(self.purse(state)[seat])
-        return SealedBid("bid", 0, purse, self.money_decimals, remarks=remarks)
+        return alike(SealedBid, "bid", 0, purse, self.money_decimals, remarks=remarks)
 
     def picture(self, state: WaterAllocationState) -> tuple[str, list[str], list[list[str]]]:
         done = int(state.round)

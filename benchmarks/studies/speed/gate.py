@@ -1,0 +1,268 @@
+"""Whether this version is as fast as the last release: paired in one run, in CPU time.
+
+    python benchmarks/studies/speed/gate.py [OLDER] [--groups text numbers ...]
+
+OLDER is a folder with the older package; by default the last release is checked out of git. A
+worker of each version does the same work in turns: whole episodes of decisions only, a run of a
+model on a server of this process, its report. The figure of a group is the median of the pairs'
+ratios, this version's speed over the older one's; one below the goal ends with status 1. Workers
+use public calls alone, so that an older version can do the work too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, suppress
+from importlib import import_module
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+PAIRS, SECONDS, LEAST = 7, 0.4, 0.9
+"""Pairs of a group, CPU seconds of the older version's part of a pair, and the goal."""
+REPLY = '{"tokens_contributed": 5}'
+ROOT = Path(__file__).resolve().parents[3]
+Work = Callable[[], Any]
+
+
+# -- the works, done in a worker -------------------------------------------------------------------
+def episodes(
+    obs_mode: str, actions: str, draw: Callable[[random.Random], Any], players: int
+) -> Work:
+    """Return the work of an episode of public goods with drawn actions."""
+    import llm_games as lg
+
+    env: Any = lg.make("public_goods-v0", obs_mode=obs_mode, actions=actions, players=players)
+    rng = random.Random(1)
+
+    def work() -> None:
+        env.reset(seed=rng.randrange(100))
+        while env.agents:
+            env.step({agent: draw(rng) for agent in env.agents})
+
+    return work
+
+
+def text() -> Work:
+    def draw(rng: random.Random) -> str:
+        return f'{{"tokens_contributed": {rng.randrange(21)}}}'
+
+    return episodes("text", "text", draw, 4)
+
+
+def numbers() -> Work:
+    return episodes("numeric", "index", lambda rng: rng.randrange(21), 2)
+
+
+def batch() -> Work:
+    import numpy as np
+
+    import llm_games as lg
+
+    game, rng = lg.rules("public_goods"), np.random.default_rng(1)
+
+    def work() -> None:
+        state = game.reset(1, (1024,))
+        for _ in range(20):
+            state, _ = game.step(state, rng.integers(0, 21, (game.players, 1024)))
+
+    return work
+
+
+def tables() -> Work:
+    import numpy as np
+
+    import llm_games as lg
+
+    env: Any = lg.learners("water_allocation", 512, opponents="even")
+    rng, count = np.random.default_rng(1), env.single_action_space.n
+    env.reset(seed=0)
+    return lambda: env.step(rng.integers(0, count, 512))
+
+
+def _run(url: str, path: Path, episodes: int = 4) -> None:
+    import llm_games as lg
+
+    games = [{"game": "public_goods", "params": {"players": 4, "rounds": 10}}]
+    model = {"base_url": url, "cache": False}
+    seats = ["openai:m"]
+    plan = {"games": games, "episodes": episodes, "seats": seats, "models": {"m": model}}
+    lg.run(plan, path)
+
+
+def model(url: str) -> Work:
+    """Return the work of a run of 160 decisions of a model, recorded."""
+    number = iter(range(10**6))
+    return lambda: _run(url, Path(f"{next(number)}.db"))
+
+
+def report(url: str) -> Work:
+    _run(url, Path("run.db"), 60)
+    name = "llm_games.benchmarks.show.cli"
+    try:
+        command_line = import_module(name)
+    except ImportError:  # up to version 0.8
+        command_line = import_module("llm_games.benchmarks.cli")
+
+    def work() -> None:
+        sys.argv = ["llm-games", "report", "run.db", "--out", "page"]
+        with suppress(SystemExit), redirect_stderr(StringIO()):
+            command_line.main()
+
+    return work
+
+
+GROUPS: dict[str, Callable[..., Work]] = {
+    "text": text,
+    "numbers": numbers,
+    "batch": batch,
+    "tables": tables,
+    "model": model,
+    "report": report,
+}
+ASKING = ("model", "report")
+
+
+def worker(url: str, slow: float) -> None:
+    """Do works as they are asked for, ``GROUP TIMES`` a line; answer with CPU seconds.
+
+    By `slow` each takes so much longer.
+    """
+    asked, answers, works = sys.stdin, sys.stdout, dict[str, Work]()
+    sys.stdin, sys.stdout = TextIOWrapper(BytesIO()), TextIOWrapper(BytesIO())
+    for line in asked:
+        group, times = line.split()
+        if group not in works:
+            works[group] = GROUPS[group](*[url] * (group in ASKING))
+            works[group]()
+        began = time.process_time()
+        for _ in range(int(times)):
+            works[group]()
+        end = began + (time.process_time() - began) * (1 + slow)
+        while time.process_time() < end:
+            pass
+        print(time.process_time() - began, file=answers, flush=True)
+
+
+# -- pairs -----------------------------------------------------------------------------------------
+class Version:
+    """A worker of the package in a folder."""
+
+    def __init__(self, folder: Path, url: str, slow: float = 0.0) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [sys.executable, str(Path(__file__).resolve()), "--worker", url]
+        self.room = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            [*command, "--slow", str(slow)], env=environment, cwd=self.room.name, **pipes
+        )
+
+    def seconds(self, group: str, times: int) -> float:
+        assert self.process.stdin
+        assert self.process.stdout
+        print(group, times, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"the worker of {group} ended")
+        return float(answer)
+
+    def close(self) -> None:
+        self.process.communicate()  # it ends where no more is asked for
+        self.room.cleanup()
+
+
+def ratio(new: Any, old: Any, group: str, pairs: int = PAIRS) -> float:
+    """Return the median of the pairs' ratios; who goes first changes from pair to pair."""
+    once = max(old.seconds(group, 1), 1e-4)
+    new.seconds(group, 1)
+    times, ratios = max(1, round(SECONDS / once)), list[float]()
+    for number in range(pairs):
+        order = (new, old) if number % 2 else (old, new)
+        spent = {version: version.seconds(group, times) for version in order}
+        ratios.append(spent[old] / spent[new])
+    return statistics.median(ratios)
+
+
+def serve() -> str:
+    """Serve completions from a thread of this process; return the address."""
+    message = {"role": "assistant", "content": REPLY}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    whole = {
+        "model": "m",
+        "usage": usage,
+        "choices": [{"message": message, "finish_reason": "stop"}],
+    }
+    body = json.dumps(whole).encode()
+    head = (
+        f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
+                await reader.readexactly(int(request.split("content-length:")[1].split()[0]))
+                writer.write(head.encode() + body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    started = asyncio.run_coroutine_threadsafe(
+        asyncio.start_server(answer, "127.0.0.1", 0, limit=2**22), loop
+    )
+    return f"http://127.0.0.1:{started.result().sockets[0].getsockname()[1]}/v1"
+
+
+def last_release(folder: str) -> Path:
+    """Check the last release out of git: its tag, or the commit that gave it its number."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    release = git("describe", "--tags", "--abbrev=0", "--match", "v*")
+    release = release or git("log", "-1", "--format=%H", "--", "llm_games/version.py")
+    archive = subprocess.run(["git", "archive", release], cwd=ROOT, capture_output=True, check=True)
+    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+    return Path(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("older", nargs="?", type=Path)
+    parser.add_argument("--least", type=float, default=LEAST)
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--slow", type=float, default=0.0, help="plant a slow-down, to try this")
+    parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker is not None:
+        worker(arguments.worker, arguments.slow)
+        return 0
+    with ExitStack() as stack:
+        older = arguments.older or last_release(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = serve()
+        versions = Version(ROOT, url, arguments.slow), Version(older.resolve(), url)
+        for version in versions:
+            stack.callback(version.close)
+        print(f"{'group':10} {'goal':>6} {'times the older version':>24}")
+        slow = []
+        for group in arguments.groups:
+            figure = ratio(*versions, group)
+            slow += [group] if figure < arguments.least else []
+            print(f"{group:10} {arguments.least:6.2f} {figure:24.2f}{'  slower' * (group in slow)}")
+    return int(bool(slow))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
