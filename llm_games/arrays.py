@@ -13,6 +13,17 @@ PerPlayer = Array  # one entry for each player of each table, ``(players, *batch
 PerTable = Array  # one entry for each table, ``(*batch)``
 
 
+class StandIn:
+    """Base of what stands for an array while rules are traced, see `llm_games.tracing`."""
+
+    def into(self, values: Any, axis: int = 0) -> Any:
+        """Return the entries of `values` at this index along an axis."""
+        raise NotImplementedError
+
+    def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        raise NotImplementedError
+
+
 def any_true(array: Array) -> bool:
     """Same as ``array.any()``, several times as fast on a few entries."""
     return bool(np.count_nonzero(array))
@@ -30,6 +41,11 @@ def array_of(argument: Any) -> Array:
         return np.asarray(None)
 
 
+def blank(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    """Return an array to be filled, beside `like`."""
+    return like.blank(shape, dtype) if isinstance(like, StandIn) else np.empty(shape, dtype)
+
+
 def tall(values: Array, batch: tuple[int, ...]) -> Array:
     """Reshape ``(n,)`` to ``(n, 1, ...)``, so that one number a seat broadcasts over a batch."""
     return values.reshape(-1, *(1,) * len(batch)) if batch else values
@@ -37,12 +53,19 @@ def tall(values: Array, batch: tuple[int, ...]) -> Array:
 
 def at(values: Array, index: Array) -> Array:
     """Take ``values[index]`` at each table: `values` ``(n, ..., *batch)``, `index` ``(*batch)``."""
+    if isinstance(index, StandIn):
+        return index.into(values)
     if np.ndim(index) == 0:  # one table: a fast path
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view
         return values[first]
     lead = values.ndim - index.ndim - 1
     return values[(index[(None,) * lead], *_grid(values.shape[1:]))]
+
+
+def looked_up(values: Array, index: Any, axis: int = 0) -> Array:
+    """Return the entries of constant `values`, the same at all tables, at `index`."""
+    return index.into(values, axis) if isinstance(index, StandIn) else values.take(index, axis)
 
 
 @lru_cache(maxsize=256)

@@ -228,7 +228,7 @@ class Noise:
 def number(key: Array, index: Any) -> Array:
     """Draw only entry `index`, from 0, of what `Noise.random` draws with this key."""
     with np.errstate(over="ignore"):
-        bits = mix(key + GOLD * (np.asarray(index).astype(np.uint64) + np.uint64(1)))
+        bits = mix(key + GOLD * np.add(index, 1).astype(np.uint64))
     return (bits >> 11) * 2.0**-53
 
 

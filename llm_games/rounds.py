@@ -83,12 +83,16 @@ class Rounds(Rulebook):
     def teller(self, state: Any) -> Callable[[int], dict[str, Any]]:
         """Tell the round and its facts, and under ``last`` those of the last round."""
         rounds_played = int(state.round)
-        facts = [f for f in self.facts if f.said != NUMBERS_ONLY and (f.now or rounds_played)]
+        values = (self.traced and self.traced.facts(state)) or ()
+        due = [f.said != NUMBERS_ONLY and (f.now or rounds_played) for f in self.facts]
         current: dict[str, Any] = {"round": min(rounds_played + 1, self.rounds), "last": None}
         last: dict[str, Any] = {"round": rounds_played}
         seat_facts = []  # facts that differ by seat: whether of this round, name, all seats' values
-        for fact in facts:
-            value, name = fact.of(state).tolist(), fact.said or fact.name
+        for index, fact in enumerate(self.facts):
+            if not due[index]:
+                continue
+            value = values[index] if values else fact.of(state).tolist()
+            name = fact.said or fact.name
             if isinstance(value, list) and not fact.each:
                 seat_facts.append((fact.now, name, value))
             else:

@@ -89,7 +89,9 @@ class Sight:
 
     @_lazy
     def asked(self) -> list[int]:
-        return [seat for seat, asked in enumerate(self.turn.tolist()) if asked]
+        rules = self.game.traced
+        truths = (rules and rules.asked(self.state)) or self.turn.tolist()
+        return [seat for seat, asked in enumerate(truths) if asked]
 
     def fact(self, index: int) -> Array:
         """Return the values of one fact of `Rulebook.facts`, or, after them, of `recalled`."""

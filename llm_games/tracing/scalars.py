@@ -1,0 +1,419 @@
+"""The rules of one small table as plain Python on numbers, traced and compiled in this process.
+
+A state is then a tuple of numbers, the entries of its fields one after another, but a field that
+stays as it is in a game is there in one piece. Arrays are made when somebody reads them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from llm_games.arrays import Array
+from llm_games.facts import LARGEST
+from llm_games.tracing.graph import (
+    Node,
+    StoredArray,
+    TracedArray,
+    Untraceable,
+    kind_of,
+    lifted,
+    node,
+)
+
+MOST_PLAYERS = 64
+DEEP = 12  # levels of brackets that one line nests
+FULL = 2**64 - 1
+WAYS_OUT = ArithmeticError, IndexError, ValueError  # NumPy may know an answer, or says the error
+SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "floor_divide": "//"}
+SIGNS |= {"remainder": "%", "less": "<", "less_equal": "<=", "greater": ">", "equal": "=="}
+SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_shift": "<<"}
+SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
+CALLS = {"negative": "-{0}", "absolute": "abs({0})", "trunc": "float(trunc({0}))"}
+CALLS |= {"floor": "float(floor({0}))", "rint": "float(round({0}))", "isnan": "{0} != {0}"}
+CALLS |= {"sign": "({0} > 0) - ({0} < 0)"}
+TRUTHS = {"bitwise_and": "and", "bitwise_or": "or", "minimum": "and", "maximum": "or"}
+TWICE = {"minimum", "maximum", "sign", "isnan"}  # what they take is written more than once
+NAMES: dict[str, Any] = {
+    "argmax": lambda row: row.index(max(row)),
+    "argmin": lambda row: row.index(min(row)),
+    "argsort": lambda row: sorted(range(len(row)), key=row.__getitem__),
+    **{name: getattr(math, name) for name in ("floor", "trunc", "nan", "inf")},
+}
+
+
+# -- nodes as lines of Python ----------------------------------------------------------------------
+
+
+class PythonLines:
+    """Writes nodes as lines; what is used once stands where it is used."""
+
+    def __init__(self, outputs: Iterable[Node]) -> None:
+        self.lines: list[str] = []
+        self.inputs: set[str] = set()
+        self._texts: dict[Node, tuple[str, int]] = {}  # and how deep it nests
+        uses, order, stack = dict[Node, int](), list[Node](), [(out, False) for out in outputs]
+        while stack:
+            part, done = stack.pop()
+            if done:
+                order.append(part)
+                continue
+            uses[part] = uses.get(part, 0) + 1
+            if uses[part] == 1:
+                parts = [arg for arg in part.args if isinstance(arg, Node)]
+                stack += [(part, True), *((arg, False) for arg in parts)]
+        taken_twice = {arg for part in order if part.op in TWICE for arg in part.args}
+        for part in order:
+            self._write(part, uses[part] > 1 or part in taken_twice)
+
+    def _write(self, written: Node, again: bool) -> None:
+        parts = [self._texts[arg] for arg in written.args if isinstance(arg, Node)]
+        text, deep = (
+            _text(written, [text for text, _ in parts]),
+            1 + max([0, *(d for _, d in parts)]),
+        )
+        if written.op in ("input", "load"):
+            self.inputs.add(f"s{written.args[-1]}" if written.op == "load" else text)
+        if written.op in ("const", "input"):
+            deep = 0
+        elif again or deep > DEEP:
+            name = f"t{len(self.lines)}"
+            self.lines.append(f"{name} = {text}")
+            text, deep = name, 0
+        self._texts[written] = text, deep
+
+    def text(self, part: Any) -> str:
+        """Return nodes, in arrays and lists of arrays, as Python writes them."""
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Node):
+            return self._texts[part][0]
+        if isinstance(part, np.ndarray) and not part.ndim:
+            return self.text(part[()])
+        row = ", ".join(map(self.text, part))
+        return f"({row},)" if isinstance(part, tuple) else f"[{row}]"
+
+
+def _text(written: Node, parts: list[str]) -> str:
+    op, kind, first, row = written.op, written.kind, "".join(parts[:1]), ", ".join(parts)
+    if op == "const":
+        return _constant(written.args[0])
+    if op == "input":
+        return str(written.args[0])
+    if op == "load":
+        return f"s{written.args[1]}.item({first})"
+    if op == "entry":
+        return f"{first}[{written.args[1]}]"
+    if op == "pick":
+        return f"({', '.join(parts[1:])},)[{first}]"
+    if op == "where":
+        return f"({parts[1]} if {first} else {parts[2]})"
+    if op in ("sort", "argsort", "argmax", "argmin"):
+        return f"{'sorted' if op == 'sort' else op}(({row},))"
+    if op in ("minimum", "maximum") and len(parts) > 2:
+        return f"{op[:3]}({row})"
+    return f"({_operation(op, kind, written.args, first, parts[-1])})"
+
+
+def _constant(number: Any) -> str:
+    return f"({number.item()!r})"
+
+
+def _operation(op: str, kind: str, args: Any, first: str, last: str) -> str:
+    if op == "cast":
+        return _cast(args[0].kind, kind, first)
+    if kind == "h" and not (op == "multiply" and args[1].op == "cast"):  # it would be rounded
+        raise Untraceable(f"np.{op} of floats of 32 bits is not traced")
+    if kind == "b" and op in TRUTHS:
+        return f"{first} {TRUTHS[op]} {last}"
+    if op == "invert":
+        return {"b": f"not {first}", "i": f"~{first}"}.get(kind, f"{first} ^ {FULL}")
+    if op in ("minimum", "maximum"):
+        sign, number = "<" if op == "minimum" else ">", f" or {first} != {first}"
+        return f"{first} if {first} {sign}= {last}{number * (kind != 'i')} else {last}"
+    if op in CALLS and kind != "u" and (kind == "i" or op != "sign"):
+        return CALLS[op].format(first)
+    if op not in SIGNS or (op in ("floor_divide", "remainder") and kind != "i"):
+        raise Untraceable(f"np.{op} of such numbers is not traced")
+    text = f"{first} {SIGNS[op]} {last}"
+    return f"({text}) & {FULL}" if kind == "u" and op in ("add", "multiply", "left_shift") else text
+
+
+def _cast(taken: str, kind: str, text: str) -> str:
+    if kind == "b":
+        return f"{text} != 0"
+    if kind in "fh":
+        return text if taken in "fh" else f"float({text})"
+    if kind == "u" and taken in "bi":
+        return f"{text} & {FULL}"
+    if kind == "i" and taken in "bf":
+        return f"{text} + 0" if taken == "b" else f"int({text})"
+    raise Untraceable(f"{taken} as {kind} is not traced")
+
+
+# -- the rules of a table --------------------------------------------------------------------------
+
+
+class Slot(NamedTuple):
+    """The place of a field among a state's numbers; one that stays is `whole`, at `begin`.
+
+    `plain`: of a field without axes NumPy makes a number, not an array.
+    """
+
+    begin: int
+    stop: int
+    shape: tuple[int, ...]
+    dtype: Any
+    whole: bool
+    plain: bool
+
+
+class PlayedRecord(Mapping[str, Array]):
+    """The record of a step, worked out at its first look-up."""
+
+    def __init__(self, rules: ScalarRules, numbers: tuple[Any, ...], moves: list[int]) -> None:
+        self._due, self._arrays = (rules, numbers, moves), dict[str, Array]()
+
+    def __getitem__(self, name: str) -> Array:
+        if not self._arrays:
+            rules, numbers, moves = self._due
+            self._arrays.update(rules.record(numbers, moves))
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._due[0].recorded)
+
+    def __len__(self) -> int:
+        return len(self._due[0].recorded)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+class ScalarRules:
+    """A game's `step`, `observe`, facts and who is asked, on a table's numbers.
+
+    Made of a state, and of the state and record that NumPy's rules make of it.
+    """
+
+    _step: Callable[..., Any]
+    _record: Callable[..., Any]
+    _observe: Callable[..., Any]
+    _facts: Callable[..., Any]
+    _asked: Callable[..., Any]
+
+    def __init__(self, game: Any, state: Any, next_state: Any, record: Mapping[str, Any]) -> None:
+        self.name, self.players, self.kind = game.name, game.players, type(state)
+        pairs = {name: (vars(state)[name], vars(next_state)[name]) for name in vars(state)}
+        changed = {name for name, (old, new) in pairs.items() if new is not old}
+        while True:
+            self.slots = _slots(pairs, changed)
+            traced = _trace(game, self)
+            if changed.issuperset(moved := traced.moved):
+                break
+            changed |= moved  # which hangs on data
+        self.width = sum(1 if s.whole else s.stop - s.begin for s in self.slots.values())
+        self.over = self.slots["over"].begin
+        kinds = {name: isinstance(record[name], np.generic) for name in traced.record}
+        self.recorded = {n: (part.dtype, kinds[n]) for n, part in traced.record.items()}
+        self._compile("step", (traced.numbers, *_cells(traced.outcome)), True)
+        self._compile("record", _cells(traced.record.values()), True)
+        self._compile("observe", traced.observed.cells, False)
+        self._compile("facts", _cells(traced.facts), False)
+        self._compile("asked", traced.asked.cells, False)
+        self._flags = np.array([[False], [True]]).repeat(game.players, axis=1)
+        self._flags.flags.writeable = False
+
+    def _compile(self, name: str, outputs: Any, moves: bool) -> None:
+        writer, fields = PythonLines(_nodes(outputs)), [f"s{k}" for k in range(self.width)]
+        used = writer.inputs.intersection(fields)
+        lines = [f"({', '.join(fields)},) = s"]
+        if name != "step" and 3 * len(used) < self.width:
+            lines = [f"{field} = s[{field[1:]}]" for field in fields if field in used]
+        if moves:
+            lines.append(f"({', '.join(f'a{k}' for k in range(self.players))},) = a")
+        head = f"def {name}(s{', a' * moves}):"
+        source = "\n    ".join([head, *lines, *writer.lines, f"return {writer.text(outputs)}"])
+        names = dict(NAMES)
+        exec(compile(source, f"<{name} of {self.name}>", "exec"), names)
+        setattr(self, f"_{name}", names[name])
+
+    def numbers_of(self, state: Any) -> tuple[Any, ...] | None:
+        """Return a state's numbers; None if it is no state of one table as these rules know it."""
+        entries = vars(state)
+        if entries.get("_rules") is self:
+            numbers: tuple[Any, ...] = entries["_numbers"]
+            return numbers
+        if type(state) is not self.kind or state.round.ndim:
+            return None
+        listed: list[Any] = []
+        for name, slot in self.slots.items():
+            array = getattr(state, name)
+            if array.shape != slot.shape or array.dtype != slot.dtype:
+                return None
+            listed += [array] if slot.whole else array.ravel().tolist()
+        entries.update(_rules=self, _numbers=tuple(listed))
+        return entries["_numbers"]
+
+    def array(self, numbers: tuple[Any, ...], name: str) -> Any:
+        """Return a field of a state."""
+        begin, stop, shape, dtype, whole, plain = self.slots[name]
+        if whole:
+            return numbers[begin]
+        array = np.array(numbers[begin:stop], dtype)
+        return array if len(shape) == 1 else array.reshape(shape)[() if plain else ...]
+
+    def step(self, state: Any, actions: Array) -> tuple[Any, ...] | None:
+        """Return the next state and the parts of the outcome.
+
+        None where NumPy's rules have to play: of a table that is over, or answers beyond doubles.
+        """
+        fits = actions.shape == (self.players,) and actions.dtype == np.int64
+        numbers = self.numbers_of(state) if fits else None
+        if numbers is None or numbers[self.over]:
+            return None
+        moves = actions.tolist()
+        if min(moves) < -LARGEST or max(moves) > LARGEST:
+            return None
+        try:
+            next_numbers, rewards, finished, broke = self._step(numbers, moves)
+        except WAYS_OUT:
+            return None
+        next_state = object.__new__(self.kind)
+        vars(next_state).update(_rules=self, _numbers=next_numbers)
+        record = PlayedRecord(self, numbers, moves)
+        flags = self._truths(finished), record, self._truths(broke)
+        return next_state, np.array(rewards, np.float64), *flags
+
+    def _truths(self, truths: list[bool]) -> Array:
+        if True in truths and False in truths:
+            return np.array(truths, np.bool_)
+        return self._flags[int(truths[0])]
+
+    def record(self, numbers: tuple[Any, ...], moves: list[int]) -> dict[str, Array]:
+        pairs = zip(self.recorded.items(), self._record(numbers, moves), strict=True)
+        return {
+            name: np.array(part, dtype)[() if plain else ...]
+            for (name, (dtype, plain)), part in pairs
+        }
+
+    def observe(self, state: Any) -> Array | None:
+        numbers = self.numbers_of(state)
+        return None if numbers is None else np.array(self._observe(numbers), np.float32)
+
+    def facts(self, state: Any) -> list[Any] | None:
+        """Return the values of all facts as plain Python ones."""
+        numbers = self.numbers_of(state)
+        return None if numbers is None else self._facts(numbers)
+
+    def asked(self, state: Any) -> list[bool] | None:
+        numbers = self.numbers_of(state)
+        return None if numbers is None else self._asked(numbers)
+
+
+def scalar_rules(game: Any) -> ScalarRules | str:
+    """Return a game's rules for one table, written out as plain Python, or why there are none."""
+    if game.players > MOST_PLAYERS:
+        return f"more than {MOST_PLAYERS} players"
+    try:
+        state = before = game.reset(0)
+        actions = game.fallback(state)
+        for _ in range(2):  # from the second step on all parts have the kinds that they keep
+            after, outcome = game.settle(state, actions)
+            if after.over:
+                break
+            before, state = state, after
+        rules = ScalarRules(game, before, after, outcome.record)
+        after, outcome = game.settle(before, actions)
+        expected = after, outcome.rewards, outcome.finished, outcome.record, game.observe(after)
+        traced = rules.step(before, actions)
+        equal = traced and _same((*traced[:4], rules.observe(traced[0])), expected)
+    except Exception as error:  # whatever rules do that stand-ins do not take
+        return f"{type(error).__name__}: {error}"
+    return rules if equal else "numbers other than NumPy's"
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Test whether states, records and arrays are equal to the bit."""
+    if isinstance(one, (np.ndarray, np.generic)):
+        alike = one.dtype == other.dtype and one.shape == other.shape
+        return bool(alike and one.tobytes() == other.tobytes())
+    if isinstance(one, tuple):
+        return all(_same(a, b) for a, b in zip(one, other, strict=True))
+    if not isinstance(one, Mapping):
+        one, other = one.__getstate__(), other.__getstate__()
+    return [*one] == [*other] and all(_same(one[name], other[name]) for name in one)
+
+
+# -- the trace -------------------------------------------------------------------------------------
+
+
+class Traces(NamedTuple):
+    """What the rules made of stand-ins."""
+
+    moved: set[str]  # fields that were to stay, and do not
+    numbers: tuple[Any, ...]  # of the next state: nodes, and names of what stays
+    outcome: tuple[TracedArray, ...]  # rewards, who is finished, who broke a rule
+    record: dict[str, TracedArray]
+    observed: TracedArray
+    facts: list[TracedArray]
+    asked: TracedArray
+
+
+def _slots(pairs: dict[str, tuple[Any, Any]], changed: set[str]) -> dict[str, Slot]:
+    slots, begin = dict[str, Slot](), 0
+    for name, (old, new) in pairs.items():
+        whole = old.ndim > 0 and name not in changed
+        stop = begin + (1 if whole else old.size)
+        plain = isinstance(new, np.generic)
+        slots[name] = Slot(begin, stop, old.shape, old.dtype, whole, plain)
+        begin = stop
+    return slots
+
+
+def _trace(game: Any, rules: ScalarRules) -> Traces:
+    state, moves = object.__new__(rules.kind), _inputs("a", 0, game.players, np.int64)
+    for name, (begin, stop, shape, dtype, whole, _) in rules.slots.items():
+        entry = (
+            StoredArray(begin, shape, dtype) if whole else _inputs("s", begin, stop, dtype, shape)
+        )
+        vars(state)[name] = entry
+    running = state.replace(over=np.False_, void=np.False_)
+    after, outcome = game.settle(running, moves)
+    numbers, moved = list[Any](), set[str]()
+    for name, slot in rules.slots.items():
+        new = vars(after)[name]
+        if slot.whole and new is vars(state)[name]:
+            numbers.append(f"s{slot.begin}")
+            continue
+        moved |= {name} if slot.whole else set()
+        new = lifted(new)
+        if new.dtype != slot.dtype or new.shape != slot.shape:
+            raise Untraceable(f"{name} of a state changes its kind or shape")
+        numbers += [*new.cells.ravel()]
+    record = {name: lifted(part) for name, part in outcome.record.items()}
+    paid = lifted(outcome.rewards), lifted(outcome.finished), lifted(outcome.broke)
+    facts = [lifted(fact.of(state)) for fact in game.facts]
+    observed, asked = lifted(game.observe(state)), lifted(game.asked(state))
+    return Traces(moved, tuple(numbers), paid, record, observed, facts, asked)
+
+
+def _inputs(letter: str, begin: int, stop: int, dtype: Any, shape: Any = -1) -> TracedArray:
+    cells = np.empty(stop - begin, object)
+    cells[:] = [node("input", kind_of(dtype), f"{letter}{k}") for k in range(begin, stop)]
+    return TracedArray(cells.reshape(shape), dtype)
+
+
+def _cells(parts: Iterable[TracedArray]) -> list[Array]:
+    return [part.cells for part in parts]
+
+
+def _nodes(outputs: Any) -> Iterator[Node]:
+    if isinstance(outputs, Node):
+        yield outputs
+    elif not isinstance(outputs, str):
+        for part in outputs.ravel() if isinstance(outputs, np.ndarray) else outputs:
+            yield from _nodes(part)
