@@ -20,6 +20,10 @@ class StandIn:
         """Return the entries of `values` at this index along an axis."""
         raise NotImplementedError
 
+    def at(self, values: Any) -> Any:
+        """Return each table's entry of `values` at this index, see `at`."""
+        raise NotImplementedError
+
     def blank(self, shape: tuple[int, ...], dtype: Any) -> Any:
         raise NotImplementedError
 
@@ -31,6 +35,16 @@ def any_true(array: Array) -> bool:
 
 def all_true(array: Array) -> bool:
     return bool(np.count_nonzero(array) == array.size)
+
+
+def wrong(flags: Array) -> bool:
+    """Test whether anything is wrong; while rules are traced nothing is."""
+    return not isinstance(flags, StandIn) and any_true(flags)
+
+
+def arrayed(values: Any) -> Any:
+    """Return numbers as an array, a stand-in as it is."""
+    return values if isinstance(values, StandIn) else np.asarray(values)
 
 
 def array_of(argument: Any) -> Array:
@@ -54,7 +68,7 @@ def tall(values: Array, batch: tuple[int, ...]) -> Array:
 def at(values: Array, index: Array) -> Array:
     """Take ``values[index]`` at each table: `values` ``(n, ..., *batch)``, `index` ``(*batch)``."""
     if isinstance(index, StandIn):
-        return index.into(values)
+        return index.at(values)
     if np.ndim(index) == 0:  # one table: a fast path
         return values[index]
     if index.size and not any_true(index != (first := index.flat[0])):  # one index: a view

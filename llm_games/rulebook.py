@@ -483,8 +483,6 @@ class Rulebook(ABC):
     def breaks(self, state: Any, actions: Array) -> Array:
         """Return the asked seats whose action is against the rules, bool ``(players, *batch)``."""
         low, high = self.bounds() if self.same_limits else self.legal(state)
-        if self.same_limits and actions.ndim > 1 and actions.min() >= low and actions.max() <= high:
-            return np.zeros(actions.shape, np.bool_)  # a short way for a batch
         outside = (actions < low) | (actions > high)
         return outside & self.asked(state) if any_true(outside) else outside
 
@@ -684,7 +682,7 @@ class Rulebook(ABC):
         """Repeat a truth a table for every seat: bool ``(*batch)`` to ``(players, *batch)``."""
         if not value.ndim:  # of one table: a short way
             return at(self._everybody, value * 1)
-        each = np.empty((self.players, *value.shape), np.bool_)
+        each = blank((self.players, *value.shape), np.bool_, value)
         each[:] = value
         return each
 

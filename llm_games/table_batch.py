@@ -49,6 +49,11 @@ class Begun(NamedTuple):
     def table(self, index: Array) -> Begun:
         return Begun(self.seeds[index], self.seats[:, index], self.state.table(index))
 
+    def merged(self, other: Begun, mask: PerTable) -> Begun:
+        """Take the other's episodes at the tables in `mask`."""
+        seeds, seats = (np.where(mask, b, a) for a, b in zip(self[:2], other[:2], strict=True))
+        return Begun(seeds, seats, self.state.merged(other.state, mask))
+
     def placed(self, indexes: Array, part: Begun) -> Begun:
         """Return a copy with the episodes of `part` at `indexes`, integers ``(k,)``."""
         seeds, seats = self.seeds.copy(), self.seats.copy()
@@ -96,14 +101,15 @@ class Tables:
             chosen = self._next(tables)
         else:
             chosen = np.array([self._start(t, seeds[t]) for t in tables.tolist()], np.uint64)
-        if every or seeds is not None or given is not None:
-            begun = self._begin(chosen, given)
-        else:
-            begun = self._follow(tables, chosen)
         self.steps = self.steps.copy()
         self.steps[tables] = 0
-        if not every:
-            begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
+        if mask is None or every or seeds is not None or given is not None:
+            begun = self._begin(chosen, given)
+            if not every:
+                begun = Begun(self.seeds, self.seats, self.state).placed(tables, begun)
+        else:
+            coming = self._follow(tables, chosen)
+            begun = Begun(self.seeds, self.seats, self.state).merged(coming, mask)
         self.seeds, self.seats, state = begun
         self._enter(state)
 
@@ -113,7 +119,7 @@ class Tables:
         return Begun(seeds, noise.of("seat").of(seats).seed(), state)
 
     def _follow(self, tables: Array, seeds: Array) -> Begun:
-        """Return the episodes that follow at these tables; all are drawn at once, ahead."""
+        """Return episodes that follow, at these tables those of the seeds; all are drawn ahead."""
         coming = self._coming
         if coming is None or any_true(coming.seeds[tables] != seeds):
             due = self._ahead_of(np.arange(self.count))
@@ -124,7 +130,7 @@ class Tables:
                 stale = np.flatnonzero(coming.seeds != due)
                 coming = coming.placed(stale, self._begin(due[stale]))
             self._coming = coming
-        return coming.table(tables)
+        return coming
 
     def hush(self, mute: Callable[[], PerPlayer], mask: PerTable | None = None) -> None:
         """Tell talk (if any) not to wait for the seats of `mute`, bool ``(players, tables)``.
@@ -171,6 +177,11 @@ class Tables:
         self.state = state
         who = Who(self.game.name, self.seeds, self.steps, seed=self.seeds)
         self.sight = Sight(self.game, state, who)
+
+    def go_on(self, state: Any, steps: Array) -> None:
+        """Enter a state that came of so many steps of all tables' episodes, int64 ``(tables,)``."""
+        self.steps = steps
+        self._enter(state)
 
     def ready(self) -> Sight:
         """Return the sight of all seats; NotReady before the first reset."""

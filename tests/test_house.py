@@ -84,7 +84,7 @@ LAYERS = {
         "policy player_mixture together seats batch",
         "dialogue mind user_players situations tools llm_policy human planning play",
         "learned tabular_player torch_player sb3 sb3_log",
-        "single_agent vector_env team_env async_env grpo_rollout",
+        "single_agent vector_loops vector_env team_env async_env grpo_rollout",
     ),
     "baselines": (
         "disk_arrays regret rules seat_rotation scenarios tiny named_tools talkers players "

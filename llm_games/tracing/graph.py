@@ -25,7 +25,18 @@ OTHER_NAMES |= {"logical_or": "bitwise_or", "logical_xor": "bitwise_xor"}
 ELEMENTWISE = {"add", "subtract", "multiply", "true_divide", "floor_divide", "remainder"}
 ELEMENTWISE |= {"minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "equal"}
 ELEMENTWISE |= {"not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "invert", "negative"}
-ELEMENTWISE |= {"absolute", "sign", "floor", "trunc", "rint", "isnan", "left_shift", "right_shift"}
+ELEMENTWISE |= {
+    "absolute",
+    "sign",
+    "floor",
+    "ceil",
+    "sqrt",
+    "trunc",
+    "rint",
+    "isnan",
+    "left_shift",
+    "right_shift",
+}
 MOVING = {"broadcast_to", "moveaxis", "swapaxes", "transpose", "reshape", "ravel", "repeat"}
 MOVING |= {"concatenate", "stack", "expand_dims", "squeeze", "tile", "flip", "roll"}
 SUMMED = 8  # so many floats in a row are summed by NumPy in another order than one after another
@@ -185,11 +196,17 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
     def copy(self, *_: Any) -> TracedArray:
         return TracedArray(self.cells.copy(), self.dtype)
 
+    def reshape(self, *shape: Any) -> TracedArray:
+        return TracedArray(self.cells.reshape(*shape), self.dtype)
+
     def transpose(self, *axes: int) -> TracedArray:
         return TracedArray(self.cells.transpose(*axes), self.dtype)
 
     def blank(self, shape: tuple[int, ...], dtype: Any, number: int = 0) -> TracedArray:
         return TracedArray(np.full(shape, const(number, dtype), object), dtype)
+
+    def at(self, values: Any) -> TracedArray:
+        return _take(values, self[0] if self.ndim else self, 0)
 
     def into(self, values: Any, axis: int = 0) -> TracedArray:
         return _take(values, self, axis)
@@ -225,6 +242,8 @@ class TracedArray(StandIn, NDArrayOperatorsMixin):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
         name = OTHER_NAMES.get(ufunc.__name__, ufunc.__name__)
+        if name == "clip":
+            return FUNCTIONS[name](*inputs)
         if method == "reduce" and name in REDUCED:
             return FUNCTIONS[REDUCED[name]](*inputs, **keywords)
         if method != "__call__" or name not in ELEMENTWISE:
@@ -438,8 +457,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "argsort": _ordered("argsort"),
     "take": _take,
     "clip": lambda array, low, high: np.minimum(np.maximum(array, low), high),
+    "view": lambda array, dtype: array.astype(dtype),  # of 64 bits
+    "select": lambda of, entries, none=0: reduce(
+        lambda no, pair: np.where(pair[0], pair[1], no),
+        [*zip(of, entries, strict=True)][::-1],
+        none,
+    ),
     "count_nonzero": lambda array, **_: 0.5,  # neither none nor all
     "ndim": lambda array: array.ndim,
+    "shape": lambda array: array.shape,
     "zeros_like": _filled(0),
     "empty_like": _filled(0),
     "ones_like": _filled(1),

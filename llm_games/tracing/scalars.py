@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,56 +34,73 @@ SIGNS |= {"greater_equal": ">=", "not_equal": "!=", "bitwise_xor": "^", "left_sh
 SIGNS |= {"right_shift": ">>", "bitwise_and": "&", "bitwise_or": "|"}
 CALLS = {"negative": "-{0}", "absolute": "abs({0})", "trunc": "float(trunc({0}))"}
 CALLS |= {"floor": "float(floor({0}))", "rint": "float(round({0}))", "isnan": "{0} != {0}"}
+CALLS |= {"ceil": "float(ceil({0}))", "sqrt": "sqrt({0})"}
 CALLS |= {"sign": "({0} > 0) - ({0} < 0)"}
 TRUTHS = {"bitwise_and": "and", "bitwise_or": "or", "minimum": "and", "maximum": "or"}
-TWICE = {"minimum", "maximum", "sign", "isnan"}  # what they take is written more than once
 NAMES: dict[str, Any] = {
     "argmax": lambda row: row.index(max(row)),
     "argmin": lambda row: row.index(min(row)),
     "argsort": lambda row: sorted(range(len(row)), key=row.__getitem__),
-    **{name: getattr(math, name) for name in ("floor", "trunc", "nan", "inf")},
+    **{name: getattr(math, name) for name in ("floor", "ceil", "sqrt", "trunc", "nan", "inf")},
 }
 
 
 # -- nodes as lines of Python ----------------------------------------------------------------------
 
 
-class PythonLines:
-    """Writes nodes as lines; what is used once stands where it is used."""
+class CodeLines:
+    """Writes groups of nodes as lines of code; what is used once stands where it is used.
 
-    def __init__(self, outputs: Iterable[Node]) -> None:
-        self.lines: list[str] = []
+    `ends` are the numbers of lines after each group.
+    """
+
+    def __init__(self, groups: Iterable[Any]) -> None:
+        self.lines, self.ends = list[str](), list[int]()
         self.inputs: set[str] = set()
         self._texts: dict[Node, tuple[str, int]] = {}  # and how deep it nests
-        uses, order, stack = dict[Node, int](), list[Node](), [(out, False) for out in outputs]
-        while stack:
-            part, done = stack.pop()
-            if done:
-                order.append(part)
-                continue
-            uses[part] = uses.get(part, 0) + 1
-            if uses[part] == 1:
-                parts = [arg for arg in part.args if isinstance(arg, Node)]
-                stack += [(part, True), *((arg, False) for arg in parts)]
-        taken_twice = {arg for part in order if part.op in TWICE for arg in part.args}
-        for part in order:
-            self._write(part, uses[part] > 1 or part in taken_twice)
+        uses, orders = dict[Node, int](), list[list[Node]]()
+        for group in groups:
+            orders.append([])
+            stack = [(out, False) for out in nodes_of(group)]
+            while stack:
+                part, done = stack.pop()
+                if done:
+                    orders[-1].append(part)
+                    continue
+                uses[part] = uses.get(part, 0) + 1
+                if uses[part] == 1:
+                    parts = [arg for arg in part.args if isinstance(arg, Node)]
+                    stack += [(part, True), *((arg, False) for arg in parts)]
+        self._uses = uses
+        every = (part for order in orders for part in order)
+        self._twice = {arg for part in every if part.op in self.twice for arg in part.args}
+        for order in orders:
+            for part in order:
+                self._write(part)
+            self.ends.append(len(self.lines))
 
-    def _write(self, written: Node, again: bool) -> None:
+    twice: ClassVar[set[str]] = {"minimum", "maximum", "sign", "isnan"}
+    """Operations that write more than once what they take."""
+
+    def _write(self, written: Node) -> None:
         parts = [self._texts[arg] for arg in written.args if isinstance(arg, Node)]
-        text, deep = (
-            _text(written, [text for text, _ in parts]),
-            1 + max([0, *(d for _, d in parts)]),
-        )
+        name, deep = f"t{len(self._texts)}", 1 + max([0, *(d for _, d in parts)])
+        text = self.written(written, [text for text, _ in parts], name)
         if written.op in ("input", "load"):
             self.inputs.add(f"s{written.args[-1]}" if written.op == "load" else text)
         if written.op in ("const", "input"):
             deep = 0
-        elif again or deep > DEEP:
-            name = f"t{len(self.lines)}"
-            self.lines.append(f"{name} = {text}")
+        elif text != name and (self._uses[written] > 1 or deep > DEEP or written in self._twice):
+            self.lines.append(self.assigned(name, written, text))
             text, deep = name, 0
         self._texts[written] = text, deep
+
+    def written(self, node: Node, parts: list[str], name: str) -> str:
+        """Return a node's text, of the texts of its parts; it may be assigned to `name`."""
+        raise NotImplementedError
+
+    def assigned(self, name: str, written: Node, text: str) -> str:
+        return f"{name} = {text}"
 
     def text(self, part: Any) -> str:
         """Return nodes, in arrays and lists of arrays, as Python writes them."""
@@ -95,6 +112,13 @@ class PythonLines:
             return self.text(part[()])
         row = ", ".join(map(self.text, part))
         return f"({row},)" if isinstance(part, tuple) else f"[{row}]"
+
+
+class PythonLines(CodeLines):
+    """The same as lines of Python."""
+
+    def written(self, node: Node, parts: list[str], name: str) -> str:
+        return _text(node, parts)
 
 
 def _text(written: Node, parts: list[str]) -> str:
@@ -210,7 +234,7 @@ class ScalarRules:
         pairs = {name: (vars(state)[name], vars(next_state)[name]) for name in vars(state)}
         changed = {name for name, (old, new) in pairs.items() if new is not old}
         while True:
-            self.slots = _slots(pairs, changed)
+            self.slots = slots_of(pairs, changed)
             traced = _trace(game, self)
             if changed.issuperset(moved := traced.moved):
                 break
@@ -228,7 +252,7 @@ class ScalarRules:
         self._flags.flags.writeable = False
 
     def _compile(self, name: str, outputs: Any, moves: bool) -> None:
-        writer, fields = PythonLines(_nodes(outputs)), [f"s{k}" for k in range(self.width)]
+        writer, fields = PythonLines([outputs]), [f"s{k}" for k in range(self.width)]
         used = writer.inputs.intersection(fields)
         lines = [f"({', '.join(fields)},) = s"]
         if name != "step" and 3 * len(used) < self.width:
@@ -363,7 +387,7 @@ class Traces(NamedTuple):
     asked: TracedArray
 
 
-def _slots(pairs: dict[str, tuple[Any, Any]], changed: set[str]) -> dict[str, Slot]:
+def slots_of(pairs: dict[str, tuple[Any, Any]], changed: set[str]) -> dict[str, Slot]:
     slots, begin = dict[str, Slot](), 0
     for name, (old, new) in pairs.items():
         whole = old.ndim > 0 and name not in changed
@@ -375,10 +399,10 @@ def _slots(pairs: dict[str, tuple[Any, Any]], changed: set[str]) -> dict[str, Sl
 
 
 def _trace(game: Any, rules: ScalarRules) -> Traces:
-    state, moves = object.__new__(rules.kind), _inputs("a", 0, game.players, np.int64)
+    state, moves = object.__new__(rules.kind), inputs("a", 0, game.players, np.int64)
     for name, (begin, stop, shape, dtype, whole, _) in rules.slots.items():
         entry = (
-            StoredArray(begin, shape, dtype) if whole else _inputs("s", begin, stop, dtype, shape)
+            StoredArray(begin, shape, dtype) if whole else inputs("s", begin, stop, dtype, shape)
         )
         vars(state)[name] = entry
     running = state.replace(over=np.False_, void=np.False_)
@@ -401,7 +425,7 @@ def _trace(game: Any, rules: ScalarRules) -> Traces:
     return Traces(moved, tuple(numbers), paid, record, observed, facts, asked)
 
 
-def _inputs(letter: str, begin: int, stop: int, dtype: Any, shape: Any = -1) -> TracedArray:
+def inputs(letter: str, begin: int, stop: int, dtype: Any, shape: Any = -1) -> TracedArray:
     cells = np.empty(stop - begin, object)
     cells[:] = [node("input", kind_of(dtype), f"{letter}{k}") for k in range(begin, stop)]
     return TracedArray(cells.reshape(shape), dtype)
@@ -411,9 +435,9 @@ def _cells(parts: Iterable[TracedArray]) -> list[Array]:
     return [part.cells for part in parts]
 
 
-def _nodes(outputs: Any) -> Iterator[Node]:
+def nodes_of(outputs: Any) -> Iterator[Node]:
     if isinstance(outputs, Node):
         yield outputs
     elif not isinstance(outputs, str):
         for part in outputs.ravel() if isinstance(outputs, np.ndarray) else outputs:
-            yield from _nodes(part)
+            yield from nodes_of(part)
