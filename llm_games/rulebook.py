@@ -88,6 +88,12 @@ class State:
         # Fields that both share, such as what was drawn before play, are not copied.
         return other.replace(**{k: np.where(mask, new, v) for k, v, new in triples if new is not v})
 
+    def take_over(self, other: Self, tables: Array) -> Self:
+        """Put the other's `tables`, integers ``(k,)``, into these very arrays."""
+        for name, array in self.arrays().items():
+            array.T[tables] = getattr(other, name).T[tables]
+        return self.replace()
+
     def placed(self, indexes: Array, part: Self, original: Self | None = None) -> Self:
         """Put the tables of `part` at `indexes`, integers ``(k,)``, but fields of `original`."""
         shared = {} if original is None else original.__getstate__()

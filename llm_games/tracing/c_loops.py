@@ -247,7 +247,7 @@ class TableLoop:
         self.columns = len(groups[2])
         self.source, self._count = self._source(groups, longest), 0
         self._known: dict[str, tuple[list[Any], Any]] = {}
-        self._rows: dict[str, Array] = {}
+        self._fields: dict[str, Array] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a copy of what holds it makes its own
@@ -359,32 +359,22 @@ class TableLoop:
     ) -> tuple[Any, Array] | None:
         """Play at the tables in `due`; return the state after it and what the seat observes.
 
-        `parts` are changed in place; an episode stops at the round `most` after `played`. None if
-        a game never ends.
+        `parts` are changed in place, as are the arrays of states that it returned before. An
+        episode stops at the round `most` after `played`. None if a game never ends.
         """
         count = len(due)
         if self._count != count:
-            self._count, self._known = count, {}
-            self._rows = {
-                name: np.empty((slot.stop - slot.begin, count + PAD), slot.dtype)[:, :count]
-                for name, slot in self.slots.items()
-                if not slot.whole
-            }
-        arrays = {}
+            self._count, self._known, self._fields = count, {}, {}
         for name, slot in self.slots.items():
             array = getattr(state, name)
-            if slot.whole:
-                arrays[name] = np.ascontiguousarray(array)
-            else:
-                arrays[name] = row = self._rows[name]
-                row[:] = array.reshape(row.shape)
-        fields = self._pointers("state", arrays.values())
+            if self._fields.get(name) is not array:
+                self._fields[name] = _padded(array, 0 if slot.whole else PAD)
         seen = np.empty((count, self.columns), np.float32)
+        fields = self._pointers("state", self._fields.values())
         own = [due, seen, *(parts[name] for name in PARTS if name in parts)]
         if self._library.play(count, fields, self._pointers("part", own), played, most):
             return None
-        new = {n: row.copy().reshape(getattr(state, n).shape) for n, row in self._rows.items()}
-        return state.replace(**new), seen
+        return state.replace(**self._fields), seen
 
     def _pointers(self, kind: str, arrays: Any) -> Any:
         arrays = [*arrays]
@@ -400,3 +390,12 @@ class TableLoop:
 
 _EACH = ("k", np.uint64), ("d", np.int64)
 _MINE = np.float64, np.bool_, np.bool_, np.int64
+
+
+def _padded(array: Array, pad: int) -> Array:
+    """Return a copy with some entries between its rows of tables."""
+    copied = np.empty((*array.shape[:-1], array.shape[-1] + pad), array.dtype)[
+        ..., : array.shape[-1]
+    ]
+    copied[:] = array
+    return copied
